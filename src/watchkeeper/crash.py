@@ -1,0 +1,33 @@
+"""Named points at which a test may kill this process, always compiled in, inert in ordinary life.
+
+A durable step (commit, link, rename, sync, spawn, signal) has a point before and a point after it. The environment arms one:
+
+    WATCHKEEPER_CRASH_AT=name        die at the first time the point is reached
+    WATCHKEEPER_CRASH_AT=name:3      die at the third
+    WATCHKEEPER_CRASH_LOG=/a/file    append the name of every point that is reached, one a line
+
+"Die" is SIGKILL to ourselves: nothing is flushed, no handler runs, exactly as if somebody had typed `kill -9`. The shim, which
+imports nothing of ours, carries the same few lines with the same variables.
+"""
+
+import os
+import signal
+
+_hits: dict[str, int] = {}
+
+
+def crashpoint(name: str) -> None:
+    """Die here if the environment says so; otherwise do nothing.
+
+    Points are named `part.step.before` and `part.step.after`, for example `launch.rename.after`.
+    """
+    log = os.environ.get("WATCHKEEPER_CRASH_LOG")
+    armed = os.environ.get("WATCHKEEPER_CRASH_AT")
+    if log is None and armed is None:
+        return
+    _hits[name] = _hits.get(name, 0) + 1
+    if log is not None:
+        with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - one append, atomic for a short line
+            out.write(name + "\n")
+    if armed is not None and armed in {name, f"{name}:{_hits[name]}"} and (":" in armed or _hits[name] == 1):
+        os.kill(os.getpid(), signal.SIGKILL)  # noqa: TID251 - the one process that may be killed without a check is this one
