@@ -1,0 +1,51 @@
+"""What a decision wants done in the world, as values. They are put into the outbox by the transaction that decided, and done afterwards, at least once.
+
+All of these are *repeatable*: doing one twice is harmless, so a crash between doing and recording costs nothing. An effect that is not harmless twice is
+never put here; it is reserved, done once and then judged by evidence (R3).
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from watchkeeper.domain.model import StopHow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartShim:
+    """Start a shim for a prepared execution. Twice is harmless: the write-once decision lets one of them launch."""
+
+    kind: ClassVar[str] = "start_shim"
+    run_id: str
+    fence: int
+    execution_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndExecution:
+    """Tell an execution's shim to end its agent, or take the decision first if nothing was launched. Twice is harmless: the shim keeps the first."""
+
+    kind: ClassVar[str] = "end_execution"
+    run_id: str
+    fence: int
+    execution_id: str
+    how: StopHow
+    grace_s: float | None = None
+    condemned: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetEnvironment:
+    """Delete the captured environment of a task that has ended. Twice is harmless: gone is gone."""
+
+    kind: ClassVar[str] = "forget_environment"
+    task_id: str
+
+
+Effect = StartShim | EndExecution | ForgetEnvironment
+
+EFFECTS: tuple[type[StartShim] | type[EndExecution] | type[ForgetEnvironment], ...] = (
+    StartShim,
+    EndExecution,
+    ForgetEnvironment,
+)
+"""Every kind of effect there is."""

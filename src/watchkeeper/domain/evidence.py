@@ -1,0 +1,182 @@
+"""What an execution directory tells about a run, and what follows: the recovery table as one pure function.
+
+The same function judges every live run on every look; there is no special path for a start after a crash. "Unknown" is an answer, and it never leads to an
+action (R13, R14).
+
+The order of reading makes the answer exact. Evidence is gathered as *decision, then lock, then the other records*. Whoever takes the decision for a launch
+holds the lock while taking it and until death. So if the decision says `shim` and the lock is free *afterwards*, that shim is dead, and what it left is final:
+no record read later can still change. Were the lock looked at first, a shim starting in between could be taken for one that died.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from watchkeeper.domain.model import AgentIdentity, ExitFact, Leftover
+
+
+class DirectoryState(StrEnum):
+    """What is found under the execution's name."""
+
+    INTACT = "intact"
+    ABSENT = "absent"
+    FOREIGN = "foreign"
+    UNREADABLE = "unreadable"
+
+
+class LockState(StrEnum):
+    """Whether a living shim holds the execution's lock."""
+
+    HELD = "held"
+    FREE = "free"
+    UNKNOWN = "unknown"
+
+
+class DecidedBy(StrEnum):
+    """Who took the write-once decision; `shim` means launched, the others mean never."""
+
+    SHIM = "shim"
+    RECOVERY = "recovery"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DecisionRecord:
+    """The write-once register of a run (R2)."""
+
+    by: DecidedBy
+    boot_id: str
+    pid_namespace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneFact:
+    """The shim's proof that nothing descends from it any more."""
+
+    proven: bool
+    leftovers: tuple[Leftover, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """Everything that was read about one execution, in the order that the module's docstring demands."""
+
+    directory: DirectoryState
+    lock: LockState = LockState.UNKNOWN
+    decision: DecisionRecord | None = None
+    agent: AgentIdentity | None = None
+    exit: ExitFact | None = None
+    gone: GoneFact | None = None
+    unreadable: tuple[str, ...] = ()
+    """Names of records that are there but cannot be read or are not ours."""
+    boot_id: str = ""
+    pid_namespace: str = ""
+    since_spawn_s: float | None = None
+    """Seconds since a shim was last started for it; None if none was yet."""
+    start_grace_s: float = 0.0
+    """How long a shim may take to take the decision. Affects only when a launch is given up, never whether that is safe."""
+    stop_asked: bool = False
+
+
+class VerdictKind(StrEnum):
+    """What the evidence says."""
+
+    WAITING = "waiting"
+    """A shim may still start; look again."""
+    ALIVE = "alive"
+    ENDED = "ended"
+    TAKE_DECISION = "take_decision"
+    """Nothing was decided and nobody is at it: publish `recovery` or `stop`, then look again."""
+    NEVER_LAUNCHED = "never_launched"
+    LOST_TO_REBOOT = "lost_to_reboot"
+    SHIM_DIED = "shim_died"
+    """The shim was killed and the agent's process may be alive: sweep what is left, then it is lost."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer, in one word and one sentence."""
+
+    kind: VerdictKind
+    reason: str = ""
+    decide_by: DecidedBy | None = None
+    """For `take_decision`: in whose name."""
+    final: bool = False
+    """For `ended`: nothing more will be written, so the run can be settled."""
+
+
+_DIRECTORY_SAYS = {
+    DirectoryState.ABSENT: "The execution directory is missing.",
+    DirectoryState.FOREIGN: "The execution directory is not the one that was prepared.",
+    DirectoryState.UNREADABLE: "The execution directory cannot be read.",
+}
+
+
+def judge(evidence: Evidence) -> Verdict:
+    """What the evidence says about a run that is prepared, starting, running, or held."""
+    if evidence.directory is not DirectoryState.INTACT:
+        return _unknown(_DIRECTORY_SAYS[evidence.directory])
+    if evidence.unreadable:
+        return _unknown(f"Cannot be read: {', '.join(evidence.unreadable)}.")
+    if evidence.lock is LockState.UNKNOWN:
+        return _unknown("Whether its shim is alive cannot be found out.")
+    if evidence.exit is not None:
+        final = evidence.gone is not None or evidence.lock is LockState.FREE
+        return Verdict(kind=VerdictKind.ENDED, reason="The agent ended.", final=final)
+    if evidence.lock is LockState.HELD:
+        if evidence.agent is None:
+            return Verdict(kind=VerdictKind.WAITING, reason="The shim is starting.")
+        return Verdict(kind=VerdictKind.ALIVE, reason="The agent is running.")
+    if evidence.decision is None:
+        return _undecided(evidence)
+    return _decided(evidence, evidence.decision)
+
+
+def _undecided(evidence: Evidence) -> Verdict:
+    """Nobody holds the lock and nothing was decided."""
+    if evidence.stop_asked:
+        return Verdict(
+            kind=VerdictKind.TAKE_DECISION,
+            decide_by=DecidedBy.STOP,
+            reason="Stopped before it started.",
+        )
+    if (
+        evidence.since_spawn_s is None
+        or evidence.since_spawn_s < evidence.start_grace_s
+    ):
+        return Verdict(kind=VerdictKind.WAITING, reason="The shim has not started yet.")
+    return Verdict(
+        kind=VerdictKind.TAKE_DECISION,
+        decide_by=DecidedBy.RECOVERY,
+        reason="The shim never started.",
+    )
+
+
+def _decided(evidence: Evidence, decision: DecisionRecord) -> Verdict:
+    """Nobody holds the lock, and the decision was taken before we looked at the lock."""
+    if decision.by is not DecidedBy.SHIM:
+        return Verdict(
+            kind=VerdictKind.NEVER_LAUNCHED, reason="The agent was never started."
+        )
+    if evidence.agent is None:
+        # The shim writes the agent's record durably before it lets the agent start, so no record means no agent, on any boot.
+        return Verdict(
+            kind=VerdictKind.NEVER_LAUNCHED,
+            reason="The shim died before it let the agent start.",
+        )
+    if decision.boot_id != evidence.boot_id:
+        return Verdict(
+            kind=VerdictKind.LOST_TO_REBOOT,
+            reason="The machine was restarted while the agent worked.",
+        )
+    if decision.pid_namespace != evidence.pid_namespace:
+        return _unknown(
+            "The agent was started in another pid namespace; its processes cannot be seen from here."
+        )
+    return Verdict(
+        kind=VerdictKind.SHIM_DIED, reason="The shim was killed while the agent worked."
+    )
+
+
+def _unknown(reason: str) -> Verdict:
+    return Verdict(kind=VerdictKind.UNKNOWN, reason=reason)

@@ -1,0 +1,141 @@
+"""The closed list of failure kinds, each with what follows from it.
+
+The rows are the only place where it is written down whether a kind is tried again, whether it counts as an attempt, whether the launch that was
+authorised may be given back, and what becomes of the task. `docs/rules.md` prints them.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FailureKind(StrEnum):
+    """Why a run did not succeed."""
+
+    SIGNED_OUT = "signed_out"
+    QUOTA = "quota"
+    OVERLOADED = "overloaded"
+    NETWORK = "network"
+    CONTEXT_FULL = "context_full"
+    TURN_LIMIT = "turn_limit"
+    BUDGET = "budget"
+    PERMISSION_DENIED = "permission_denied"
+    BAD_REQUEST = "bad_request"
+    PROGRAM_MISSING = "program_missing"
+    PROGRAM_BROKEN = "program_broken"
+    SANDBOX = "sandbox"
+    CRASH = "crash"
+    DEADLINE = "deadline"
+    SILENCE = "silence"
+    REFUSED = "refused"
+    NOTHING_RECORDED = "nothing_recorded"
+    NEVER_LAUNCHED = "never_launched"
+    LOST = "lost"
+    INTERRUPTED = "interrupted"
+    STOPPED = "stopped"
+    UNKNOWN = "unknown"
+
+
+class Follow(StrEnum):
+    """What a failure kind does to its task when it is not, or no longer, tried again."""
+
+    FAILED = "failed"
+    NEEDS_INPUT = "needs_input"
+    HELD = "held"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRow:
+    """What follows from one failure kind."""
+
+    retried: bool
+    """Another run may start by itself, within the task's budget."""
+    counts: bool
+    """The run uses up one of the task's attempts."""
+    unit_back: bool
+    """The launch that was authorised is given back, because no agent ran."""
+    parks: bool
+    """The next try waits for the time that the program named, instead of the back-off."""
+    then: Follow
+    """What becomes of the task otherwise."""
+    says: str
+    """The plain sentence that a person reads."""
+
+
+def _row(
+    says: str,
+    then: Follow = Follow.FAILED,
+    *,
+    retried: bool = False,
+    counts: bool = True,
+    unit_back: bool = False,
+    parks: bool = False,
+) -> FailureRow:
+    return FailureRow(
+        retried=retried,
+        counts=counts,
+        unit_back=unit_back,
+        parks=parks,
+        then=then,
+        says=says,
+    )
+
+
+ROWS: dict[FailureKind, FailureRow] = {
+    FailureKind.SIGNED_OUT: _row(
+        "The agent program is not signed in.", Follow.NEEDS_INPUT, counts=False
+    ),
+    FailureKind.QUOTA: _row(
+        "The account's limit is used up.",
+        Follow.NEEDS_INPUT,
+        retried=True,
+        counts=False,
+        parks=True,
+    ),
+    FailureKind.OVERLOADED: _row("The model's service was overloaded.", retried=True),
+    FailureKind.NETWORK: _row(
+        "The model's service could not be reached.", retried=True
+    ),
+    FailureKind.CONTEXT_FULL: _row("The conversation no longer fits into the model."),
+    FailureKind.TURN_LIMIT: _row("The agent reached its limit of turns."),
+    FailureKind.BUDGET: _row("The agent reached its limit of money."),
+    FailureKind.PERMISSION_DENIED: _row(
+        "The agent was not allowed to do what it needed.", Follow.NEEDS_INPUT
+    ),
+    FailureKind.BAD_REQUEST: _row("The model's service refused the request."),
+    FailureKind.PROGRAM_MISSING: _row(
+        "The agent program could not be started: it is missing.",
+        Follow.NEEDS_INPUT,
+        counts=False,
+        unit_back=True,
+    ),
+    FailureKind.PROGRAM_BROKEN: _row(
+        "The agent program did not do what such a program does."
+    ),
+    FailureKind.SANDBOX: _row("The sandbox could not be set up."),
+    FailureKind.CRASH: _row("The agent program ended without a result."),
+    FailureKind.DEADLINE: _row("The deadline passed."),
+    FailureKind.SILENCE: _row("The agent said nothing for as long as you allowed."),
+    FailureKind.REFUSED: _row("The agent refused the task."),
+    FailureKind.NOTHING_RECORDED: _row(
+        "The agent claimed success but left no trace of work.", retried=True
+    ),
+    FailureKind.NEVER_LAUNCHED: _row(
+        "The agent was never started.",
+        Follow.HELD,
+        retried=True,
+        counts=False,
+        unit_back=True,
+    ),
+    FailureKind.LOST: _row(
+        "The agent is gone and nobody saw how it ended.", Follow.HELD
+    ),
+    FailureKind.INTERRUPTED: _row(
+        "The agent was ended by the system, not by you.",
+        Follow.NEEDS_INPUT,
+        counts=False,
+    ),
+    FailureKind.STOPPED: _row("You stopped it.", Follow.STOPPED, counts=False),
+    FailureKind.UNKNOWN: _row("The agent failed in a way that we do not know."),
+}
+"""One row per kind. A test holds that none is missing."""

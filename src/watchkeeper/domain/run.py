@@ -1,0 +1,289 @@
+"""The state machine of a run: what an event makes of it. Whatever is not listed here is refused.
+
+    reserved ──prepared──▶ prepared ──shim started──▶ starting ──agent seen──▶ running ──exit seen──▶ ended ──▶ settled
+        │                      │                          │                       │                     ▲  │        ▲
+        └──────────── never launched ────────────────────-┴───────── lost ────────┴─────────────────────┘  └▶ held ─┘
+
+Observations arrive in any order and more than once, because every loop reads evidence anew: an agent may be seen running before the start of its shim
+was recorded, and an exit before either. Late news about a settled run is not an error; it changes nothing (R5).
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from watchkeeper.domain.effects import Effect, EndExecution, StartShim
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import (
+    AgentIdentity,
+    Condemnation,
+    DirectoryIdentity,
+    ExitFact,
+    Outcome,
+    Proof,
+    Run,
+    RunState,
+    StopHow,
+)
+from watchkeeper.errors import Refused
+
+S = RunState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """The execution directory is whole, synced and under its name."""
+
+    directory: DirectoryIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShimStarted:
+    """A shim was started; whether it will decide to launch is its business."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSeen:
+    """The shim's durable record of the agent was read and the shim is alive."""
+
+    agent: AgentIdentity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExitSeen:
+    """The shim's durable record of the agent's end was read."""
+
+    exit: ExitFact
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NeverLaunched:
+    """It is proven that no agent ran and none will for this run."""
+
+    reason: str
+    kind: FailureKind = FailureKind.NEVER_LAUNCHED
+    """Another kind where the launch was refused before anything was started, such as `program_missing`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """The agent may have worked, is gone, and left no record of its end."""
+
+    proof: Proof
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBack:
+    """What happened is uncertain; a person decides."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Condemned:
+    """What the agent printed can only end one way; it is ended now."""
+
+    condemnation: Condemnation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopWanted:
+    """The task's stop request concerns this run."""
+
+    how: StopHow
+    grace_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTold:
+    """The shim has acknowledged a stop."""
+
+    how: StopHow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSeen:
+    """The harness named the conversation."""
+
+    harness_session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settled:
+    """The outcome was decided; it is stored in the same transaction."""
+
+    outcome: Outcome
+
+
+RunEvent = (
+    Prepared
+    | ShimStarted
+    | AgentSeen
+    | ExitSeen
+    | NeverLaunched
+    | Lost
+    | HeldBack
+    | Condemned
+    | StopWanted
+    | StopTold
+    | SessionSeen
+    | Settled
+)
+
+RUN_EVENTS: tuple[type[RunEvent], ...] = (
+    Prepared,
+    ShimStarted,
+    AgentSeen,
+    ExitSeen,
+    NeverLaunched,
+    Lost,
+    HeldBack,
+    Condemned,
+    StopWanted,
+    StopTold,
+    SessionSeen,
+    Settled,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunDecision:
+    """What an event makes of a run, and what it wants done."""
+
+    run: Run
+    effects: tuple[Effect, ...] = ()
+
+
+def decide_run(run: Run, event: RunEvent) -> RunDecision:
+    """Apply one event to one run.
+
+    Raises:
+        Refused: the pair of state and event is not listed.
+    """
+    match run.state, event:
+        case S.SETTLED, _:
+            return RunDecision(run=run)
+        case S.RESERVED, Prepared(directory=directory):
+            return _prepared(run, directory)
+        case ((S.STARTING | S.RUNNING | S.ENDED | S.HELD), ShimStarted()):
+            return RunDecision(run=run)
+        case S.PREPARED, ShimStarted(at=at):
+            return RunDecision(run=replace(run, state=S.STARTING, shim_started_at=at))
+        case _, AgentSeen() | ExitSeen() | NeverLaunched() | Lost() | HeldBack():
+            return RunDecision(run=_observed(run, event))
+        case _, Settled(outcome=outcome):
+            return RunDecision(run=_settled(run, outcome))
+        case _:
+            return _steered(run, event)
+
+
+def _prepared(run: Run, directory: DirectoryIdentity) -> RunDecision:
+    start = StartShim(run_id=run.id, fence=run.fence, execution_id=run.execution_id)
+    return RunDecision(
+        run=replace(run, state=S.PREPARED, directory=directory), effects=(start,)
+    )
+
+
+def _observed(
+    run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | HeldBack
+) -> Run:
+    """What evidence makes of a run that is not settled."""
+    match run.state, event:
+        case ((S.PREPARED | S.STARTING | S.HELD), AgentSeen(agent=agent)):
+            return replace(run, state=S.RUNNING, agent=agent, kind=None, reason="")
+        case ((S.RUNNING | S.ENDED), AgentSeen()):
+            return run
+        case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), ExitSeen(exit=fact)):
+            return replace(run, state=S.ENDED, exit=fact, kind=None, reason="")
+        case S.ENDED, ExitSeen():
+            return run
+        case ((S.RESERVED | S.PREPARED | S.STARTING), NeverLaunched(reason=reason)):
+            return replace(
+                run,
+                state=S.ENDED,
+                kind=FailureKind.NEVER_LAUNCHED,
+                reason=reason,
+                proof=Proof.PROVEN,
+            )
+        case ((S.PREPARED | S.STARTING | S.RUNNING), Lost(proof=proof, reason=reason)):
+            return replace(
+                run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof
+            )
+        case ((S.ENDED | S.HELD), NeverLaunched() | Lost()):
+            return run
+        case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED), HeldBack(reason=reason)):
+            return replace(
+                run, state=S.HELD, reason=reason, kind=run.kind or FailureKind.UNKNOWN
+            )
+        case S.HELD, HeldBack():
+            return run
+        case _:
+            raise _refusal(run, event)
+
+
+def _steered(run: Run, event: RunEvent) -> RunDecision:
+    """What people, and our own judgement, want of a run that is not settled."""
+    match run.state, event:
+        case ((S.STARTING | S.RUNNING), Condemned(condemnation=condemnation)):
+            if run.condemned is not None:
+                return RunDecision(run=run)
+            end = _end(run, StopHow.STOP, None, condemned=True)
+            return RunDecision(run=replace(run, condemned=condemnation), effects=(end,))
+        case ((S.ENDED | S.HELD), Condemned()):
+            return RunDecision(run=run)
+        case (
+            (S.PREPARED | S.STARTING | S.RUNNING),
+            StopWanted(how=how, grace_s=grace_s),
+        ):
+            return RunDecision(
+                run=run, effects=(_end(run, how, grace_s, condemned=False),)
+            )
+        case ((S.RESERVED | S.ENDED | S.HELD), StopWanted()):
+            return RunDecision(run=run)
+        case (
+            (S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD),
+            StopTold(how=how),
+        ):
+            strongest = StopHow.KILL if StopHow.KILL in {how, run.stop_told} else how
+            return RunDecision(run=replace(run, stop_told=strongest))
+        case (
+            (S.STARTING | S.RUNNING | S.ENDED | S.HELD),
+            SessionSeen(harness_session=session),
+        ):
+            return RunDecision(run=replace(run, harness_session=session))
+        case _:
+            raise _refusal(run, event)
+
+
+def _end(
+    run: Run, how: StopHow, grace_s: float | None, *, condemned: bool
+) -> EndExecution:
+    return EndExecution(
+        run_id=run.id,
+        fence=run.fence,
+        execution_id=run.execution_id,
+        how=how,
+        grace_s=grace_s,
+        condemned=condemned,
+    )
+
+
+def _settled(run: Run, outcome: Outcome) -> Run:
+    """Only what has ended, or is held and resolved by a person, can be settled."""
+    if run.state not in {S.ENDED, S.HELD}:
+        raise _refusal(run, Settled(outcome=outcome))
+    return replace(
+        run,
+        state=S.SETTLED,
+        kind=outcome.kind,
+        reason=outcome.reason,
+        proof=outcome.proof,
+        harness_session=outcome.harness_session or run.harness_session,
+        settled_at=outcome.at,
+    )
+
+
+def _refusal(run: Run, event: RunEvent) -> Refused:
+    return Refused(f"A run that is {run.state} cannot take '{type(event).__name__}'.")

@@ -1,0 +1,266 @@
+"""From the facts of a finished run to its outcome and what that does to the task (R11). Pure; decided once, stored and applied in one transaction."""
+
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from errno import EACCES, ENOENT, ENOTDIR
+
+from watchkeeper.domain.failure import ROWS, FailureKind, Follow
+from watchkeeper.domain.model import (
+    Changes,
+    Disposition,
+    EndReason,
+    ExitFact,
+    Leftover,
+    OnLost,
+    Outcome,
+    OutcomeStatus,
+    Proof,
+    Run,
+    Task,
+    Trace,
+    Usage,
+)
+
+MAX_UNLAUNCHED = 5
+"""How many launches in a row may come to nothing before the task is held."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How long to wait before another try: doubling from a base, up to a cap."""
+
+    base_s: float = 15.0
+    cap_s: float = 600.0
+    relaunch_base_s: float = 1.0
+
+    def after_attempt(self, attempts: int) -> float:
+        """Seconds to wait after this many counted attempts."""
+        return min(self.cap_s, self.base_s * 2 ** max(0, attempts - 1))
+
+    def after_unlaunched(self, unlaunched: int) -> float:
+        """Seconds to wait after this many launches in a row that never happened."""
+        return min(self.cap_s, self.relaunch_base_s * 2 ** max(0, unlaunched - 1))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is known about a run that has ended."""
+
+    task: Task
+    run: Run
+    at: datetime
+    trace: Trace | None = None
+    changes: Changes | None = None
+    leftovers: tuple[Leftover, ...] = ()
+    gone_proven: bool = False
+    policy: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """No outcome can be decided: a person must look."""
+
+    reason: str
+
+
+def settle(facts: Facts) -> Outcome | Hold:
+    """Decide the outcome of an ended run, or hold it."""
+    kind, reason = _judge(facts)
+    if kind is FailureKind.LOST and facts.task.stop is None:
+        held = _hold_if_lost(facts)
+        if held is not None:
+            return held
+    disposition, wake_at = _dispose(facts, kind)
+    trace = facts.trace
+    return Outcome(
+        run_id=facts.run.id,
+        fence=facts.run.fence,
+        status=_status(kind, disposition),
+        disposition=disposition,
+        kind=FailureKind.STOPPED if disposition is Disposition.STOPPED else kind,
+        reason=reason,
+        at=facts.at,
+        proof=_proof(facts),
+        text=trace.text if trace else "",
+        harness_session=(trace.harness_session if trace else None)
+        or facts.run.harness_session,
+        model=trace.model if trace else None,
+        exit=facts.run.exit,
+        turns=trace.turns if trace else None,
+        tool_calls=trace.tool_calls if trace else 0,
+        usage=trace.usage if trace else Usage(),
+        changes=facts.changes,
+        leftovers=facts.leftovers,
+        wake_at=wake_at,
+    )
+
+
+def resolve_held(
+    task: Task, run: Run, at: datetime, *, stopped: bool, by: str
+) -> Outcome:
+    """The outcome of a held run that a person settles: by stopping the task, or by asking for another run."""
+    return Outcome(
+        run_id=run.id,
+        fence=run.fence,
+        status=OutcomeStatus.STOPPED if stopped else OutcomeStatus.FAILED,
+        disposition=Disposition.STOPPED if stopped else Disposition.FAILED,
+        kind=FailureKind.STOPPED if stopped else (run.kind or FailureKind.LOST),
+        reason=f"{by} stopped it while it was held."
+        if stopped
+        else f"{by} gave the held run up: {task.reason}",
+        at=at,
+        proof=run.proof or Proof.UNPROVEN,
+        harness_session=run.harness_session,
+        exit=run.exit,
+    )
+
+
+def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
+    """The failure kind, or None for success, with the plain sentence."""
+    run = facts.run
+    if run.exit is None:
+        kind = run.kind or FailureKind.UNKNOWN
+        return kind, run.reason or ROWS[kind].says
+    match run.exit.reason:
+        case EndReason.STOP | EndReason.KILL:
+            return FailureKind.STOPPED, ROWS[FailureKind.STOPPED].says
+        case EndReason.DEADLINE:
+            return FailureKind.DEADLINE, _deadline_says(facts)
+        case EndReason.INTERRUPTED:
+            return FailureKind.INTERRUPTED, ROWS[FailureKind.INTERRUPTED].says
+        case EndReason.CONDEMNED if run.condemned is not None:
+            return run.condemned.kind, run.condemned.reason
+        case EndReason.SPAWN_FAILED:
+            return _spawn_failure(run.exit)
+        case _:
+            return _judge_trace(facts, run.exit)
+
+
+def _deadline_says(facts: Facts) -> str:
+    limit = facts.task.spec.deadline_s
+    return (
+        f"The deadline of {limit:g} s passed."
+        if limit is not None
+        else ROWS[FailureKind.DEADLINE].says
+    )
+
+
+def _spawn_failure(exit_fact: ExitFact) -> tuple[FailureKind, str]:
+    if exit_fact.errno in {ENOENT, ENOTDIR}:
+        return (
+            FailureKind.PROGRAM_MISSING,
+            "The program or its directory is missing, so the agent could not be started.",
+        )
+    if exit_fact.errno == EACCES:
+        return FailureKind.PROGRAM_BROKEN, "The program may not be executed."
+    return (
+        FailureKind.PROGRAM_BROKEN,
+        f"The program could not be started (error {exit_fact.errno}).",
+    )
+
+
+def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None, str]:
+    """The program ended by itself: its own final event decides, and its absence is a failure."""
+    trace = facts.trace
+    if trace is None:
+        return FailureKind.UNKNOWN, "What the agent printed could not be read."
+    if trace.kind is not None:
+        return trace.kind, trace.reason or ROWS[trace.kind].says
+    if not trace.finished:
+        return (
+            FailureKind.CRASH,
+            f"The agent program ended without a result ({describe_exit(exit_fact)}).",
+        )
+    if not trace.ok:
+        return FailureKind.UNKNOWN, trace.reason or ROWS[FailureKind.UNKNOWN].says
+    if trace.expects_trace and not _left_a_trace(facts, trace):
+        return FailureKind.NOTHING_RECORDED, ROWS[FailureKind.NOTHING_RECORDED].says
+    return None, "Done."
+
+
+def _left_a_trace(facts: Facts, trace: Trace) -> bool:
+    changed = facts.changes is not None and bool(
+        facts.changes.files or facts.changes.commits
+    )
+    return bool(trace.tool_calls or trace.text.strip() or changed)
+
+
+def describe_exit(exit_fact: ExitFact) -> str:
+    """`exit code 3` or `signal 9`, for people."""
+    if exit_fact.exit_code is not None:
+        return f"exit code {exit_fact.exit_code}"
+    if exit_fact.signal is not None:
+        return f"signal {exit_fact.signal}"
+    return "not started"
+
+
+def _hold_if_lost(facts: Facts) -> Hold | None:
+    """The task's own policy for a run that may have worked; a retry in the same directory needs proof that nothing lives there."""
+    policy = facts.task.spec.on_lost
+    if policy is OnLost.HOLD:
+        return Hold(reason=facts.run.reason)
+    if policy is OnLost.RETRY and facts.run.proof is not Proof.PROVEN:
+        return Hold(
+            reason=f"{facts.run.reason} It is not proven that nothing of it is alive, so it is not tried again."
+        )
+    return None
+
+
+def _dispose(
+    facts: Facts, kind: FailureKind | None
+) -> tuple[Disposition, datetime | None]:
+    if kind is None:
+        return Disposition.DONE, None
+    if facts.task.stop is not None or kind is FailureKind.STOPPED:
+        return Disposition.STOPPED, None
+    row = ROWS[kind]
+    wait_s = _wait_before_retry(facts, kind)
+    if wait_s is not None:
+        return Disposition.RETRY, facts.at + timedelta(seconds=wait_s)
+    if kind is FailureKind.LOST:
+        return Disposition.FAILED, None
+    return Disposition(Follow(row.then).value), None
+
+
+def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
+    """Seconds to wait before another run, or None if there is to be none."""
+    row = ROWS[kind]
+    task = facts.task
+    if kind is FailureKind.NEVER_LAUNCHED:
+        unlaunched = task.unlaunched + 1
+        return (
+            facts.policy.after_unlaunched(unlaunched)
+            if unlaunched <= MAX_UNLAUNCHED
+            else None
+        )
+    if kind is FailureKind.LOST and task.spec.on_lost is not OnLost.RETRY:
+        return None
+    if not row.retried and kind is not FailureKind.LOST:
+        return None
+    if row.parks:
+        until = facts.trace.quota_until if facts.trace else None
+        return (
+            max(1.0, (until - facts.at).total_seconds()) if until is not None else None
+        )
+    attempts = task.attempts + (1 if row.counts else 0)
+    return (
+        facts.policy.after_attempt(attempts)
+        if attempts < task.spec.max_attempts
+        else None
+    )
+
+
+def _status(kind: FailureKind | None, disposition: Disposition) -> OutcomeStatus:
+    if kind is None:
+        return OutcomeStatus.SUCCEEDED
+    return (
+        OutcomeStatus.STOPPED
+        if disposition is Disposition.STOPPED
+        else OutcomeStatus.FAILED
+    )
+
+
+def _proof(facts: Facts) -> Proof:
+    if facts.gone_proven:
+        return Proof.PROVEN
+    return facts.run.proof or Proof.UNPROVEN

@@ -1,0 +1,241 @@
+"""The state machine of a task: what an event makes of it. Whatever is not listed here is refused.
+
+    queued ──claimed──▶ running ──settled──▶ done · failed · stopped · needs_input · held · queued again (retry)
+       │                   │  ▲
+       └─stop──▶ stopped   ▼  │ evidence came back
+                          held
+
+A stop request lives on the task and is part of the claim's own condition; only a person's later act, `retry`, lifts it.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from watchkeeper.domain.effects import Effect, ForgetEnvironment
+from watchkeeper.domain.failure import ROWS, FailureKind
+from watchkeeper.domain.model import (
+    FINAL_TASK_STATES,
+    Disposition,
+    Outcome,
+    StopHow,
+    StopRequest,
+    Task,
+    TaskState,
+)
+from watchkeeper.errors import Refused
+
+S = TaskState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claimed:
+    """A daemon claimed the task for a new run."""
+
+    run_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunHeld:
+    """What became of the run is uncertain."""
+
+    reason: str
+    kind: FailureKind
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRegained:
+    """The held run's evidence came back."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunSettled:
+    """The run's outcome was decided."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopAsked:
+    """A person wants the task ended."""
+
+    request: StopRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryAsked:
+    """A person wants another run."""
+
+    by: str
+    at: datetime
+
+
+TaskEvent = Claimed | RunHeld | RunRegained | RunSettled | StopAsked | RetryAsked
+
+TASK_EVENTS: tuple[type[TaskEvent], ...] = (
+    Claimed,
+    RunHeld,
+    RunRegained,
+    RunSettled,
+    StopAsked,
+    RetryAsked,
+)
+
+_AFTER: dict[Disposition, TaskState] = {
+    Disposition.DONE: S.DONE,
+    Disposition.NEEDS_INPUT: S.NEEDS_INPUT,
+    Disposition.RETRY: S.QUEUED,
+    Disposition.FAILED: S.FAILED,
+    Disposition.STOPPED: S.STOPPED,
+    Disposition.HELD: S.HELD,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskDecision:
+    """What an event makes of a task, and what it wants done."""
+
+    task: Task
+    effects: tuple[Effect, ...] = ()
+
+
+def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
+    """Apply one event to one task.
+
+    Raises:
+        Refused: the pair of state and event is not listed.
+    """
+    match task.state, event:
+        case S.QUEUED, Claimed(run_id=run_id, at=at):
+            return TaskDecision(task=_claimed(task, run_id, at))
+        case S.RUNNING, RunHeld(reason=reason, kind=kind, at=at):
+            return TaskDecision(
+                task=replace(
+                    task, state=S.HELD, reason=reason, kind=kind, updated_at=at
+                )
+            )
+        case S.HELD, RunHeld():
+            return TaskDecision(task=task)
+        case S.HELD, RunRegained(at=at) if task.run_id is not None:
+            return TaskDecision(
+                task=replace(task, state=S.RUNNING, reason="", kind=None, updated_at=at)
+            )
+        case S.RUNNING, RunRegained():
+            return TaskDecision(task=task)
+        case ((S.RUNNING | S.HELD), RunSettled(outcome=outcome)):
+            return _settled(task, outcome)
+        case _, StopAsked(request=request):
+            return _stopped(task, request)
+        case _, RetryAsked(at=at):
+            return TaskDecision(task=_retried(task, at))
+        case _:
+            raise Refused(
+                f"A task that is {task.state} cannot take '{type(event).__name__}'."
+            )
+
+
+def _claimed(task: Task, run_id: str, at: datetime) -> Task:
+    if task.stop is not None:
+        raise Refused("A stopped task is never claimed.")
+    return replace(
+        task,
+        state=S.RUNNING,
+        run_id=run_id,
+        runs=task.runs + 1,
+        wake_at=None,
+        reason="",
+        kind=None,
+        updated_at=at,
+    )
+
+
+def _settled(task: Task, outcome: Outcome) -> TaskDecision:
+    if task.run_id != outcome.run_id:
+        raise Refused("The outcome is of another run than the task's own.")
+    state = _AFTER[outcome.disposition]
+    row = ROWS[outcome.kind] if outcome.kind is not None else None
+    counted = row is None or row.counts
+    after = replace(
+        task,
+        state=state,
+        run_id=None,
+        attempts=task.attempts + (1 if counted else 0),
+        unlaunched=task.unlaunched + 1
+        if outcome.kind is FailureKind.NEVER_LAUNCHED
+        else 0,
+        wake_at=outcome.wake_at if state is S.QUEUED else None,
+        reason=outcome.reason,
+        kind=outcome.kind,
+        updated_at=outcome.at,
+        ended_at=outcome.at if state in FINAL_TASK_STATES else None,
+    )
+    return TaskDecision(task=after, effects=_forget_if_ended(after))
+
+
+def _stopped(task: Task, request: StopRequest) -> TaskDecision:
+    match task.state:
+        case S.QUEUED | S.NEEDS_INPUT:
+            return _stop_now(task, request)
+        case S.HELD if task.run_id is None:
+            return _stop_now(task, request)
+        case S.RUNNING | S.HELD:
+            if task.stop is not None and not (
+                task.stop.how is StopHow.STOP and request.how is StopHow.KILL
+            ):
+                return TaskDecision(task=task)
+            return TaskDecision(task=replace(task, stop=request, updated_at=request.at))
+        case _:
+            return TaskDecision(task=task)
+
+
+def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
+    after = replace(
+        task,
+        state=S.STOPPED,
+        stop=request,
+        wake_at=None,
+        reason=ROWS[FailureKind.STOPPED].says,
+        kind=FailureKind.STOPPED,
+        updated_at=request.at,
+        ended_at=request.at,
+    )
+    return TaskDecision(task=after, effects=_forget_if_ended(after))
+
+
+def _retried(task: Task, at: datetime) -> Task:
+    match task.state:
+        case S.QUEUED if task.wake_at is not None:
+            return replace(task, wake_at=None, reason="", updated_at=at)
+        case S.QUEUED:
+            raise Refused("The task is already waiting for its turn.")
+        case S.RUNNING:
+            raise Refused(
+                "The task is running.",
+                hint="`wk stop` ends it; then `wk retry` starts it again.",
+            )
+        case _ if task.run_id is not None:
+            raise Refused(
+                "The held run must be settled before the task can be tried again."
+            )
+        case _:
+            return replace(
+                task,
+                state=S.QUEUED,
+                attempts=0,
+                unlaunched=0,
+                stop=None,
+                wake_at=None,
+                reason="",
+                kind=None,
+                updated_at=at,
+                ended_at=None,
+            )
+
+
+def _forget_if_ended(task: Task) -> tuple[Effect, ...]:
+    if task.state in FINAL_TASK_STATES:
+        return (ForgetEnvironment(task_id=task.id),)
+    return ()

@@ -1,0 +1,172 @@
+"""Everything that can be said to a user when something is wrong.
+
+    WatchkeeperError                    70  a fault of ours
+    ├── UsageError                       2  the command line is off
+    ├── NotFound                         3  no such task, or several
+    │   ├── NoSuchTask
+    │   └── AmbiguousId
+    ├── HarnessError                     4  the agent program
+    │   ├── UnknownHarness
+    │   └── ProgramMissing
+    ├── BadTask                          5  the task cannot be accepted as it is
+    ├── StateError                       6  state directory or database cannot be used
+    │   ├── StateDirectoryUnusable
+    │   ├── DatabaseUnusable
+    │   │   ├── DatabaseCorrupt
+    │   │   ├── DatabaseNewer
+    │   │   ├── DatabaseBusy
+    │   │   └── DatabaseFull
+    ├── DaemonError                      7  the daemon is not there, does not start, or is there already
+    ├── Refused                          8  not allowed in this state, or not by you
+    │   ├── Stale
+    │   └── InsideAgent                 13  a daemon is never born inside an agent
+    └── SettingsError                    9  a setting is unknown or has a wrong value
+
+The number is the exit code of `wk`. A message is one sentence on what is wrong; `hint` says what to do next. The other exit codes tell how
+a task ended and are in `Exit`.
+"""
+
+from enum import IntEnum
+
+
+class Exit(IntEnum):
+    """The exit codes of `wk`; scripts may rely on them."""
+
+    OK = 0
+    TASK_FAILED = 1
+    USAGE = 2
+    NOT_FOUND = 3
+    HARNESS = 4
+    BAD_TASK = 5
+    STATE = 6
+    DAEMON = 7
+    REFUSED = 8
+    SETTINGS = 9
+    NEEDS_YOU = 10
+    TASK_STOPPED = 11
+    TIMEOUT = 12
+    INSIDE_AGENT = 13
+    INTERNAL = 70
+    INTERRUPTED = 130
+
+
+class WatchkeeperError(Exception):
+    """Something went wrong inside Watchkeeper."""
+
+    exit_code: Exit = Exit.INTERNAL
+    hint: str = ""
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        """Say `message`, or the class's docstring, and what to do next."""
+        super().__init__(message or (type(self).__doc__ or "").strip().splitlines()[0])
+        if hint:
+            self.hint = hint
+
+
+class UsageError(WatchkeeperError):
+    """The command line does not fit together."""
+
+    exit_code = Exit.USAGE
+
+
+class NotFound(WatchkeeperError):
+    """There is nothing by that name."""
+
+    exit_code = Exit.NOT_FOUND
+
+
+class NoSuchTask(NotFound):
+    """There is no such task."""
+
+    hint = "`wk ls --all` lists every task."
+
+
+class AmbiguousId(NotFound):
+    """That id fits several tasks."""
+
+    hint = "Give a few more letters."
+
+    def __init__(self, prefix: str, candidates: list[str]) -> None:
+        """Name the candidates, at most a handful of them."""
+        self.candidates = candidates
+        super().__init__(f"'{prefix}' fits several tasks: {', '.join(candidates)}.")
+
+
+class HarnessError(WatchkeeperError):
+    """The agent program cannot be used."""
+
+    exit_code = Exit.HARNESS
+
+
+class UnknownHarness(HarnessError):
+    """There is no such harness."""
+
+
+class ProgramMissing(HarnessError):
+    """The agent program is not installed."""
+
+    hint = "`wk doctor` says what is installed and how to get what is missing."
+
+
+class BadTask(WatchkeeperError):
+    """The task cannot be accepted as it is."""
+
+    exit_code = Exit.BAD_TASK
+
+
+class StateError(WatchkeeperError):
+    """What Watchkeeper keeps on disk cannot be used."""
+
+    exit_code = Exit.STATE
+
+
+class StateDirectoryUnusable(StateError):
+    """The state directory cannot be used."""
+
+
+class DatabaseUnusable(StateError):
+    """The database cannot be used."""
+
+
+class DatabaseCorrupt(DatabaseUnusable):
+    """The database file is damaged."""
+
+
+class DatabaseNewer(DatabaseUnusable):
+    """The database was written by a newer version."""
+
+
+class DatabaseBusy(DatabaseUnusable):
+    """The database is held by somebody else for too long."""
+
+
+class DatabaseFull(DatabaseUnusable):
+    """The disk is full: nothing was changed."""
+
+
+class DaemonError(WatchkeeperError):
+    """The daemon cannot be used."""
+
+    exit_code = Exit.DAEMON
+
+
+class Refused(WatchkeeperError):
+    """This is not allowed now."""
+
+    exit_code = Exit.REFUSED
+
+
+class Stale(Refused):
+    """The record has moved on: nothing was written."""
+
+
+class InsideAgent(Refused):
+    """A daemon is never started from inside an agent."""
+
+    exit_code = Exit.INSIDE_AGENT
+
+
+class SettingsError(WatchkeeperError):
+    """A setting cannot be used."""
+
+    exit_code = Exit.SETTINGS

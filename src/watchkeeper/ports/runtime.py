@@ -1,0 +1,116 @@
+"""Executions: directories, shims, evidence, signals."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
+from watchkeeper.domain.model import DirectoryIdentity, Proof, Run, StopHow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionOrder:
+    """Everything a shim must know to run an agent once."""
+
+    database_id: str
+    run: Run
+    argv: tuple[str | None, ...]
+    """None is where the prompt's text or path goes."""
+    cwd: str
+    environment: Mapping[str, str]
+    prompt: bytes
+    prompt_by: str
+    """`stdin`, `argument`, `file` or `none`."""
+    keep_input: bool = False
+    deadline_s: float | None = None
+    grace_s: float = 10.0
+    leftovers: str = "kill"
+    log_limit_bytes: int = 256 * 1024 * 1024
+    before: Mapping[str, object] | None = None
+    """What the workspace looked like; kept in the directory until settlement."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepReport:
+    """What a sweep for the survivors of a dead shim found and did."""
+
+    proof: Proof
+    ended: tuple[str, ...] = ()
+    """What was ended, as `pid command`."""
+    spared: tuple[str, ...] = ()
+    """What was left alone and why, a sentence each: a stranger under a recorded pid, a process that cannot be read."""
+
+
+class ShimUnreachable(Exception):  # noqa: N818 - an answer, not a failure of ours
+    """The shim did not take the message; it may not listen yet, or be gone."""
+
+
+class Runtime(Protocol):
+    """Hosts agents as plain processes, each under a shim."""
+
+    def prepare(self, order: ExecutionOrder) -> DirectoryIdentity:
+        """Write the execution directory, synced, under its final name. Done twice it finds its own earlier work and completes it.
+
+        Raises:
+            OSError: the disk did not take it; nothing is under the final name unless it is whole.
+        """
+        ...
+
+    def start_shim(self, run: Run) -> None:
+        """Start a shim for a prepared execution, detached. Raises OSError."""
+        ...
+
+    def observe(self, run: Run, *, stop_asked: bool) -> Evidence:
+        """Read the evidence, in the order that `domain.evidence` demands. Raises OSError when the system itself fails (no descriptors, input/output error)."""
+        ...
+
+    def take_decision(self, run: Run, by: DecidedBy) -> bool:
+        """Publish the write-once decision; False if somebody was first."""
+        ...
+
+    def end(
+        self, run: Run, how: StopHow, *, grace_s: float | None, condemned: bool
+    ) -> None:
+        """Tell the shim to end its agent. Raises ShimUnreachable."""
+        ...
+
+    def sweep(self, run: Run) -> SweepReport:
+        """End what survived a shim that was killed: by the run's marker and its recorded identities, each checked, until two looks find nothing."""
+        ...
+
+    def executions(self) -> "Executions":
+        """The directories themselves."""
+        ...
+
+
+class Executions(Protocol):
+    """Reading and removing execution directories."""
+
+    def path(self, run: Run) -> Path:
+        """Where it is."""
+        ...
+
+    def log(self, run: Run, stream: str) -> Path:
+        """The log of `stdout` or `stderr`."""
+        ...
+
+    def before(self, run: Run) -> Mapping[str, object] | None:
+        """What the workspace looked like before the agent."""
+        ...
+
+    def gone(self, run: Run) -> GoneFact | None:
+        """The shim's proof of emptiness, if it was given."""
+        ...
+
+    def names(self) -> list[str]:
+        """Ids of all execution directories that are there."""
+        ...
+
+    def remove(self, execution_id: str) -> None:
+        """Delete a directory that is provably not needed. Gone already is fine."""
+        ...
+
+    def dropped(self, run: Run, stream: str) -> list[tuple[int, int]]:
+        """Byte ranges of a log that were given up to keep it bounded."""
+        ...

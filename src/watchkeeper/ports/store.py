@@ -1,0 +1,330 @@
+"""The database, as the verbs see it.
+
+`transact` runs a plain function in one write transaction; the function may be run twice, so it does nothing but read and write rows. Everything in it
+happens or nothing does. Writes are guarded: a row that has moved on raises `Stale` and the transaction is undone.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol, TypeVar
+
+from watchkeeper.domain.effects import Effect
+from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorisation:
+    """Who allowed the launches of a task, and what (R1, R9)."""
+
+    id: str
+    task_id: str
+    kind: str
+    """`person`, `grant` or `inherited`."""
+    by: str
+    says: str
+    """The line that was shown before it started: where, which rights, network, sandbox."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One line of history."""
+
+    seq: int
+    at: datetime
+    kind: str
+    task_id: str | None
+    run_id: str | None
+    fence: int | None
+    data: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """An effect that waits to be done."""
+
+    id: int
+    effect: Effect
+    attempts: int
+    not_before: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The answer to a claim: which task, which run, under which fence."""
+
+    task_id: str
+    run_id: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """What an operation id has already been used for."""
+
+    cancelled: bool
+    claim: Claim | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRecord:
+    """A state directory's machine, and the incarnation of its newest daemon."""
+
+    id: str
+    incarnation: int
+    boot_id: str
+    started_at: datetime
+
+
+class Tasks(Protocol):
+    """Rows of tasks."""
+
+    def add(self, task: Task) -> None:
+        """Insert a new task at the end of the queue. Raises Stale if the id is taken."""
+        ...
+
+    def get(self, task_id: str) -> Task:
+        """One task by its whole id. Raises NoSuchTask."""
+        ...
+
+    def save(self, task: Task, was: Task) -> None:
+        """Write `task` over `was` and raise its version. Raises Stale unless exactly the row that was read is still there."""
+        ...
+
+    def ids_like(self, prefix: str, limit: int) -> list[str]:
+        """Ids that start with `prefix`, newest first."""
+        ...
+
+    def in_states(
+        self, states: Sequence[TaskState], limit: int, before: str | None = None
+    ) -> list[Task]:
+        """Newest first; `before` is the id of the last task of the page before."""
+        ...
+
+    def counts(self) -> dict[TaskState, int]:
+        """How many tasks there are in each state."""
+        ...
+
+
+class Runs(Protocol):
+    """Rows of runs, with their executions."""
+
+    def add(self, run: Run) -> None:
+        """Insert a new run and the claim that makes its task its own. Raises Stale if the task has a live run already (R8)."""
+        ...
+
+    def get(self, run_id: str) -> Run:
+        """One run. Raises NotFound."""
+        ...
+
+    def save(self, run: Run, was: Run) -> None:
+        """Write `run` over `was`; releases the claim when it is settled.
+
+        Raises Stale unless exactly one row matches id, fence and the state of `was` (R4).
+        """
+        ...
+
+    def live(self) -> list[Run]:
+        """Every run that is not settled, oldest claim first."""
+        ...
+
+    def of_task(self, task_id: str) -> list[Run]:
+        """All runs of a task, oldest first."""
+        ...
+
+    def next_fence(self) -> int:
+        """A number that was never given before."""
+        ...
+
+
+class Queue(Protocol):
+    """What may run next."""
+
+    def next_ready(self, now: datetime) -> Task | None:
+        """The first task that may be claimed: queued, not stopped, due. By priority, then age. Cost does not grow with the queue."""
+        ...
+
+    def live_claims(self) -> int:
+        """How many tasks are claimed now."""
+        ...
+
+    def next_wake(self) -> datetime | None:
+        """When the next waiting task becomes due."""
+        ...
+
+    def operation(self, operation_id: str) -> OperationRecord | None:
+        """What this operation id was used for, if it was."""
+        ...
+
+    def record_operation(
+        self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime
+    ) -> None:
+        """Remember it. An id is used once for a claim; `cancelled` may be set once afterwards."""
+        ...
+
+
+class Outcomes(Protocol):
+    """Results and who allowed them."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Store the outcome of a run. Raises Stale if there is one already (R11)."""
+        ...
+
+    def get(self, run_id: str) -> Outcome | None:
+        """The outcome of a run, if it is settled."""
+        ...
+
+    def authorise(self, authorisation: Authorisation) -> None:
+        """Record who allowed a task's launches."""
+        ...
+
+    def authorisation(self, task_id: str) -> Authorisation | None:
+        """The newest authorisation of a task."""
+        ...
+
+    def record_launch(self, run: Run, authorisation_id: str) -> None:
+        """Record that a run's launch uses this authorisation, in the transaction that reserves the run."""
+        ...
+
+
+class Journal(Protocol):
+    """History: append-only, in commit order."""
+
+    def append(
+        self,
+        kind: str,
+        at: datetime,
+        *,
+        task_id: str | None = None,
+        run: Run | None = None,
+        **data: object,
+    ) -> int:
+        """Append an entry and return its number."""
+        ...
+
+    def after(
+        self, seq: int, limit: int, task_id: str | None = None
+    ) -> list[JournalEntry]:
+        """Entries with a larger number, oldest first."""
+        ...
+
+    def last(self) -> int:
+        """The largest number, 0 if there is none."""
+        ...
+
+
+class Outbox(Protocol):
+    """Effects that wait to be done."""
+
+    def put(self, effects: Sequence[Effect], at: datetime) -> None:
+        """Queue effects."""
+        ...
+
+    def due(self, now: datetime, limit: int) -> list[OutboxRow]:
+        """Effects that may be done now, oldest first."""
+        ...
+
+    def done(self, row_id: int) -> None:
+        """The effect is known to be done, or moot."""
+        ...
+
+    def again(self, row_id: int, not_before: datetime) -> None:
+        """It did not work: try again then."""
+        ...
+
+    def next_due(self) -> datetime | None:
+        """When the next effect is due."""
+        ...
+
+    def pending(self) -> int:
+        """How many wait."""
+        ...
+
+
+class Machines(Protocol):
+    """The machine that this state directory is."""
+
+    def database_id(self) -> str:
+        """A random id of this database, made with it."""
+        ...
+
+    def begin_incarnation(
+        self, machine_id: str, boot_id: str, at: datetime
+    ) -> MachineRecord:
+        """A new daemon took over: the next incarnation."""
+        ...
+
+    def get(self, machine_id: str) -> MachineRecord | None:
+        """The machine's record, if a daemon ever ran."""
+        ...
+
+
+class Tx(Protocol):
+    """One transaction: the rows it may touch."""
+
+    @property
+    def tasks(self) -> Tasks:
+        """Tasks."""
+        ...
+
+    @property
+    def runs(self) -> Runs:
+        """Runs."""
+        ...
+
+    @property
+    def queue(self) -> Queue:
+        """The queue."""
+        ...
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Outcomes and authorisations."""
+        ...
+
+    @property
+    def journal(self) -> Journal:
+        """The journal."""
+        ...
+
+    @property
+    def outbox(self) -> Outbox:
+        """The outbox."""
+        ...
+
+    @property
+    def machines(self) -> Machines:
+        """The machine."""
+        ...
+
+
+class Store(Protocol):
+    """The database."""
+
+    def transact(
+        self, name: str, work: Callable[[Tx], T], *, durable: bool = True
+    ) -> T:
+        """Run `work` in one write transaction and return what it returns.
+
+        `name` is the transaction's crash point and log key. `durable`: the commit is synced to disk before this returns; where False a power cut may
+        take the transaction back, never one without those before it.
+
+        Raises:
+            DatabaseUnusable: and its kinds. Nothing was changed.
+        """
+        ...
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` on one consistent snapshot; it must not write."""
+        ...
+
+    def changed(self, since: int) -> tuple[bool, int]:
+        """Whether anybody has committed since the mark `since`, and the new mark. Costs microseconds."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
