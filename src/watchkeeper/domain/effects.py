@@ -38,7 +38,7 @@ class ForgetEnvironment:
     """Delete the captured environment of a task that has ended. Twice is harmless: gone is gone."""
 
     kind: ClassVar[str] = "forget_environment"
-    task_id: str
+    environment_id: str
 
 
 Effect = StartShim | EndExecution | ForgetEnvironment

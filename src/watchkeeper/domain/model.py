@@ -141,6 +141,8 @@ class Task:
     wake_at: datetime | None = None
     """Not before this time (a retry's back-off, a quota's reset)."""
     stop: StopRequest | None = None
+    environment_id: str = ""
+    """Under which name the caller's environment is kept; a new one with every `retry`, so that forgetting the old one never takes the new one away."""
     reason: str = ""
     """One plain sentence on why it stands where it stands."""
     kind: FailureKind | None = None

@@ -67,10 +67,11 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryAsked:
-    """A person wants another run."""
+    """A person wants another run, under the environment of whoever asks."""
 
     by: str
     at: datetime
+    environment_id: str
 
 
 TaskEvent = Claimed | RunHeld | RunRegained | RunSettled | StopAsked | RetryAsked
@@ -129,8 +130,8 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
             return _settled(task, outcome)
         case _, StopAsked(request=request):
             return _stopped(task, request)
-        case _, RetryAsked(at=at):
-            return TaskDecision(task=_retried(task, at))
+        case _, RetryAsked():
+            return _retried(task, event)
         case _:
             raise Refused(
                 f"A task that is {task.state} cannot take '{type(event).__name__}'."
@@ -205,11 +206,9 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
     return TaskDecision(task=after, effects=_forget_if_ended(after))
 
 
-def _retried(task: Task, at: datetime) -> Task:
+def _retried(task: Task, event: RetryAsked) -> TaskDecision:
     match task.state:
-        case S.QUEUED if task.wake_at is not None:
-            return replace(task, wake_at=None, reason="", updated_at=at)
-        case S.QUEUED:
+        case S.QUEUED if task.wake_at is None:
             raise Refused("The task is already waiting for its turn.")
         case S.RUNNING:
             raise Refused(
@@ -221,21 +220,32 @@ def _retried(task: Task, at: datetime) -> Task:
                 "The held run must be settled before the task can be tried again."
             )
         case _:
-            return replace(
+            after = replace(
                 task,
                 state=S.QUEUED,
                 attempts=0,
                 unlaunched=0,
                 stop=None,
                 wake_at=None,
+                environment_id=event.environment_id,
                 reason="",
                 kind=None,
-                updated_at=at,
+                updated_at=event.at,
                 ended_at=None,
             )
+            return TaskDecision(
+                task=after, effects=_forget_replaced(task, event.environment_id)
+            )
+
+
+def _forget_replaced(task: Task, environment_id: str) -> tuple[Effect, ...]:
+    """The environment that was kept until now, unless it went with the task's end."""
+    if task.environment_id == environment_id or task.state in FINAL_TASK_STATES:
+        return ()
+    return (ForgetEnvironment(environment_id=task.environment_id),)
 
 
 def _forget_if_ended(task: Task) -> tuple[Effect, ...]:
     if task.state in FINAL_TASK_STATES:
-        return (ForgetEnvironment(task_id=task.id),)
+        return (ForgetEnvironment(environment_id=task.environment_id),)
     return ()

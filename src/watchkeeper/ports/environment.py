@@ -5,20 +5,20 @@ from typing import Protocol
 
 
 class Environments(Protocol):
-    """Captured environments, by task."""
+    """Captured environments, each under a random id that its task names."""
 
-    def keep(self, task_id: str, environment: Mapping[str, str]) -> None:
+    def keep(self, environment_id: str, environment: Mapping[str, str]) -> None:
         """Write it durably, replacing an earlier one. Raises OSError."""
         ...
 
-    def get(self, task_id: str) -> Mapping[str, str] | None:
+    def get(self, environment_id: str) -> Mapping[str, str] | None:
         """What was kept, or None if it is gone. Raises OSError if it cannot be read."""
         ...
 
-    def forget(self, task_id: str) -> None:
+    def forget(self, environment_id: str) -> None:
         """Delete it; gone already is fine."""
         ...
 
-    def task_ids(self) -> list[str]:
-        """Tasks for which one is kept."""
+    def ids(self) -> list[str]:
+        """What is kept."""
         ...
