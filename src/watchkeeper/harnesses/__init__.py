@@ -1,0 +1,1 @@
+"""Agent programs, one file each."""
