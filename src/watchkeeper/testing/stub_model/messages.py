@@ -11,6 +11,7 @@ from watchkeeper.testing.stub_model.scenarios import Call, Fault, Scenario, Turn
 
 _INJECTED = re.compile(r"^\s*<(system-reminder|command-name|command-message|local-command)")
 """Text that the client puts into the user's messages although no user wrote it."""
+_REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 _CWD = re.compile(r"[Ww]orking directory:\s*(/[^\s\"\\]+)")
 _TOOL_NAMES = {"shell": ("Bash", "bash", "shell"), "write": ("Write", "write", "write_file")}
 _ARGUMENT_NAMES = {
@@ -74,7 +75,7 @@ def parse_ask(body: Mapping[str, Any]) -> Ask:
         texts = [block.get("text", "") for block in blocks if block.get("type") == "text"]
         texts = [text for text in texts if text.strip() and not _INJECTED.search(text)]
         if results:
-            rounds, tool_result = rounds + 1, "\n".join(results)
+            rounds, tool_result = rounds + 1, _REMINDER.sub("", "\n".join(results))
         elif texts:
             rounds = 0
             prompts.append("\n".join(texts))

@@ -1,0 +1,215 @@
+"""Record what the real Claude Code prints, against a stub model: `python tests/harnesses/claude/record.py [NAME …]`.
+
+Every recording runs offline in a directory, a home and an environment of its own, with a key that is none. Paths, ids and times are replaced by neutral
+ones, and parts that say nothing about how a run went are cut, so that recording again gives nearly the same files.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from watchkeeper.testing.claude_code import claude_program
+from watchkeeper.testing.stub_model import StubModel
+
+HERE = Path(__file__).parent
+LIMIT_S = 90.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """One run to record."""
+
+    scenario: str
+    flags: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict[str, str])
+    stop: int = 0
+    """The signal that ends the run once the model's turn is held."""
+    stop_at: str = ""
+
+
+RETRIES = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+SCENARIOS: dict[str, Any] = {
+    "other_tool": {
+        "turns": [
+            {"text": "I fetch.", "tools": [{"do": "raw", "name": "WebFetch", "args": {"url": "http://127.0.0.1:9/", "prompt": "x"}}]},
+            {"text": "I was not allowed to."},
+        ]
+    },
+    "failing_command": {
+        "turns": [
+            {"text": "I try.", "tools": [{"do": "shell", "command": "echo no >&2; exit 3"}]},
+            {"text": "It failed: {{tool_result}}"},
+        ]
+    },
+    "thinking": {"turns": [{"thinking": "Let me see.", "text": "Here you are."}]},
+    "held_tool": {"turns": [{"text": "I wait.", "tools": [{"do": "shell", "command": "echo now; sleep 600"}]}]},
+}
+RECORDINGS: dict[str, Recording] = {
+    "success": Recording(scenario="work"),
+    "answer_only": Recording(scenario="text"),
+    "thinking": Recording(scenario="thinking"),
+    "failing_command": Recording(scenario="failing_command"),
+    "bad_key": Recording(scenario="bad_key", environment=RETRIES),
+    "not_logged_in": Recording(scenario="text", without=("ANTHROPIC_API_KEY",)),
+    "forbidden": Recording(scenario="forbidden", environment=RETRIES),
+    "no_model": Recording(scenario="no_model", environment=RETRIES),
+    "bad_request": Recording(scenario="bad_request", environment=RETRIES),
+    "too_long": Recording(scenario="too_long", environment=RETRIES),
+    "credit": Recording(scenario="credit", environment=RETRIES),
+    "overloaded_once": Recording(scenario="overloaded_once", environment=RETRIES),
+    "overloaded_forever": Recording(scenario="overloaded_forever", environment=RETRIES),
+    "unavailable_forever": Recording(scenario="unavailable_forever", environment=RETRIES),
+    "stream_overloaded": Recording(scenario="stream_overloaded", environment=RETRIES),
+    "rate_forever": Recording(scenario="rate_forever", environment=RETRIES),
+    "limit": Recording(scenario="limit", environment=RETRIES),
+    "limit_subscription": Recording(
+        scenario="limit",
+        without=("ANTHROPIC_API_KEY",),
+        environment={**RETRIES, "CLAUDE_CODE_OAUTH_TOKEN": "sk-test-local"},
+    ),
+    "truncate_once": Recording(scenario="truncate_once", environment=RETRIES),
+    "truncate_forever": Recording(scenario="truncate_forever", environment=RETRIES),
+    "reset_stream": Recording(scenario="reset_stream", environment=RETRIES),
+    "connection_refused": Recording(
+        scenario="text", environment={**RETRIES, "ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}
+    ),
+    "garbage": Recording(scenario="garbage", environment=RETRIES),
+    "hang": Recording(scenario="hang", environment={**RETRIES, "API_TIMEOUT_MS": "2000"}),
+    "hang_stream": Recording(scenario="hang_stream", environment={**RETRIES, "API_TIMEOUT_MS": "2000"}),
+    "refusal": Recording(scenario="refusal"),
+    "max_tokens": Recording(scenario="max_tokens", environment=RETRIES),
+    "permission_denied": Recording(scenario="other_tool"),
+    "max_turns": Recording(scenario="loop", flags=("--max-turns", "3")),
+    "budget": Recording(scenario="loop", flags=("--max-budget-usd", "0.000001")),
+    "terminated": Recording(scenario="held", stop=signal.SIGTERM, stop_at="end"),
+    "interrupted": Recording(scenario="held", stop=signal.SIGINT, stop_at="end"),
+    "killed": Recording(scenario="held", stop=signal.SIGKILL, stop_at="end"),
+    "unknown_session": Recording(scenario="text", flags=("--resume", "00000000-0000-4000-8000-000000000000")),
+}
+ARGUMENTS = [
+    "-p",
+    "--output-format",
+    "stream-json",
+    "--verbose",
+    "--model",
+    "claude-sonnet-4-5",
+    "--permission-mode",
+    "acceptEdits",
+    "--allowedTools",
+    "Bash",
+    "--strict-mcp-config",
+    "--setting-sources",
+    "project",
+]
+_DROPPED = (
+    "tools",
+    "slash_commands",
+    "terminal_slash_commands",
+    "agents",
+    "skills",
+    "plugins",
+    "memory_paths",
+    "capabilities",
+)
+"""Long lists in the first event that say nothing about the run."""
+
+
+def main(names: list[str]) -> int:
+    """Record the runs of these names, or all."""
+    program = claude_program()
+    with StubModel(SCENARIOS) as stub:
+        for name in names or sorted(RECORDINGS):
+            lines, facts = record(program, stub, name, RECORDINGS[name])
+            (HERE / "transcripts" / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+            sys.stdout.write(f"{name}: {facts}\n")
+    return 0
+
+
+def record(program: Path, stub: StubModel, name: str, recording: Recording) -> tuple[list[str], dict[str, Any]]:
+    """Run once; the first line of what comes back says how it ended, the others are what the program printed."""
+    with tempfile.TemporaryDirectory(prefix="claude-") as scratch:
+        home, work = Path(scratch) / "home", Path(scratch) / "work"
+        for each in (home / "tmp", work):
+            each.mkdir(parents=True)
+        environment = {
+            "PATH": os.defpath,
+            "HOME": str(home),
+            "TMPDIR": str(home / "tmp"),
+            "LANG": "C.UTF-8",
+            "ANTHROPIC_BASE_URL": stub.url(recording.scenario, name),
+            "ANTHROPIC_API_KEY": "sk-test-local",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+            **recording.environment,
+        }
+        for each in recording.without:
+            del environment[each]
+        begin = time.monotonic()
+        with subprocess.Popen(
+            [program, *ARGUMENTS, *recording.flags],
+            cwd=work,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            if recording.stop:
+                threading.Thread(target=_stop_when_held, args=(stub, process, name, recording), daemon=True).start()
+            try:
+                out, err = process.communicate("Please do it.\n", timeout=LIMIT_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                out, err = process.communicate()
+        facts = {"exit": process.returncode, "seconds": round(time.monotonic() - begin, 1), "stderr": err.strip()}
+        facts["requests"] = len(stub.board.requests(recording.scenario, name))
+        facts["files"] = sorted(each.name for each in work.iterdir())
+    head = {"recording": name, "flags": [*recording.flags], "exit": facts["exit"], "stderr": facts["stderr"]}
+    seen: dict[str, str] = {}
+    lines = [_neutral(line, scratch, stub, seen) for line in (json.dumps(head), *map(_trimmed, out.splitlines()))]
+    return [line + "\n" for line in lines], facts
+
+
+def _stop_when_held(stub: StubModel, process: subprocess.Popen[str], name: str, recording: Recording) -> None:
+    if stub.board.wait_held(f"{recording.stop_at}@{name}"):
+        process.send_signal(recording.stop)
+
+
+def _trimmed(line: str) -> str:
+    """The line without what is long and says nothing."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return line
+    for each in _DROPPED:
+        if each in event:
+            event[each] = event[each][:2] if isinstance(event[each], list) else {}
+    for each in [each for each in event if each.endswith("_ms") and each != "retry_delay_ms"]:
+        event[each] = 1
+    return json.dumps(event, ensure_ascii=False)
+
+
+def _neutral(line: str, scratch: str, stub: StubModel, seen: dict[str, str]) -> str:
+    """The line without what differs from machine to machine and from run to run."""
+    line = line.replace(scratch.replace("/", "-"), "-home-user").replace(scratch, "/home/user")
+    line = line.replace(stub.base_url, "http://127.0.0.1:8000")
+    line = re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", "2026-01-01T00:00:00.000Z", line)
+
+    def numbered(found: re.Match[str]) -> str:
+        return seen.setdefault(found[0], f"00000000-0000-4000-8000-{len(seen) + 1:012}")
+
+    return re.sub(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", numbered, line)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
