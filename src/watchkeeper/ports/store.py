@@ -104,6 +104,10 @@ class Tasks(Protocol):
         """Newest first; `before` is the id of the last task of the page before."""
         ...
 
+    def environment_in_use(self, environment_id: str) -> bool:
+        """Whether a task that has not ended names this environment."""
+        ...
+
     def counts(self) -> dict[TaskState, int]:
         """How many tasks there are in each state."""
         ...
@@ -133,6 +137,10 @@ class Runs(Protocol):
 
     def of_task(self, task_id: str) -> list[Run]:
         """All runs of a task, oldest first."""
+        ...
+
+    def by_execution(self, execution_id: str) -> Run | None:
+        """The run that an execution directory belongs to."""
         ...
 
     def next_fence(self) -> int:

@@ -1,0 +1,135 @@
+"""Hand a task over: check it, keep its environment, and put it into the queue with who authorised it, all before anything runs (R1)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.model import Task, TaskSpec, TaskState
+from watchkeeper.errors import BadTask
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.harness import Harness, Program
+from watchkeeper.ports.ids import Ids
+from watchkeeper.ports.store import Authorisation, Store, Tx
+
+MAX_PROMPT_BYTES = 8 * 1024 * 1024
+"""A prompt longer than this is a file that was given by mistake."""
+
+MAX_TITLE = 200
+"""Characters of a title."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddRequest:
+    """A task as somebody hands it over."""
+
+    spec: TaskSpec
+    environment: Mapping[str, str]
+    by: str
+    options: Mapping[str, str]
+    """Settings of the harness."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What adding the task would do; shown before it starts, and all that `--dry-run` does."""
+
+    spec: TaskSpec
+    program: Program
+    says: str
+    """One line: which program, where, with which rights, network and sandbox."""
+
+
+def plan(harness: Harness, request: AddRequest) -> Plan:
+    """Check a task without doing anything.
+
+    Raises:
+        BadTask: the task cannot be accepted.
+        ProgramMissing: the agent program is not installed.
+    """
+    spec = request.spec
+    _check(spec)
+    harness.check(spec)
+    program = harness.find(request.environment, request.options)
+    rights = harness.rights(spec, request.options)
+    version = f" {program.version}" if program.version else ""
+    says = f"{harness.name}{version} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
+    return Plan(spec=spec, program=program, says=says)
+
+
+def add(
+    store: Store,
+    environments: Environments,
+    clock: Clock,
+    ids: Ids,
+    request: AddRequest,
+    agreed: Plan,
+) -> Task:
+    """Put a checked task into the queue, durably, with the approval of the person who typed it (decided by what `agreed` said).
+
+    Raises:
+        DatabaseUnusable: nothing was added.
+        OSError: the environment could not be kept; nothing was added.
+    """
+    at = clock.now()
+    task = Task(
+        id=ids.task(),
+        spec=request.spec,
+        state=TaskState.QUEUED,
+        created_at=at,
+        updated_at=at,
+        environment_id=ids.execution(),
+    )
+    approval = Authorisation(
+        id=ids.execution(),
+        task_id=task.id,
+        kind="person",
+        by=request.by,
+        says=agreed.says,
+        at=at,
+    )
+    crashpoint("add.environment.before")
+    environments.keep(task.environment_id, request.environment)
+    crashpoint("add.environment.after")
+
+    def work(tx: Tx) -> Task:
+        tx.tasks.add(task)
+        tx.outcomes.authorise(approval)
+        spec = task.spec
+        _ = tx.journal.append(
+            "task.added",
+            at,
+            task_id=task.id,
+            title=spec.title,
+            harness=spec.harness,
+            cwd=spec.cwd,
+            by=request.by,
+        )
+        return tx.tasks.get(task.id)
+
+    return store.transact("add", work)
+
+
+def _check(spec: TaskSpec) -> None:
+    if not spec.prompt.strip() and not spec.argv:
+        raise BadTask(
+            "The task is empty.",
+            hint='Say what is to be done, for example: wk run "fix the failing test".',
+        )
+    size = len(spec.prompt.encode("utf-8", "surrogatepass"))
+    if size > MAX_PROMPT_BYTES:
+        raise BadTask(
+            f"The task is {size / 1e6:.1f} MB long; at most {MAX_PROMPT_BYTES // (1024 * 1024)} MiB are accepted.",
+            hint="Put the material into a file in the directory and name the file in the task.",
+        )
+    if len(spec.title) > MAX_TITLE:
+        raise BadTask(
+            f"The title is longer than {MAX_TITLE} characters.", hint="Shorten it."
+        )
+    directory = Path(spec.cwd)
+    if not directory.is_dir():
+        what = "is not a directory" if directory.exists() else "does not exist"
+        raise BadTask(
+            f"'{spec.cwd}' {what}.", hint="Name the directory to work in with --cwd."
+        )

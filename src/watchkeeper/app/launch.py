@@ -1,0 +1,128 @@
+"""From a reserved run to a prepared execution: find the program, look at the workspace, write the directory, record it.
+
+Nothing is started here. The transaction that records the directory queues the start of the shim, so a crash anywhere leaves either a reserved run, which is
+prepared again, or a prepared one whose start is in the outbox.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from watchkeeper.app.record import apply_run
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
+from watchkeeper.domain.run import NeverLaunched, Prepared
+from watchkeeper.errors import HarnessError
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.harness import Harness, Order
+from watchkeeper.ports.runtime import ExecutionOrder, Runtime
+from watchkeeper.ports.store import Store, Tx
+from watchkeeper.ports.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchRules:
+    """Settings that concern every launch."""
+
+    grace_s: float
+    log_limit_bytes: int
+    options: Callable[[str], Mapping[str, str]]
+    """The settings of a harness, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """Prepares executions."""
+
+    store: Store
+    clock: Clock
+    runtime: Runtime
+    environments: Environments
+    workspace: Workspace
+    harness: Callable[[str], Harness]
+    """A harness by name; raises UnknownHarness."""
+    rules: LaunchRules
+
+    def launch(self, run_id: str) -> None:
+        """Prepare a reserved run. A run that is further, or was stopped, is left alone.
+
+        Raises:
+            OSError: the disk did not take it; the run stays reserved and is prepared at the next try.
+        """
+        run, task, database_id = self.store.read(lambda tx: _load(tx, run_id))
+        if run.state is not RunState.RESERVED:
+            return
+        environment = self.environments.get(task.environment_id)
+        if environment is None:
+            self._refuse(
+                run,
+                "The environment kept for this task is gone; `wk retry` captures it anew.",
+            )
+            return
+        try:
+            order = self._order(run, task, database_id, environment)
+        except HarnessError as problem:
+            self._refuse(
+                run, f"{problem} {problem.hint}".strip(), FailureKind.PROGRAM_MISSING
+            )
+            return
+        directory = self.runtime.prepare(order)
+        self._record(run, directory)
+
+    def _order(
+        self, run: Run, task: Task, database_id: str, environment: Mapping[str, str]
+    ) -> ExecutionOrder:
+        spec = task.spec
+        harness = self.harness(spec.harness)
+        options = self.rules.options(spec.harness)
+        program = harness.find(environment, options)
+        directory = str(self.runtime.executions().path(run))
+        plan = harness.plan(
+            Order(
+                spec=spec,
+                program=program,
+                environment=environment,
+                directory=directory,
+                options=options,
+            )
+        )
+        return ExecutionOrder(
+            database_id=database_id,
+            run=run,
+            argv=plan.argv,
+            cwd=spec.cwd,
+            environment=plan.environment,
+            prompt=spec.prompt.encode("utf-8", "surrogateescape"),
+            prompt_by=plan.prompt_by,
+            deadline_s=spec.deadline_s,
+            grace_s=self.rules.grace_s,
+            leftovers=spec.leftovers,
+            log_limit_bytes=self.rules.log_limit_bytes,
+            before=self.workspace.snapshot(spec.cwd),
+        )
+
+    def _record(self, was: Run, directory: DirectoryIdentity) -> None:
+        def work(tx: Tx) -> None:
+            run = tx.runs.get(was.id)
+            if run.state is not RunState.RESERVED or run.fence != was.fence:
+                return  # stopped meanwhile: nothing was started, the directory is pruned
+            _ = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+
+        self.store.transact("prepared", work)
+
+    def _refuse(
+        self, was: Run, reason: str, kind: FailureKind = FailureKind.NEVER_LAUNCHED
+    ) -> None:
+        def work(tx: Tx) -> None:
+            run = tx.runs.get(was.id)
+            if run.state is RunState.RESERVED:
+                _ = apply_run(
+                    tx, run, NeverLaunched(reason=reason, kind=kind), self.clock.now()
+                )
+
+        self.store.transact("refused", work)
+
+
+def _load(tx: Tx, run_id: str) -> tuple[Run, Task, str]:
+    run = tx.runs.get(run_id)
+    return run, tx.tasks.get(run.task_id), tx.machines.database_id()

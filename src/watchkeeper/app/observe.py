@@ -1,0 +1,189 @@
+"""Look at the evidence of a live run and record what it proves. The same for a run started a moment ago and one found after a crash."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import Proof, Run, RunState, Task
+from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched
+from watchkeeper.domain.task import RunHeld, RunRegained
+from watchkeeper.errors import NotFound
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.runtime import Runtime, SweepReport
+from watchkeeper.ports.store import Store, Tx
+
+_OBSERVED = frozenset(
+    {RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD}
+)
+
+
+class RestartWord(StrEnum):
+    """What a daemon that starts says of each run it finds, one word each."""
+
+    ADOPTED = "adopted"
+    ENDED_MEANWHILE = "ended meanwhile"
+    NEVER_LAUNCHED = "never launched"
+    LOST = "lost"
+    HELD = "held"
+    STARTING = "starting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a look at a run found."""
+
+    run: Run
+    verdict: Verdict
+    sweep: SweepReport | None = None
+
+    @property
+    def word(self) -> RestartWord:
+        """The word for it after a restart."""
+        match self.verdict.kind:
+            case VerdictKind.ALIVE:
+                return RestartWord.ADOPTED
+            case VerdictKind.ENDED:
+                return RestartWord.ENDED_MEANWHILE
+            case VerdictKind.NEVER_LAUNCHED:
+                return RestartWord.NEVER_LAUNCHED
+            case VerdictKind.LOST_TO_REBOOT | VerdictKind.SHIM_DIED:
+                return RestartWord.LOST
+            case VerdictKind.UNKNOWN:
+                return RestartWord.HELD
+            case VerdictKind.WAITING | VerdictKind.TAKE_DECISION:
+                return RestartWord.STARTING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observer:
+    """Observes runs."""
+
+    store: Store
+    clock: Clock
+    runtime: Runtime
+
+    def observe(self, run_id: str) -> Observation | None:
+        """Look once and record what was proven; None if the run is not one that has anything to look at.
+
+        Raises:
+            OSError: the system itself failed; nothing was concluded.
+        """
+        loaded = self.store.read(lambda tx: _load(tx, run_id))
+        if loaded is None:
+            return None
+        run, task = loaded
+        if run.state not in _OBSERVED or (
+            run.state is RunState.HELD and run.kind is FailureKind.LOST
+        ):
+            return None
+        stop_asked = task.stop is not None
+        evidence = self.runtime.observe(run, stop_asked=stop_asked)
+        verdict = judge(evidence)
+        if verdict.kind is VerdictKind.TAKE_DECISION and verdict.decide_by is not None:
+            # Whoever links first has decided; either way the second look reads the answer.
+            _ = self.runtime.take_decision(run, verdict.decide_by)
+            evidence = self.runtime.observe(run, stop_asked=stop_asked)
+            verdict = judge(evidence)
+        sweep = self.runtime.sweep(run) if self._must_sweep(run, verdict) else None
+        return self._record(run, evidence, verdict, sweep)
+
+    @staticmethod
+    def _must_sweep(run: Run, verdict: Verdict) -> bool:
+        return verdict.kind is VerdictKind.SHIM_DIED and run.state is not RunState.HELD
+
+    def _record(
+        self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None
+    ) -> Observation:
+        def work(tx: Tx) -> Run:
+            run = tx.runs.get(seen.id)
+            if run.fence != seen.fence or run.state not in _OBSERVED:
+                return run
+            if sweep is not None:
+                self._journal_sweep(tx, run, sweep)
+            return self._apply(tx, run, evidence, verdict, sweep)
+
+        if not _changes_anything(seen, verdict):
+            return Observation(run=seen, verdict=verdict)
+        run = self.store.transact(f"observed_{verdict.kind.value}", work)
+        return Observation(run=run, verdict=verdict, sweep=sweep)
+
+    def _apply(
+        self,
+        tx: Tx,
+        run: Run,
+        evidence: Evidence,
+        verdict: Verdict,
+        sweep: SweepReport | None,
+    ) -> Run:
+        at = self.clock.now()
+        was = run
+        match verdict.kind:
+            case VerdictKind.ALIVE if evidence.agent is not None:
+                run = apply_run(tx, run, AgentSeen(agent=evidence.agent), at)
+            case VerdictKind.ENDED if evidence.exit is not None:
+                if evidence.agent is not None:
+                    run = apply_run(tx, run, AgentSeen(agent=evidence.agent), at)
+                run = apply_run(tx, run, ExitSeen(exit=evidence.exit), at)
+            case VerdictKind.NEVER_LAUNCHED if run.state is not RunState.RUNNING:
+                run = apply_run(tx, run, NeverLaunched(reason=verdict.reason), at)
+            case VerdictKind.LOST_TO_REBOOT if run.state is not RunState.HELD:
+                run = apply_run(
+                    tx, run, Lost(proof=Proof.PROVEN, reason=verdict.reason), at
+                )
+            case VerdictKind.SHIM_DIED if (
+                sweep is not None and run.state is not RunState.HELD
+            ):
+                reason = " ".join((verdict.reason, *sweep.spared))
+                run = apply_run(tx, run, Lost(proof=sweep.proof, reason=reason), at)
+            case VerdictKind.UNKNOWN | VerdictKind.NEVER_LAUNCHED if (
+                run.state is not RunState.HELD
+            ):
+                return self._hold(tx, run, verdict.reason)
+            case _:
+                return run
+        if was.state is RunState.HELD and run.state is not RunState.HELD:
+            _ = apply_task(tx, tx.tasks.get(run.task_id), RunRegained(at=at), at)
+        return run
+
+    def _hold(self, tx: Tx, run: Run, reason: str) -> Run:
+        at = self.clock.now()
+        held = apply_run(tx, run, HeldBack(reason=reason), at)
+        kind = held.kind or FailureKind.UNKNOWN
+        _ = apply_task(
+            tx, tx.tasks.get(run.task_id), RunHeld(reason=reason, kind=kind, at=at), at
+        )
+        return held
+
+    def _journal_sweep(self, tx: Tx, run: Run, sweep: SweepReport) -> None:
+        _ = tx.journal.append(
+            "run.swept",
+            self.clock.now(),
+            task_id=run.task_id,
+            run=run,
+            proof=sweep.proof.value,
+            ended=list(sweep.ended),
+            spared=list(sweep.spared),
+        )
+
+
+def _changes_anything(seen: Run, verdict: Verdict) -> bool:
+    """Whether there is anything to write; an idle look writes nothing (R14)."""
+    match verdict.kind:
+        case VerdictKind.WAITING | VerdictKind.TAKE_DECISION:
+            return False
+        case VerdictKind.ALIVE:
+            return seen.state is not RunState.RUNNING
+        case VerdictKind.ENDED:
+            return True
+        case _:
+            return seen.state is not RunState.HELD
+
+
+def _load(tx: Tx, run_id: str) -> tuple[Run, Task] | None:
+    try:
+        run = tx.runs.get(run_id)
+    except NotFound:
+        return None
+    return run, tx.tasks.get(run.task_id)

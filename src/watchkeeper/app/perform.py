@@ -1,0 +1,118 @@
+"""Do what the outbox says. Each effect is safe to do twice; its row goes in the transaction that records what happened (R1)."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from watchkeeper.app.record import apply_run
+from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, StartShim
+from watchkeeper.domain.evidence import DecidedBy
+from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Run, RunState
+from watchkeeper.domain.run import RunEvent, ShimStarted, StopTold
+from watchkeeper.errors import NotFound
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.runtime import Runtime, ShimUnreachable
+from watchkeeper.ports.store import OutboxRow, Store, Tx
+
+MAX_START_ATTEMPTS = 5
+"""How often the system may refuse to start a shim before the run is declared never launched."""
+
+_BATCH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Performer:
+    """Performs effects."""
+
+    store: Store
+    clock: Clock
+    runtime: Runtime
+    environments: Environments
+
+    def perform_due(self) -> list[str]:
+        """Do everything that is due; returns the ids of the runs that were touched. What fails is tried again later, with a growing wait."""
+        now = self.clock.now()
+        touched: list[str] = []
+        for row in self.store.read(lambda tx: tx.outbox.due(now, _BATCH)):
+            run_id = self._perform(row)
+            if run_id is not None:
+                touched.append(run_id)
+        return touched
+
+    def _perform(self, row: OutboxRow) -> str | None:
+        match row.effect:
+            case StartShim(run_id=run_id, fence=fence):
+                self._start(row, self._run(run_id, fence))
+                return run_id
+            case EndExecution(run_id=run_id, fence=fence) as effect:
+                self._end(row, self._run(run_id, fence), effect)
+                return run_id
+            case ForgetEnvironment(environment_id=environment_id):
+                self.environments.forget(environment_id)
+                self._done(row)
+                return None
+
+    def _run(self, run_id: str, fence: int) -> Run | None:
+        try:
+            run = self.store.read(lambda tx: tx.runs.get(run_id))
+        except NotFound:
+            return None
+        return run if run.fence == fence else None
+
+    def _start(self, row: OutboxRow, run: Run | None) -> None:
+        if run is None or run.state is not RunState.PREPARED:
+            self._done(row)
+            return
+        try:
+            self.runtime.start_shim(run)
+        except OSError:
+            if row.attempts + 1 >= MAX_START_ATTEMPTS:
+                # From here on no shim of this run may launch; the next look at the evidence says so.
+                _ = self.runtime.take_decision(run, DecidedBy.RECOVERY)
+                self._done(row)
+            else:
+                self._again(row)
+            return
+        self._done(row, run, ShimStarted(at=self.clock.now()))
+
+    def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution) -> None:
+        if run is None or run.state not in UNDECIDED_RUN_STATES | {RunState.RUNNING}:
+            self._done(row)
+            return
+        if (
+            run.state in UNDECIDED_RUN_STATES
+            and not effect.condemned
+            and self.runtime.take_decision(run, DecidedBy.STOP)
+        ):
+            self._done(
+                row
+            )  # nothing was launched and nothing will be; the next look at the evidence settles it
+            return
+        try:
+            self.runtime.end(
+                run, effect.how, grace_s=effect.grace_s, condemned=effect.condemned
+            )
+        except ShimUnreachable:
+            self._again(row)
+            return
+        self._done(row, run, None if effect.condemned else StopTold(how=effect.how))
+
+    def _done(
+        self, row: OutboxRow, run: Run | None = None, event: RunEvent | None = None
+    ) -> None:
+        def work(tx: Tx) -> None:
+            tx.outbox.done(row.id)
+            if run is None or event is None:
+                return
+            now = tx.runs.get(run.id)
+            if now.fence == run.fence and now.state is not RunState.SETTLED:
+                _ = apply_run(tx, now, event, self.clock.now())
+
+        self.store.transact(f"done_{row.effect.kind}", work)
+
+    def _again(self, row: OutboxRow) -> None:
+        wait_s = min(5.0, 0.05 * float(2**row.attempts))
+        not_before = self.clock.now() + timedelta(seconds=wait_s)
+        self.store.transact(
+            "again", lambda tx: tx.outbox.again(row.id, not_before), durable=False
+        )

@@ -1,0 +1,67 @@
+"""Remove what is provably no longer needed: old execution directories, directories of runs that were never prepared, environments of nobody."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.runtime import Executions
+from watchkeeper.ports.store import Store, Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pruner:
+    """Prunes."""
+
+    store: Store
+    clock: Clock
+    executions: Executions
+    environments: Environments
+    keep_days: float
+
+    def prune(self) -> list[str]:
+        """Remove what may go; returns the ids of the executions that went. What belongs to no run of ours is never touched."""
+        removed: list[str] = []
+        for execution_id in self.executions.names():
+            run = self.store.read(
+                lambda tx, name=execution_id: tx.runs.by_execution(name)
+            )
+            if run is not None and self._may_go(run):
+                self.executions.remove(execution_id)
+                removed.append(execution_id)
+        return removed
+
+    def forget_unused_environments(
+        self, known_before: frozenset[str]
+    ) -> frozenset[str]:
+        """Delete environments that no task names and that were already unused at the last pass.
+
+        An environment is written before the transaction that names it, so one that is new may still be about to be named. Returns what is unused now, for
+        the next pass.
+        """
+        unused = frozenset(
+            name
+            for name in self.environments.ids()
+            if not self.store.read(
+                lambda tx, name=name: tx.tasks.environment_in_use(name)
+            )
+        )
+        for name in unused & known_before:
+            self.environments.forget(name)
+        return unused - known_before
+
+    def _may_go(self, run: Run) -> bool:
+        if run.state is not RunState.SETTLED:
+            return False
+        if run.directory is None:
+            return True  # written, then refused: no shim was ever started for it
+        if run.proof is not Proof.PROVEN or run.settled_at is None:
+            return False
+        if self.clock.now() - run.settled_at < timedelta(days=self.keep_days):
+            return False
+        return self.store.read(lambda tx: _has_ended(tx, run))
+
+
+def _has_ended(tx: Tx, run: Run) -> bool:
+    return tx.tasks.get(run.task_id).state in FINAL_TASK_STATES

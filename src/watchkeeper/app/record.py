@@ -1,0 +1,114 @@
+"""Apply one event to one record inside a transaction: decide, write guarded, journal, queue the effects."""
+
+import re
+from dataclasses import fields
+from datetime import datetime
+from enum import Enum
+from typing import cast
+
+from watchkeeper.domain.model import Run, Task
+from watchkeeper.domain.run import RunEvent, decide_run
+from watchkeeper.domain.task import TaskEvent, decide_task
+from watchkeeper.ports.store import Tx
+
+
+def apply_run(tx: Tx, run: Run, event: RunEvent, at: datetime) -> Run:
+    """Apply an event to a run and return what it became.
+
+    An event that changes nothing and wants nothing done leaves no trace: late news is not history.
+
+    Raises:
+        Refused: the event is not allowed in this state.
+        Stale: the row has moved on since it was read.
+    """
+    decision = decide_run(run, event)
+    if decision.run == run and not decision.effects:
+        return run
+    if decision.run != run:
+        tx.runs.save(decision.run, run)
+    tx.outbox.put(decision.effects, at)
+    _ = tx.journal.append(
+        f"run.{_kind(event)}",
+        at,
+        task_id=run.task_id,
+        run=run,
+        state=decision.run.state.value,
+        **_facts(event),
+    )
+    return decision.run
+
+
+def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
+    """Apply an event to a task and return what it became, with its new version.
+
+    Raises:
+        Refused: the event is not allowed in this state.
+        Stale: the row has moved on since it was read.
+    """
+    decision = decide_task(task, event)
+    if decision.task == task and not decision.effects:
+        return task
+    tx.tasks.save(decision.task, task)
+    tx.outbox.put(decision.effects, at)
+    _ = tx.journal.append(
+        f"task.{_kind(event)}",
+        at,
+        task_id=task.id,
+        state=decision.task.state.value,
+        **_facts(event),
+    )
+    return tx.tasks.get(task.id)
+
+
+def _journal(
+    tx: Tx,
+    kind: str,
+    at: datetime,
+    task_id: str,
+    run: Run | None,
+    facts: dict[str, object],
+) -> None:
+    _ = tx.journal.append(kind, at, task_id=task_id, run=run, **facts)  # pyright: ignore[reportArgumentType] - no fact is called `run`
+
+
+def _kind(event: object) -> str:
+    """`ShimStarted` is journalled as `shim_started`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+
+
+def _facts(event: RunEvent | TaskEvent) -> dict[str, object]:
+    """The event's own small facts. Records that have rows of their own (an outcome) are named, not copied."""
+    facts: dict[str, object] = {}
+    for field in fields(event):
+        value = cast("object", getattr(event, field.name))
+        if field.name == "outcome":
+            facts |= _outcome_facts(value)
+        elif field.name not in {"at", "environment_id", "run_id"}:
+            facts |= _plain(field.name, value)
+    return facts
+
+
+def _outcome_facts(outcome: object) -> dict[str, object]:
+    names = ("status", "disposition", "kind", "reason", "proof", "wake_at")
+    merged: dict[str, object] = {}
+    for name in names:
+        merged |= _plain(name, cast("object", getattr(outcome, name)))
+    return merged
+
+
+def _plain(name: str, value: object) -> dict[str, object]:
+    """A value as JSON can hold it; nested records are spread with their own field names."""
+    if value is None:
+        return {}
+    if isinstance(value, Enum):
+        return {name: cast("object", value.value)}
+    if isinstance(value, datetime):
+        return {name: value.isoformat()}
+    if isinstance(value, str | int | float | bool):
+        return {name: value}
+    merged: dict[str, object] = {}
+    for field in fields(cast("RunEvent", value)):
+        merged |= _plain(
+            f"{name}_{field.name}", cast("object", getattr(value, field.name))
+        )
+    return merged

@@ -1,0 +1,69 @@
+"""A person wants another run of a task."""
+
+from collections.abc import Mapping
+
+from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.model import RunState, Task
+from watchkeeper.domain.run import Settled
+from watchkeeper.domain.settlement import resolve_held
+from watchkeeper.domain.task import RetryAsked, RunSettled
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.ids import Ids
+from watchkeeper.ports.store import Authorisation, Store, Tx
+
+
+def retry(
+    store: Store,
+    environments: Environments,
+    clock: Clock,
+    ids: Ids,
+    task_id: str,
+    environment: Mapping[str, str],
+    by: str,
+) -> Task:
+    """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
+
+    A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
+
+    Raises:
+        NoSuchTask: there is none.
+        Refused: the task is running or already waiting.
+    """
+    at = clock.now()
+    environment_id = ids.execution()
+    authorisation_id = ids.execution()
+    crashpoint("retry.environment.before")
+    environments.keep(environment_id, environment)
+    crashpoint("retry.environment.after")
+
+    def work(tx: Tx) -> Task:
+        task = _give_up_held(tx, tx.tasks.get(task_id))
+        task = apply_task(
+            tx, task, RetryAsked(by=by, at=at, environment_id=environment_id), at
+        )
+        first = tx.outcomes.authorisation(task_id)
+        says = first.says if first is not None else ""
+        approval = Authorisation(
+            id=authorisation_id, task_id=task_id, kind="person", by=by, says=says, at=at
+        )
+        tx.outcomes.authorise(approval)
+        return task
+
+    def _give_up_held(tx: Tx, task: Task) -> Task:
+        if task.run_id is None:
+            return task
+        run = tx.runs.get(task.run_id)
+        if run.state is not RunState.HELD:
+            return task
+        outcome = resolve_held(task, run, at, stopped=False, by=by)
+        _ = apply_run(tx, run, Settled(outcome=outcome), at)
+        tx.outcomes.add(outcome)
+        return apply_task(tx, task, RunSettled(outcome=outcome), at)
+
+    try:
+        return store.transact("retry", work)
+    except BaseException:
+        environments.forget(environment_id)
+        raise

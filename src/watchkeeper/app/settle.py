@@ -1,0 +1,101 @@
+"""Decide the outcome of a run that has ended, store it and apply it, in one transaction (R11)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from watchkeeper.app.read_output import read_trace
+from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.domain import settlement
+from watchkeeper.domain.evidence import VerdictKind, judge
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
+from watchkeeper.domain.run import HeldBack, Settled
+from watchkeeper.domain.settlement import Facts, Hold, RetryPolicy
+from watchkeeper.domain.task import RunHeld, RunSettled
+from watchkeeper.errors import HarnessError
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.store import Store, Tx
+from watchkeeper.ports.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settler:
+    """Settles ended runs."""
+
+    store: Store
+    clock: Clock
+    runtime: Runtime
+    workspace: Workspace
+    harness: Callable[[str], Harness]
+    policy: RetryPolicy
+
+    def settle(self, run_id: str) -> Outcome | None:
+        """Settle an ended run, or hold it; None if it is not to be settled, or not yet: what the agent left behind is still being ended.
+
+        Gathering may be done any number of times; the decision is made, stored and applied once, on the rows as they are then.
+        """
+        run, task = self.store.read(lambda tx: _load(tx, run_id))
+        if run.state is not RunState.ENDED or not self._is_final(run):
+            return None
+        trace, changes = self._gather(run, task)
+        gone = self.runtime.executions().gone(run) if run.exit is not None else None
+
+        def work(tx: Tx) -> Outcome | None:
+            now, owner = _load(tx, run_id)
+            if now.state is not RunState.ENDED or now.fence != run.fence:
+                return None
+            facts = Facts(
+                task=owner,
+                run=now,
+                at=self.clock.now(),
+                trace=trace,
+                changes=changes,
+                leftovers=gone.leftovers if gone else (),
+                gone_proven=gone.proven if gone else False,
+                policy=self.policy,
+            )
+            return _apply(tx, facts, settlement.settle(facts))
+
+        return self.store.transact("settled", work)
+
+    def _is_final(self, run: Run) -> bool:
+        """Nothing more will be written: emptiness is proven, or the shim is gone without having proven it."""
+        if run.exit is None:
+            return True
+        verdict = judge(self.runtime.observe(run, stop_asked=False))
+        return verdict.final or verdict.kind is not VerdictKind.ENDED
+
+    def _gather(self, run: Run, task: Task) -> tuple[Trace | None, Changes | None]:
+        if run.exit is None and run.kind is not FailureKind.LOST:
+            return None, None  # no agent ran
+        try:
+            harness = self.harness(task.spec.harness)
+        except HarnessError:
+            trace = None
+        else:
+            trace = read_trace(
+                harness, task.spec, self.runtime.executions(), run, run.exit
+            )
+        return trace, self.workspace.changes(
+            task.spec.cwd, self.runtime.executions().before(run)
+        )
+
+
+def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
+    run, task, at = facts.run, facts.task, facts.at
+    if isinstance(decided, Hold):
+        held = apply_run(tx, run, HeldBack(reason=decided.reason), at)
+        kind = held.kind or FailureKind.UNKNOWN
+        _ = apply_task(tx, task, RunHeld(reason=decided.reason, kind=kind, at=at), at)
+        return None
+    _ = apply_run(tx, run, Settled(outcome=decided), at)
+    tx.outcomes.add(decided)
+    _ = apply_task(tx, task, RunSettled(outcome=decided), at)
+    return decided
+
+
+def _load(tx: Tx, run_id: str) -> tuple[Run, Task]:
+    run = tx.runs.get(run_id)
+    return run, tx.tasks.get(run.task_id)

@@ -1,0 +1,51 @@
+"""A person wants a task ended. The wish is durable before anything is signalled, and bars every further launch (decided on the task, not the run)."""
+
+from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.domain.model import RunState, StopHow, StopRequest, Task
+from watchkeeper.domain.run import NeverLaunched, Settled, StopWanted
+from watchkeeper.domain.settlement import resolve_held
+from watchkeeper.domain.task import RunSettled, StopAsked
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.store import Store, Tx
+
+
+def stop(
+    store: Store,
+    clock: Clock,
+    task_id: str,
+    how: StopHow,
+    by: str,
+    grace_s: float | None = None,
+) -> Task:
+    """Ask for the end of a task and return how it stands now. A task that has ended stays as it ended.
+
+    What happens to its run depends on how far that is: a reserved one is proven never launched here and now; one in the launch window is decided by
+    whoever takes the decision first; a running agent is ended by its shim; a held one is settled on the person's word.
+
+    Raises:
+        NoSuchTask: there is none.
+    """
+    at = clock.now()
+    request = StopRequest(how=how, by=by, at=at, grace_s=grace_s)
+
+    def work(tx: Tx) -> Task:
+        was = tx.tasks.get(task_id)
+        task = apply_task(tx, was, StopAsked(request=request), at)
+        if task.run_id is None or task == was:
+            return task
+        run = tx.runs.get(task.run_id)
+        if run.state is RunState.HELD:
+            outcome = resolve_held(task, run, at, stopped=True, by=by)
+            _ = apply_run(tx, run, Settled(outcome=outcome), at)
+            tx.outcomes.add(outcome)
+            return apply_task(tx, task, RunSettled(outcome=outcome), at)
+        if run.state is RunState.RESERVED:
+            # Nothing was prepared, and the transaction that would record it as prepared is refused from now on.
+            _ = apply_run(
+                tx, run, NeverLaunched(reason="Stopped before it started."), at
+            )
+        else:
+            _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
+        return task
+
+    return store.transact("stop", work)
