@@ -97,15 +97,8 @@ def add(
         tx.tasks.add(task)
         tx.outcomes.authorise(approval)
         spec = task.spec
-        _ = tx.journal.append(
-            "task.added",
-            at,
-            task_id=task.id,
-            title=spec.title,
-            harness=spec.harness,
-            cwd=spec.cwd,
-            by=request.by,
-        )
+        told = {"title": spec.title, "harness": spec.harness, "cwd": spec.cwd, "by": request.by}
+        _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
         return tx.tasks.get(task.id)
 
     return store.transact("add", work)

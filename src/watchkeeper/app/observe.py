@@ -162,9 +162,7 @@ class Observer:
             self.clock.now(),
             task_id=run.task_id,
             run=run,
-            proof=sweep.proof.value,
-            ended=list(sweep.ended),
-            spared=list(sweep.spared),
+            data={"proof": sweep.proof.value, "ended": list(sweep.ended), "spared": list(sweep.spared)},
         )
 
 

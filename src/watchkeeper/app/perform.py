@@ -111,7 +111,7 @@ class Performer:
         self.store.transact(f"done_{row.effect.kind}", work)
 
     def _again(self, row: OutboxRow) -> None:
-        wait_s = min(5.0, 0.05 * float(2**row.attempts))
+        wait_s = min(5.0, 0.05 * (1 << min(row.attempts, 10)))
         not_before = self.clock.now() + timedelta(seconds=wait_s)
         self.store.transact(
             "again", lambda tx: tx.outbox.again(row.id, not_before), durable=False

@@ -27,14 +27,8 @@ def apply_run(tx: Tx, run: Run, event: RunEvent, at: datetime) -> Run:
     if decision.run != run:
         tx.runs.save(decision.run, run)
     tx.outbox.put(decision.effects, at)
-    _ = tx.journal.append(
-        f"run.{_kind(event)}",
-        at,
-        task_id=run.task_id,
-        run=run,
-        state=decision.run.state.value,
-        **_facts(event),
-    )
+    facts: dict[str, object] = {"state": decision.run.state.value, **_facts(event)}
+    _ = tx.journal.append(f"run.{_kind(event)}", at, task_id=run.task_id, run=run, data=facts)
     return decision.run
 
 
@@ -50,25 +44,9 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
         return task
     tx.tasks.save(decision.task, task)
     tx.outbox.put(decision.effects, at)
-    _ = tx.journal.append(
-        f"task.{_kind(event)}",
-        at,
-        task_id=task.id,
-        state=decision.task.state.value,
-        **_facts(event),
-    )
+    facts: dict[str, object] = {"state": decision.task.state.value, **_facts(event)}
+    _ = tx.journal.append(f"task.{_kind(event)}", at, task_id=task.id, data=facts)
     return tx.tasks.get(task.id)
-
-
-def _journal(
-    tx: Tx,
-    kind: str,
-    at: datetime,
-    task_id: str,
-    run: Run | None,
-    facts: dict[str, object],
-) -> None:
-    _ = tx.journal.append(kind, at, task_id=task_id, run=run, **facts)  # pyright: ignore[reportArgumentType] - no fact is called `run`
 
 
 def _kind(event: object) -> str:

@@ -4,7 +4,7 @@
 happens or nothing does. Writes are guarded: a row that has moved on raises `Stale` and the transaction is undone.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
