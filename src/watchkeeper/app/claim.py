@@ -71,7 +71,7 @@ def claim(
             )
         tx.outcomes.record_launch(run, approval.id)
         _ = tx.journal.append(
-            "run.reserved", at, task_id=task.id, run=run, state=run.state.value
+            "run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value}
         )
         return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
 

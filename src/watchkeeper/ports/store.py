@@ -208,9 +208,9 @@ class Journal(Protocol):
         *,
         task_id: str | None = None,
         run: Run | None = None,
-        **data: object,
+        data: Mapping[str, object] | None = None,
     ) -> int:
-        """Append an entry and return its number."""
+        """Append an entry and return its number. `data` holds JSON values."""
         ...
 
     def after(
