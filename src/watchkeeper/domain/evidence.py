@@ -118,32 +118,36 @@ def judge(evidence: Evidence) -> Verdict:
         return _unknown(_DIRECTORY_SAYS[evidence.directory])
     if evidence.unreadable:
         return _unknown(f"Cannot be read: {', '.join(evidence.unreadable)}.")
+    decision = evidence.decision
+    if decision is not None and decision.by is not DecidedBy.SHIM:
+        return _never_decided(evidence)
+    if evidence.exit is not None:
+        # A free lock makes the records final only if the decision had been read before it: see the module's docstring.
+        final = evidence.gone is not None or (evidence.lock is LockState.FREE and decision is not None)
+        return Verdict(kind=VerdictKind.ENDED, reason="The agent ended.", final=final)
     if evidence.lock is LockState.UNKNOWN:
         return _unknown("Whether its shim is alive cannot be found out.")
-    if evidence.exit is not None:
-        final = evidence.gone is not None or evidence.lock is LockState.FREE
-        return Verdict(kind=VerdictKind.ENDED, reason="The agent ended.", final=final)
+    if decision is None and evidence.stop_asked:
+        return Verdict(kind=VerdictKind.TAKE_DECISION, decide_by=DecidedBy.STOP, reason="Stopped before it started.")
     if evidence.lock is LockState.HELD:
         if evidence.agent is None:
             return Verdict(kind=VerdictKind.WAITING, reason="The shim is starting.")
         return Verdict(kind=VerdictKind.ALIVE, reason="The agent is running.")
-    if evidence.decision is None:
+    if decision is None:
         return _undecided(evidence)
-    return _decided(evidence, evidence.decision)
+    return _shim_is_dead(evidence, decision)
+
+
+def _never_decided(evidence: Evidence) -> Verdict:
+    """The decision says that no shim may launch: neither the one that holds the lock, if one does, nor one still to come."""
+    if evidence.agent is not None or evidence.exit is not None or evidence.gone is not None:
+        return _unknown("The records contradict each other: it was decided not to launch, and an agent was launched.")
+    return Verdict(kind=VerdictKind.NEVER_LAUNCHED, reason="The agent was never started.")
 
 
 def _undecided(evidence: Evidence) -> Verdict:
     """Nobody holds the lock and nothing was decided."""
-    if evidence.stop_asked:
-        return Verdict(
-            kind=VerdictKind.TAKE_DECISION,
-            decide_by=DecidedBy.STOP,
-            reason="Stopped before it started.",
-        )
-    if (
-        evidence.since_spawn_s is None
-        or evidence.since_spawn_s < evidence.start_grace_s
-    ):
+    if evidence.since_spawn_s is None or evidence.since_spawn_s < evidence.start_grace_s:
         return Verdict(kind=VerdictKind.WAITING, reason="The shim has not started yet.")
     return Verdict(
         kind=VerdictKind.TAKE_DECISION,
@@ -152,11 +156,11 @@ def _undecided(evidence: Evidence) -> Verdict:
     )
 
 
-def _decided(evidence: Evidence, decision: DecisionRecord) -> Verdict:
-    """Nobody holds the lock, and the decision was taken before we looked at the lock."""
-    if decision.by is not DecidedBy.SHIM:
-        return Verdict(
-            kind=VerdictKind.NEVER_LAUNCHED, reason="The agent was never started."
+def _shim_is_dead(evidence: Evidence, decision: DecisionRecord) -> Verdict:
+    """A shim had decided to launch before we looked at the lock, and nobody held the lock then; no end is on record."""
+    if evidence.gone is not None:
+        return _unknown(
+            "The records contradict each other: nothing is left of the agent, and its end is not on record."
         )
     if evidence.agent is None:
         # The shim writes the agent's record durably before it lets the agent start, so no record means no agent, on any boot.
@@ -164,18 +168,16 @@ def _decided(evidence: Evidence, decision: DecisionRecord) -> Verdict:
             kind=VerdictKind.NEVER_LAUNCHED,
             reason="The shim died before it let the agent start.",
         )
+    if not decision.boot_id or not evidence.boot_id:
+        return _unknown("Whether the machine was restarted since cannot be found out.")
     if decision.boot_id != evidence.boot_id:
         return Verdict(
             kind=VerdictKind.LOST_TO_REBOOT,
             reason="The machine was restarted while the agent worked.",
         )
     if decision.pid_namespace != evidence.pid_namespace:
-        return _unknown(
-            "The agent was started in another pid namespace; its processes cannot be seen from here."
-        )
-    return Verdict(
-        kind=VerdictKind.SHIM_DIED, reason="The shim was killed while the agent worked."
-    )
+        return _unknown("The agent was started in another pid namespace; its processes cannot be seen from here.")
+    return Verdict(kind=VerdictKind.SHIM_DIED, reason="The shim was killed while the agent worked.")
 
 
 def _unknown(reason: str) -> Verdict:

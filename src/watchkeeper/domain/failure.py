@@ -82,9 +82,7 @@ def _row(
 
 
 ROWS: dict[FailureKind, FailureRow] = {
-    FailureKind.SIGNED_OUT: _row(
-        "The agent program is not signed in.", Follow.NEEDS_INPUT, counts=False
-    ),
+    FailureKind.SIGNED_OUT: _row("The agent program is not signed in.", Follow.NEEDS_INPUT, counts=False),
     FailureKind.QUOTA: _row(
         "The account's limit is used up.",
         Follow.NEEDS_INPUT,
@@ -93,15 +91,11 @@ ROWS: dict[FailureKind, FailureRow] = {
         parks=True,
     ),
     FailureKind.OVERLOADED: _row("The model's service was overloaded.", retried=True),
-    FailureKind.NETWORK: _row(
-        "The model's service could not be reached.", retried=True
-    ),
+    FailureKind.NETWORK: _row("The model's service could not be reached.", retried=True),
     FailureKind.CONTEXT_FULL: _row("The conversation no longer fits into the model."),
     FailureKind.TURN_LIMIT: _row("The agent reached its limit of turns."),
     FailureKind.BUDGET: _row("The agent reached its limit of money."),
-    FailureKind.PERMISSION_DENIED: _row(
-        "The agent was not allowed to do what it needed.", Follow.NEEDS_INPUT
-    ),
+    FailureKind.PERMISSION_DENIED: _row("The agent was not allowed to do what it needed.", Follow.NEEDS_INPUT),
     FailureKind.BAD_REQUEST: _row("The model's service refused the request."),
     FailureKind.PROGRAM_MISSING: _row(
         "The agent program could not be started: it is missing.",
@@ -109,17 +103,13 @@ ROWS: dict[FailureKind, FailureRow] = {
         counts=False,
         unit_back=True,
     ),
-    FailureKind.PROGRAM_BROKEN: _row(
-        "The agent program did not do what such a program does."
-    ),
+    FailureKind.PROGRAM_BROKEN: _row("The agent program did not do what such a program does."),
     FailureKind.SANDBOX: _row("The sandbox could not be set up."),
     FailureKind.CRASH: _row("The agent program ended without a result."),
     FailureKind.DEADLINE: _row("The deadline passed."),
     FailureKind.SILENCE: _row("The agent said nothing for as long as you allowed."),
     FailureKind.REFUSED: _row("The agent refused the task."),
-    FailureKind.NOTHING_RECORDED: _row(
-        "The agent claimed success but left no trace of work.", retried=True
-    ),
+    FailureKind.NOTHING_RECORDED: _row("The agent claimed success but left no trace of work.", retried=True),
     FailureKind.NEVER_LAUNCHED: _row(
         "The agent was never started.",
         Follow.HELD,
@@ -127,9 +117,7 @@ ROWS: dict[FailureKind, FailureRow] = {
         counts=False,
         unit_back=True,
     ),
-    FailureKind.LOST: _row(
-        "The agent is gone and nobody saw how it ended.", Follow.HELD
-    ),
+    FailureKind.LOST: _row("The agent is gone and nobody saw how it ended.", Follow.HELD),
     FailureKind.INTERRUPTED: _row(
         "The agent was ended by the system, not by you.",
         Follow.NEEDS_INPUT,

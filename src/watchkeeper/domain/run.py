@@ -181,16 +181,14 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
 
 def _prepared(run: Run, directory: DirectoryIdentity) -> RunDecision:
     start = StartShim(run_id=run.id, fence=run.fence, execution_id=run.execution_id)
-    return RunDecision(
-        run=replace(run, state=S.PREPARED, directory=directory), effects=(start,)
-    )
+    return RunDecision(run=replace(run, state=S.PREPARED, directory=directory), effects=(start,))
 
 
-def _observed(
-    run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | HeldBack
-) -> Run:
+def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | HeldBack) -> Run:
     """What evidence makes of a run that is not settled."""
     match run.state, event:
+        case S.HELD, AgentSeen() if not _still_open(run):
+            return run  # its end was established (R5); a late shim that holds the lock for a moment does not undo that
         case ((S.PREPARED | S.STARTING | S.HELD), AgentSeen(agent=agent)):
             return replace(run, state=S.RUNNING, agent=agent, kind=None, reason="")
         case ((S.RUNNING | S.ENDED), AgentSeen()):
@@ -199,24 +197,16 @@ def _observed(
             return replace(run, state=S.ENDED, exit=fact, kind=None, reason="")
         case S.ENDED, ExitSeen():
             return run
-        case ((S.RESERVED | S.PREPARED | S.STARTING), NeverLaunched(reason=reason)):
-            return replace(
-                run,
-                state=S.ENDED,
-                kind=FailureKind.NEVER_LAUNCHED,
-                reason=reason,
-                proof=Proof.PROVEN,
-            )
-        case ((S.PREPARED | S.STARTING | S.RUNNING), Lost(proof=proof, reason=reason)):
-            return replace(
-                run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof
-            )
-        case ((S.ENDED | S.HELD), NeverLaunched() | Lost()):
+        case S.HELD, NeverLaunched() | Lost() if not _still_open(run):
+            return run
+        case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):
+            return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN)
+        case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), Lost(proof=proof, reason=reason)):
+            return replace(run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof)
+        case S.ENDED, NeverLaunched() | Lost():
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED), HeldBack(reason=reason)):
-            return replace(
-                run, state=S.HELD, reason=reason, kind=run.kind or FailureKind.UNKNOWN
-            )
+            return replace(run, state=S.HELD, reason=reason, kind=run.kind or FailureKind.UNKNOWN)
         case S.HELD, HeldBack():
             return run
         case _:
@@ -226,20 +216,18 @@ def _observed(
 def _steered(run: Run, event: RunEvent) -> RunDecision:
     """What people, and our own judgement, want of a run that is not settled."""
     match run.state, event:
-        case ((S.STARTING | S.RUNNING), Condemned(condemnation=condemnation)):
+        case ((S.PREPARED | S.STARTING | S.RUNNING), Condemned(condemnation=condemnation)):
             if run.condemned is not None:
                 return RunDecision(run=run)
             end = _end(run, StopHow.STOP, None, condemned=True)
             return RunDecision(run=replace(run, condemned=condemnation), effects=(end,))
         case ((S.ENDED | S.HELD), Condemned()):
             return RunDecision(run=run)
-        case (
-            (S.PREPARED | S.STARTING | S.RUNNING),
-            StopWanted(how=how, grace_s=grace_s),
-        ):
-            return RunDecision(
-                run=run, effects=(_end(run, how, grace_s, condemned=False),)
-            )
+        case ((S.PREPARED | S.STARTING | S.RUNNING), StopWanted(how=how, grace_s=grace_s)):
+            return RunDecision(run=run, effects=(_end(run, how, grace_s, condemned=False),))
+        case S.ENDED, StopWanted(how=how, grace_s=grace_s) if run.exit is not None:
+            # The agent itself is gone, but its shim may be waiting for what it left behind, for as long as that takes.
+            return RunDecision(run=run, effects=(_end(run, how, grace_s, condemned=False),))
         case ((S.RESERVED | S.ENDED | S.HELD), StopWanted()):
             return RunDecision(run=run)
         case (
@@ -249,7 +237,7 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             strongest = StopHow.KILL if StopHow.KILL in {how, run.stop_told} else how
             return RunDecision(run=replace(run, stop_told=strongest))
         case (
-            (S.STARTING | S.RUNNING | S.ENDED | S.HELD),
+            (S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD),
             SessionSeen(harness_session=session),
         ):
             return RunDecision(run=replace(run, harness_session=session))
@@ -257,9 +245,7 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             raise _refusal(run, event)
 
 
-def _end(
-    run: Run, how: StopHow, grace_s: float | None, *, condemned: bool
-) -> EndExecution:
+def _end(run: Run, how: StopHow, grace_s: float | None, *, condemned: bool) -> EndExecution:
     return EndExecution(
         run_id=run.id,
         fence=run.fence,
@@ -270,10 +256,17 @@ def _end(
     )
 
 
+def _still_open(run: Run) -> bool:
+    """Whether a held run has neither an end on record nor a proof, so that evidence which comes back can still end it."""
+    return run.proof is None and run.exit is None
+
+
 def _settled(run: Run, outcome: Outcome) -> Run:
-    """Only what has ended, or is held and resolved by a person, can be settled."""
+    """Only what has ended, or is held and resolved by a person, can be settled, and only by its own outcome (R4)."""
     if run.state not in {S.ENDED, S.HELD}:
         raise _refusal(run, Settled(outcome=outcome))
+    if (outcome.run_id, outcome.fence) != (run.id, run.fence):
+        raise Refused("The outcome is of another run than this one.")
     return replace(
         run,
         state=S.SETTLED,

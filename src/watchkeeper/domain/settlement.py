@@ -24,6 +24,11 @@ from watchkeeper.domain.model import (
 MAX_UNLAUNCHED = 5
 """How many launches in a row may come to nothing before the task is held."""
 
+_MAX_DOUBLINGS = 64
+
+_OURS_TO_SAY = frozenset({FailureKind.NEVER_LAUNCHED, FailureKind.LOST, FailureKind.STOPPED})
+"""Kinds that evidence or a person establishes. A program that claims one is not believed: it could have itself started again and again, uncounted."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
@@ -35,11 +40,16 @@ class RetryPolicy:
 
     def after_attempt(self, attempts: int) -> float:
         """Seconds to wait after this many counted attempts."""
-        return min(self.cap_s, self.base_s * 2 ** max(0, attempts - 1))
+        return _doubled(self.base_s, attempts, self.cap_s)
 
     def after_unlaunched(self, unlaunched: int) -> float:
         """Seconds to wait after this many launches in a row that never happened."""
-        return min(self.cap_s, self.relaunch_base_s * 2 ** max(0, unlaunched - 1))
+        return _doubled(self.relaunch_base_s, unlaunched, self.cap_s)
+
+
+def _doubled(base_s: float, tries: int, cap_s: float) -> float:
+    """The base, doubled for each try after the first, up to the cap. The exponent is bounded, because a float is."""
+    return min(cap_s, base_s * 2.0 ** min(max(0, tries - 1), _MAX_DOUBLINGS))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,11 +76,15 @@ class Hold:
 def settle(facts: Facts) -> Outcome | Hold:
     """Decide the outcome of an ended run, or hold it."""
     kind, reason = _judge(facts)
+    proof = _proof(facts)
     if kind is FailureKind.LOST and facts.task.stop is None:
         held = _hold_if_lost(facts)
         if held is not None:
             return held
     disposition, wake_at = _dispose(facts, kind)
+    if disposition is Disposition.RETRY and proof is not Proof.PROVEN:
+        # Two agents must never work in one tree (R6): the end is known, so it is settled, but a person starts the next run.
+        disposition, wake_at, reason = Disposition.HELD, None, f"{reason} {_NOT_PROVEN}"
     trace = facts.trace
     return Outcome(
         run_id=facts.run.id,
@@ -80,10 +94,9 @@ def settle(facts: Facts) -> Outcome | Hold:
         kind=FailureKind.STOPPED if disposition is Disposition.STOPPED else kind,
         reason=reason,
         at=facts.at,
-        proof=_proof(facts),
+        proof=proof,
         text=trace.text if trace else "",
-        harness_session=(trace.harness_session if trace else None)
-        or facts.run.harness_session,
+        harness_session=(trace.harness_session if trace else None) or facts.run.harness_session,
         model=trace.model if trace else None,
         exit=facts.run.exit,
         turns=trace.turns if trace else None,
@@ -95,9 +108,7 @@ def settle(facts: Facts) -> Outcome | Hold:
     )
 
 
-def resolve_held(
-    task: Task, run: Run, at: datetime, *, stopped: bool, by: str
-) -> Outcome:
+def resolve_held(task: Task, run: Run, at: datetime, *, stopped: bool, by: str) -> Outcome:
     """The outcome of a held run that a person settles: by stopping the task, or by asking for another run."""
     return Outcome(
         run_id=run.id,
@@ -105,9 +116,7 @@ def resolve_held(
         status=OutcomeStatus.STOPPED if stopped else OutcomeStatus.FAILED,
         disposition=Disposition.STOPPED if stopped else Disposition.FAILED,
         kind=FailureKind.STOPPED if stopped else (run.kind or FailureKind.LOST),
-        reason=f"{by} stopped it while it was held."
-        if stopped
-        else f"{by} gave the held run up: {task.reason}",
+        reason=f"{by} stopped it while it was held." if stopped else f"{by} gave the held run up: {task.reason}",
         at=at,
         proof=run.proof or Proof.UNPROVEN,
         harness_session=run.harness_session,
@@ -129,7 +138,7 @@ def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
         case EndReason.INTERRUPTED:
             return FailureKind.INTERRUPTED, ROWS[FailureKind.INTERRUPTED].says
         case EndReason.CONDEMNED if run.condemned is not None:
-            return run.condemned.kind, run.condemned.reason
+            return _programs_word(run.condemned.kind, run.condemned.reason)
         case EndReason.SPAWN_FAILED:
             return _spawn_failure(run.exit)
         case _:
@@ -138,11 +147,7 @@ def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
 
 def _deadline_says(facts: Facts) -> str:
     limit = facts.task.spec.deadline_s
-    return (
-        f"The deadline of {limit:g} s passed."
-        if limit is not None
-        else ROWS[FailureKind.DEADLINE].says
-    )
+    return f"The deadline of {limit:g} s passed." if limit is not None else ROWS[FailureKind.DEADLINE].says
 
 
 def _spawn_failure(exit_fact: ExitFact) -> tuple[FailureKind, str]:
@@ -153,10 +158,14 @@ def _spawn_failure(exit_fact: ExitFact) -> tuple[FailureKind, str]:
         )
     if exit_fact.errno == EACCES:
         return FailureKind.PROGRAM_BROKEN, "The program may not be executed."
-    return (
-        FailureKind.PROGRAM_BROKEN,
-        f"The program could not be started (error {exit_fact.errno}).",
-    )
+    why = f" (error {exit_fact.errno})" if exit_fact.errno is not None else ""
+    return FailureKind.PROGRAM_BROKEN, f"The program could not be started{why}."
+
+
+def _programs_word(kind: FailureKind, reason: str) -> tuple[FailureKind, str]:
+    """A kind that was read out of what the program printed."""
+    believed = FailureKind.UNKNOWN if kind in _OURS_TO_SAY else kind
+    return believed, reason or ROWS[believed].says
 
 
 def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None, str]:
@@ -165,7 +174,7 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
     if trace is None:
         return FailureKind.UNKNOWN, "What the agent printed could not be read."
     if trace.kind is not None:
-        return trace.kind, trace.reason or ROWS[trace.kind].says
+        return _programs_word(trace.kind, trace.reason)
     if not trace.finished:
         return (
             FailureKind.CRASH,
@@ -179,9 +188,7 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
 
 
 def _left_a_trace(facts: Facts, trace: Trace) -> bool:
-    changed = facts.changes is not None and bool(
-        facts.changes.files or facts.changes.commits
-    )
+    changed = facts.changes is not None and bool(facts.changes.files or facts.changes.commits)
     return bool(trace.tool_calls or trace.text.strip() or changed)
 
 
@@ -199,16 +206,15 @@ def _hold_if_lost(facts: Facts) -> Hold | None:
     policy = facts.task.spec.on_lost
     if policy is OnLost.HOLD:
         return Hold(reason=facts.run.reason)
-    if policy is OnLost.RETRY and facts.run.proof is not Proof.PROVEN:
-        return Hold(
-            reason=f"{facts.run.reason} It is not proven that nothing of it is alive, so it is not tried again."
-        )
+    if policy is OnLost.RETRY and _proof(facts) is not Proof.PROVEN:
+        return Hold(reason=f"{facts.run.reason} {_NOT_PROVEN}")
     return None
 
 
-def _dispose(
-    facts: Facts, kind: FailureKind | None
-) -> tuple[Disposition, datetime | None]:
+_NOT_PROVEN = "It is not proven that nothing of it is alive, so it is not tried again by itself."
+
+
+def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datetime | None]:
     if kind is None:
         return Disposition.DONE, None
     if facts.task.stop is not None or kind is FailureKind.STOPPED:
@@ -228,36 +234,23 @@ def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
     task = facts.task
     if kind is FailureKind.NEVER_LAUNCHED:
         unlaunched = task.unlaunched + 1
-        return (
-            facts.policy.after_unlaunched(unlaunched)
-            if unlaunched <= MAX_UNLAUNCHED
-            else None
-        )
+        return facts.policy.after_unlaunched(unlaunched) if unlaunched <= MAX_UNLAUNCHED else None
     if kind is FailureKind.LOST and task.spec.on_lost is not OnLost.RETRY:
         return None
     if not row.retried and kind is not FailureKind.LOST:
         return None
     if row.parks:
         until = facts.trace.quota_until if facts.trace else None
-        return (
-            max(1.0, (until - facts.at).total_seconds()) if until is not None else None
-        )
+        # A time that has passed must not make it start over and over: nothing else bounds a kind that counts no attempt.
+        return max(facts.policy.base_s, (until - facts.at).total_seconds()) if until is not None else None
     attempts = task.attempts + (1 if row.counts else 0)
-    return (
-        facts.policy.after_attempt(attempts)
-        if attempts < task.spec.max_attempts
-        else None
-    )
+    return facts.policy.after_attempt(attempts) if attempts < task.spec.max_attempts else None
 
 
 def _status(kind: FailureKind | None, disposition: Disposition) -> OutcomeStatus:
     if kind is None:
         return OutcomeStatus.SUCCEEDED
-    return (
-        OutcomeStatus.STOPPED
-        if disposition is Disposition.STOPPED
-        else OutcomeStatus.FAILED
-    )
+    return OutcomeStatus.STOPPED if disposition is Disposition.STOPPED else OutcomeStatus.FAILED
 
 
 def _proof(facts: Facts) -> Proof:

@@ -95,6 +95,10 @@ _AFTER: dict[Disposition, TaskState] = {
 }
 
 
+_PASSES_OVER_A_STOP = frozenset({Disposition.RETRY, Disposition.NEEDS_INPUT, Disposition.HELD})
+"""What an outcome that was decided without knowing of a stop could do to the task: leave it waiting for something else (decided anew, never applied)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskDecision:
     """What an event makes of a task, and what it wants done."""
@@ -113,17 +117,11 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
         case S.QUEUED, Claimed(run_id=run_id, at=at):
             return TaskDecision(task=_claimed(task, run_id, at))
         case S.RUNNING, RunHeld(reason=reason, kind=kind, at=at):
-            return TaskDecision(
-                task=replace(
-                    task, state=S.HELD, reason=reason, kind=kind, updated_at=at
-                )
-            )
+            return TaskDecision(task=replace(task, state=S.HELD, reason=reason, kind=kind, updated_at=at))
         case S.HELD, RunHeld():
             return TaskDecision(task=task)
         case S.HELD, RunRegained(at=at) if task.run_id is not None:
-            return TaskDecision(
-                task=replace(task, state=S.RUNNING, reason="", kind=None, updated_at=at)
-            )
+            return TaskDecision(task=replace(task, state=S.RUNNING, reason="", kind=None, updated_at=at))
         case S.RUNNING, RunRegained():
             return TaskDecision(task=task)
         case ((S.RUNNING | S.HELD), RunSettled(outcome=outcome)):
@@ -133,9 +131,7 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
         case _, RetryAsked():
             return _retried(task, event)
         case _:
-            raise Refused(
-                f"A task that is {task.state} cannot take '{type(event).__name__}'."
-            )
+            raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 
 
 def _claimed(task: Task, run_id: str, at: datetime) -> Task:
@@ -156,6 +152,8 @@ def _claimed(task: Task, run_id: str, at: datetime) -> Task:
 def _settled(task: Task, outcome: Outcome) -> TaskDecision:
     if task.run_id != outcome.run_id:
         raise Refused("The outcome is of another run than the task's own.")
+    if task.stop is not None and outcome.disposition in _PASSES_OVER_A_STOP:
+        raise Refused("The task was stopped before this was decided: decide again.")
     state = _AFTER[outcome.disposition]
     row = ROWS[outcome.kind] if outcome.kind is not None else None
     counted = row is None or row.counts
@@ -164,9 +162,7 @@ def _settled(task: Task, outcome: Outcome) -> TaskDecision:
         state=state,
         run_id=None,
         attempts=task.attempts + (1 if counted else 0),
-        unlaunched=task.unlaunched + 1
-        if outcome.kind is FailureKind.NEVER_LAUNCHED
-        else 0,
+        unlaunched=task.unlaunched + 1 if outcome.kind is FailureKind.NEVER_LAUNCHED else 0,
         wake_at=outcome.wake_at if state is S.QUEUED else None,
         reason=outcome.reason,
         kind=outcome.kind,
@@ -182,10 +178,12 @@ def _stopped(task: Task, request: StopRequest) -> TaskDecision:
             return _stop_now(task, request)
         case S.HELD if task.run_id is None:
             return _stop_now(task, request)
-        case S.RUNNING | S.HELD:
-            if task.stop is not None and not (
-                task.stop.how is StopHow.STOP and request.how is StopHow.KILL
-            ):
+        case S.HELD:
+            # Each such wish is the person's word on the held run, so it is taken anew, also when the stop was asked for before the run was held.
+            escalated = StopHow.KILL if task.stop is not None and task.stop.how is StopHow.KILL else request.how
+            return TaskDecision(task=replace(task, stop=replace(request, how=escalated), updated_at=request.at))
+        case S.RUNNING:
+            if task.stop is not None and not (task.stop.how is StopHow.STOP and request.how is StopHow.KILL):
                 return TaskDecision(task=task)
             return TaskDecision(task=replace(task, stop=request, updated_at=request.at))
         case _:
@@ -216,9 +214,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 hint="`wk stop` ends it; then `wk retry` starts it again.",
             )
         case _ if task.run_id is not None:
-            raise Refused(
-                "The held run must be settled before the task can be tried again."
-            )
+            raise Refused("The held run must be settled before the task can be tried again.")
         case _:
             after = replace(
                 task,
@@ -233,9 +229,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 updated_at=event.at,
                 ended_at=None,
             )
-            return TaskDecision(
-                task=after, effects=_forget_replaced(task, event.environment_id)
-            )
+            return TaskDecision(task=after, effects=_forget_replaced(task, event.environment_id))
 
 
 def _forget_replaced(task: Task, environment_id: str) -> tuple[Effect, ...]:
