@@ -1,0 +1,129 @@
+"""Durable writes: a reader sees all of a file or none of it, and what was written is still there after a power cut.
+
+The four steps are write, fsync, rename (or link), fsync of the directory; none can be left out. Rename replaces, link never does: a link is how a thing is
+decided once. Every step has its crash point, named after the caller's `point`.
+
+Files are named relative to an open directory, so that a directory that is swapped for another one in between cannot redirect a write.
+"""
+
+import errno
+import json
+import os
+import secrets
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from watchkeeper.crash import crashpoint
+
+FILE_MODE = 0o600
+DIRECTORY_MODE = 0o700
+
+
+def open_directory(path: str | Path) -> int:
+    """Open a directory, not following a symlink at its end. Raises OSError."""
+    return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+
+
+@contextmanager
+def directory(path: str | Path) -> Generator[int]:
+    """Open a directory as `open_directory` does and close it in the end; yields the descriptor. Raises OSError."""
+    fd = open_directory(path)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def sync_directory(path: str | Path) -> None:
+    """Make the names in a directory durable. Raises OSError."""
+    with directory(path) as fd:
+        os.fsync(fd)
+
+
+def encode(record: Mapping[str, object]) -> bytes:
+    """A record as one line of JSON. Text that is not UTF-8 (a path, a variable's value) survives as lone surrogates."""
+    return (json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def write_new(dir_fd: int, name: str, data: bytes, *, point: str) -> None:
+    """Write and sync a file that must not exist yet; the directory is not synced. Raises OSError, FileExistsError among them."""
+    fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, FILE_MODE, dir_fd=dir_fd)
+    try:
+        crashpoint(f"{point}.write.before")
+        _write_all(fd, data)
+        os.fsync(fd)
+        crashpoint(f"{point}.write.after")
+    finally:
+        os.close(fd)
+
+
+def replace(dir_fd: int, name: str, data: bytes, *, point: str) -> None:
+    """Write `name` durably, replacing what was there. Raises OSError; then what was there is still there."""
+    temporary = _temporary(name)
+    try:
+        write_new(dir_fd, temporary, data, point=point)
+        crashpoint(f"{point}.rename.before")
+        os.rename(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd)
+    except OSError:
+        _forget(dir_fd, temporary)
+        raise
+    crashpoint(f"{point}.rename.after")
+    os.fsync(dir_fd)
+    crashpoint(f"{point}.sync.after")
+
+
+def publish(dir_fd: int, name: str, data: bytes, *, point: str) -> bool:
+    """Write `name` durably unless it exists; True if this call made it. Of any number of callers exactly one is first. Raises OSError."""
+    temporary = _temporary(name)
+    try:
+        write_new(dir_fd, temporary, data, point=point)
+        crashpoint(f"{point}.link.before")
+        os.link(temporary, name, src_dir_fd=dir_fd, dst_dir_fd=dir_fd, follow_symlinks=False)
+        first = True
+    except FileExistsError:
+        first = False
+    finally:
+        _forget(dir_fd, temporary)
+    crashpoint(f"{point}.link.after")
+    # Whoever is second syncs too: it will act on the first one's word, which must not vanish afterwards.
+    os.fsync(dir_fd)
+    crashpoint(f"{point}.sync.after")
+    return first
+
+
+def read_limited(dir_fd: int, name: str, limit: int) -> bytes:
+    """Read a regular file of at most `limit` bytes, never following a symlink and never waiting.
+
+    Raises:
+        OSError: as `open` and `read` do; EBADMSG if it is not a regular file or is larger.
+    """
+    # O_NONBLOCK, because opening a fifo that somebody put there would wait for ever.
+    fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    with os.fdopen(fd, "rb") as file:
+        if not _is_regular(fd):
+            raise OSError(errno.EBADMSG, "not a regular file", name)
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EBADMSG, "larger than such a file can be", name)
+    return data
+
+
+def _is_regular(fd: int) -> bool:
+    return stat.S_ISREG(os.fstat(fd).st_mode)
+
+
+def _write_all(fd: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def _temporary(name: str) -> str:
+    return f"{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+
+
+def _forget(dir_fd: int, name: str) -> None:
+    with suppress(OSError):
+        os.unlink(name, dir_fd=dir_fd)

@@ -1,0 +1,233 @@
+"""Execution directories: opening exactly the one that was prepared, reading it, removing it.
+
+A name is not enough (a directory is ours by device and inode, recorded when it was prepared). All reading goes through one
+descriptor of that directory, so that what is read together belongs together even if the name is given to another directory meanwhile.
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.evidence import DirectoryState, GoneFact, LockState
+from watchkeeper.domain.model import DirectoryIdentity, Run
+from watchkeeper.errors import Refused
+from watchkeeper.runtimes import atomic, locks, records
+from watchkeeper.runtimes.records import BadRecord
+
+RECORD_LIMIT = 4 * 1024 * 1024
+"""No record is larger; a spec holds an environment of at most a few hundred kilobytes."""
+
+_ALPHABET = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+_LONGEST_ID = 64
+_REFUSALS = frozenset({errno.EACCES, errno.EPERM})
+_NOT_A_DIRECTORY = frozenset({errno.ENOTDIR, errno.ELOOP})
+_UNREADABLE = _REFUSALS | _NOT_A_DIRECTORY | {errno.EBADMSG, errno.EISDIR, errno.ENXIO}
+"""Errors that say something about one file. All others, such as EMFILE and EIO, say something about the system and are raised."""
+
+
+class Unreadable(Exception):  # noqa: N818 - an answer about a file, not a failure of ours
+    """A record is there, and cannot be read."""
+
+
+class OpenExecution:
+    """The files of one execution directory, by its descriptor."""
+
+    def __init__(self, fd: int) -> None:
+        """Read through `fd`, which the caller closes."""
+        self.fd = fd
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a record, None if it is missing.
+
+        Raises:
+            Unreadable: it is there and cannot be read.
+            OSError: the system is in trouble.
+        """
+        try:
+            return atomic.read_limited(self.fd, name, RECORD_LIMIT)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno in _UNREADABLE:
+                raise Unreadable(name) from error
+            raise
+
+    def exists(self, name: str) -> bool:
+        """Whether something has this name. Raises OSError if the system is in trouble."""
+        try:
+            os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def lock(self) -> LockState:
+        """Whether a living shim holds the lock. Raises OSError if the system is in trouble."""
+        return locks.probe(records.LOCK, dir_fd=self.fd)
+
+
+def identity_of(fd: int) -> DirectoryIdentity:
+    """Which directory a descriptor is. Raises OSError."""
+    found = os.fstat(fd)
+    return DirectoryIdentity(device=found.st_dev, inode=found.st_ino)
+
+
+class ExecutionDirectories:
+    """Everything under `executions/` of a state directory."""
+
+    def __init__(self, root: Path) -> None:
+        """Look under `root`, which need not exist yet."""
+        self.root = root
+
+    def named(self, execution_id: str) -> Path:
+        """Where an execution's directory is. Raises Refused for an id that could point elsewhere."""
+        if not execution_id or len(execution_id) > _LONGEST_ID or not _ALPHABET.issuperset(execution_id):
+            msg = f"'{execution_id}' cannot be the id of an execution."
+            raise Refused(msg, hint="`wk doctor` lists what is in the state directory.")
+        return self.root / execution_id
+
+    def path(self, run: Run) -> Path:
+        """Where it is."""
+        return self.named(run.execution_id)
+
+    def log(self, run: Run, stream: str) -> Path:
+        """The log of `stdout` or `stderr`."""
+        return self.path(run) / log_name(stream)
+
+    @contextmanager
+    def open(self, run: Run) -> Generator[OpenExecution | DirectoryState]:
+        """Open the directory that was prepared for a run, or say why it is not there. Raises OSError if the system is in trouble."""
+        try:
+            fd = atomic.open_directory(self.path(run))
+        except OSError as error:
+            yield _state_of(error)
+            return
+        try:
+            same = run.directory is not None and identity_of(fd) == run.directory
+            yield OpenExecution(fd) if same else DirectoryState.FOREIGN
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def intact(self, run: Run) -> Generator[OpenExecution]:
+        """Open the directory that was prepared for a run. Raises OSError, ESTALE if it is not there."""
+        with self.open(run) as found:
+            if isinstance(found, DirectoryState):
+                raise OSError(errno.ESTALE, "the prepared execution directory is not there", str(self.path(run)))
+            yield found
+
+    def still_named(self, run: Run) -> DirectoryState:
+        """Whether the prepared directory still has its name. Raises OSError if the system is in trouble."""
+        with self.open(run) as found:
+            return found if isinstance(found, DirectoryState) else DirectoryState.INTACT
+
+    def before(self, run: Run) -> Mapping[str, object] | None:
+        """What the workspace looked like before the agent; None if that was not kept or cannot be read."""
+        data = self._read(run, records.BEFORE)
+        with contextlib.suppress(BadRecord):
+            return None if data is None else records.load(data)
+        return None
+
+    def gone(self, run: Run) -> GoneFact | None:
+        """The shim's proof of emptiness; None if it was not given or cannot be read, which proves nothing."""
+        data = self._read(run, records.GONE)
+        with contextlib.suppress(BadRecord):
+            return None if data is None else records.parse_gone(data)
+        return None
+
+    def dropped(self, run: Run, stream: str) -> list[tuple[int, int]]:
+        """Byte ranges of a log that were given up to keep it bounded; none if that cannot be read."""
+        data = self._read(run, records.DROPPED)
+        with contextlib.suppress(BadRecord):
+            return [] if data is None else records.parse_dropped(data, log_name(stream))
+        return []
+
+    def names(self) -> list[str]:
+        """Ids of all execution directories that are there. Raises OSError."""
+        try:
+            with os.scandir(self.root) as entries:
+                return sorted(
+                    entry.name
+                    for entry in entries
+                    if _ALPHABET.issuperset(entry.name) and entry.is_dir(follow_symlinks=False)
+                )
+        except FileNotFoundError:
+            return []
+
+    def remove(self, execution_id: str) -> None:
+        """Delete a directory that is provably not needed, and what is left of earlier attempts to delete or prepare it. Gone already is fine.
+
+        It loses its name first, so that a crash half-way leaves nothing under the name that looks whole.
+
+        Raises:
+            Refused: the id points elsewhere, something else than a directory has the name, or a living shim holds its lock (R6).
+            OSError: it could not be deleted.
+        """
+        path = self.named(execution_id)
+        gone = self.root / f".{execution_id}.gone"
+        delete(gone)
+        delete(self.root / f".{execution_id}.new")
+        try:
+            found = path.lstat()
+        except FileNotFoundError:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            msg = f"{path} is not a directory, so it is no execution's: it was left alone."
+            raise Refused(msg, hint="Look at it and delete it by hand.")
+        if locks.probe(path / records.LOCK) is LockState.HELD:
+            msg = f"The execution {execution_id} still has a living shim: its directory was left alone."
+            raise Refused(msg, hint="Stop its task first.")
+        crashpoint("executions.remove.rename.before")
+        path.rename(gone)
+        crashpoint("executions.remove.rename.after")
+        atomic.sync_directory(self.root)
+        crashpoint("executions.remove.delete.before")
+        delete(gone)
+        crashpoint("executions.remove.delete.after")
+
+    def tidy(self) -> None:
+        """Finish deletions that a crash interrupted. Raises OSError."""
+        with contextlib.suppress(FileNotFoundError), os.scandir(self.root) as entries:
+            for name in [entry.name for entry in entries if entry.name[:1] == "." and entry.name.endswith(".gone")]:
+                delete(self.root / name)
+
+    def _read(self, run: Run, name: str) -> bytes | None:
+        with self.open(run) as found:
+            if isinstance(found, DirectoryState):
+                return None
+            with contextlib.suppress(Unreadable):
+                return found.read(name)
+        return None
+
+
+def log_name(stream: str) -> str:
+    """The file of a stream's log. Raises ValueError for a stream that has none."""
+    if stream not in {"stdout", "stderr"}:
+        msg = f"no such stream: {stream}"
+        raise ValueError(msg)
+    return f"{stream}.log"
+
+
+def _state_of(error: OSError) -> DirectoryState:
+    """What a failure to open a directory says about it; re-raises what says nothing about it."""
+    if isinstance(error, FileNotFoundError):
+        return DirectoryState.ABSENT
+    if error.errno in _NOT_A_DIRECTORY:
+        return DirectoryState.FOREIGN
+    if error.errno in _REFUSALS:
+        return DirectoryState.UNREADABLE
+    raise error
+
+
+def delete(path: Path) -> None:
+    """Delete a tree, or whatever else has the name; never follows a symlink. Gone already is fine. Raises OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        if stat.S_ISDIR(path.lstat().st_mode):
+            shutil.rmtree(path)
+        else:
+            path.unlink()

@@ -1,0 +1,108 @@
+"""Open-file-description locks: the heartbeat of a shim, and the one daemon's claim to its state directory.
+
+The kernel drops such a lock however its holder dies. Whether one is held is asked with F_OFD_GETLK and never by taking it: a look that takes the lock,
+for however short a time, makes a shim that starts just then believe that there is another one.
+"""
+
+import contextlib
+import errno
+import fcntl
+import os
+import stat
+import struct
+from pathlib import Path
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.evidence import LockState
+
+# struct flock: l_type, l_whence, l_start, l_len, l_pid, padded at the end as the C compiler does. l_pid must be 0 for these commands.
+_FLOCK = "hhqqi0q"
+_NOT_TELLING = frozenset(
+    {
+        errno.EACCES,
+        errno.EPERM,
+        errno.ELOOP,
+        errno.ENOTDIR,
+        errno.ENXIO,
+        errno.EINVAL,
+        errno.ENOLCK,
+        errno.ENOSYS,
+        errno.EOPNOTSUPP,
+    }
+)
+"""Errors that say something about this file, as opposed to a system in trouble."""
+
+
+def probe(path: str | Path, *, dir_fd: int | None = None) -> LockState:
+    """Whether anybody holds the lock on a file, without touching it. A missing file is free: whoever locks makes it first.
+
+    Raises:
+        OSError: the system is in trouble (no descriptors, input/output error), which says nothing about the lock.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except FileNotFoundError:
+        return LockState.FREE
+    except OSError as error:
+        if error.errno in _NOT_TELLING:
+            return LockState.UNKNOWN
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return LockState.UNKNOWN
+        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _request())
+    except OSError as error:
+        if error.errno in _NOT_TELLING:
+            return LockState.UNKNOWN
+        raise
+    finally:
+        os.close(fd)
+    kind: int = struct.unpack(_FLOCK, answer)[0]
+    return LockState.FREE if kind == fcntl.F_UNLCK else LockState.HELD
+
+
+class HeldLock:
+    """A lock that is ours until it is closed or we die. Closing is not needed for correctness."""
+
+    def __init__(self, fd: int) -> None:
+        """Keep the descriptor: the lock lives as long as it does."""
+        self._fd = fd
+
+    def close(self) -> None:
+        """Let go of it. Twice is fine."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+def hold_lock(path: Path) -> HeldLock | None:
+    """Take the lock on a file, making the file if need be; None if somebody else holds it. Never waits. Raises OSError."""
+    while True:
+        # Close-on-exec, or a child would carry the lock on after our death.
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            crashpoint("lock.take.before")
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _request())
+            crashpoint("lock.take.after")
+            same = _still_named(path, fd)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in {errno.EAGAIN, errno.EACCES}:
+                return None
+            raise
+        if same:
+            return HeldLock(fd)
+        # Somebody removed or replaced the file between opening and locking: what we hold is a lock that nobody else will look at.
+        os.close(fd)
+
+
+def _still_named(path: Path, fd: int) -> bool:
+    with contextlib.suppress(FileNotFoundError):
+        named, held = path.lstat(), os.fstat(fd)
+        return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
+    return False
+
+
+def _request() -> bytes:
+    """An exclusive lock on the whole file."""
+    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

@@ -1,0 +1,342 @@
+"""The runtime that hosts agents as plain processes, each under a shim (see `docs/execution-directory.md`).
+
+It holds nothing that matters: whatever it knows is in the directories. What it does remember (shims it started, to reap them; when it first saw one, to be
+patient) may be lost with it at any time.
+"""
+
+import contextlib
+import errno
+import os
+import secrets
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState
+from watchkeeper.domain.model import DirectoryIdentity, Proof, Run, StopHow
+from watchkeeper.errors import Refused
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
+from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets
+from watchkeeper.runtimes.boot import boot_id, pid_namespace
+from watchkeeper.runtimes.executions import (
+    RECORD_LIMIT,
+    ExecutionDirectories,
+    OpenExecution,
+    Unreadable,
+    delete,
+    identity_of,
+)
+from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
+from watchkeeper.runtimes.sweep import MARKER, Sweep
+
+RUN_MARKER = "WATCHKEEPER_RUN"
+"""The variable that tells an agent, and `wk` inside it, which run it is."""
+
+_MOST_PATIENT = 6
+_LEFTOVERS_GRACE_S = 5.0
+
+
+class ProcessRuntime:
+    """Hosts agents as plain processes, each under a shim. Safe to use from several threads."""
+
+    def __init__(  # noqa: PLR0913 - the composition root names each
+        self,
+        state_dir: Path,
+        sockets: Path,
+        wake: Path | None,
+        image: Callable[[], Path],
+        clock: Clock,
+        *,
+        start_grace_s: float = 5.0,
+        database_id: str | None = None,
+        nofile: int | None = None,
+    ) -> None:
+        """Work in a state directory.
+
+        Args:
+            state_dir: the state directory.
+            sockets: the directory for control sockets, which must exist when an agent starts.
+            wake: the daemon's datagram socket, told to shims.
+            image: installs the shim's program and returns where it is; called before each start.
+            clock: the time.
+            start_grace_s: how long a shim may take to decide, times the number of the run up to six: on a machine so slow that launches are given up, the
+                next ones get more time.
+            database_id: directories that were written for another database are foreign; None does not look.
+            nofile: the soft limit of descriptors that agents get; None leaves them ours.
+        """
+        self._directories = ExecutionDirectories(state_dir / "executions")
+        self._sockets = sockets
+        self._wake = wake
+        self._image = image
+        self._clock = clock
+        self._start_grace_s = start_grace_s
+        self._database_id = database_id
+        self._nofile = nofile
+        self._guard = threading.Lock()
+        self._shims: list[subprocess.Popen[bytes]] = []
+        self._since: dict[str, float] = {}
+        """When, in seconds since boot, this process started or first saw the shim of an execution that has not decided yet."""
+
+    def executions(self) -> ExecutionDirectories:
+        """The directories themselves."""
+        return self._directories
+
+    def prepare(self, order: ExecutionOrder) -> DirectoryIdentity:
+        """Write the execution directory, synced, under its final name. Done twice it finds its own earlier work and completes it.
+
+        Raises:
+            Refused: something that is not this run's directory has the name; it is left alone.
+            OSError: the disk did not take it; nothing is under the final name unless it is whole.
+        """
+        run = order.run
+        final, root = self._directories.path(run), self._directories.root
+        root.mkdir(mode=atomic.DIRECTORY_MODE, exist_ok=True)
+        earlier = _prepared_earlier(final, SpecIdentity.of(order.database_id, run))
+        if earlier is not None:
+            # Its rename may not have reached the disk when we crashed.
+            atomic.sync_directory(root)
+            return earlier
+        new = root / f".{run.execution_id}.new"
+        try:
+            return self._write(order, new, final)
+        except OSError:
+            with contextlib.suppress(OSError):
+                delete(new)
+            raise
+
+    def _write(self, order: ExecutionOrder, new: Path, final: Path) -> DirectoryIdentity:
+        delete(new)
+        crashpoint("prepare.mkdir.before")
+        new.mkdir(mode=atomic.DIRECTORY_MODE)
+        crashpoint("prepare.mkdir.after")
+        files = {
+            records.PROMPT: order.prompt,
+            records.TOKEN: secrets.token_hex(16).encode(),
+            records.SPEC: atomic.encode(self._spec(order)),
+        }
+        if order.before is not None:
+            files[records.BEFORE] = atomic.encode(order.before)
+        with atomic.directory(new) as fd:
+            for name, data in files.items():
+                atomic.write_new(fd, name, data, point=f"prepare.{name}")
+            os.fsync(fd)
+            crashpoint("prepare.sync.after")
+            identity = identity_of(fd)
+        crashpoint("prepare.rename.before")
+        new.rename(final)
+        crashpoint("prepare.rename.after")
+        atomic.sync_directory(final.parent)
+        crashpoint("prepare.parent.after")
+        return identity
+
+    def _spec(self, order: ExecutionOrder) -> dict[str, object]:
+        run = order.run
+        environment = dict(order.environment)
+        environment[RUN_MARKER] = run.id
+        environment[MARKER] = run.execution_id
+        return {
+            "format": records.FORMAT,
+            "database": order.database_id,
+            "task": run.task_id,
+            "run": run.id,
+            "fence": run.fence,
+            "execution": run.execution_id,
+            "argv": list(order.argv),
+            "cwd": order.cwd,
+            "environment": environment,
+            "prompt_by": order.prompt_by,
+            "input": order.keep_input,
+            "deadline_s": order.deadline_s,
+            "grace_s": order.grace_s,
+            "leftovers": order.leftovers,
+            "leftovers_grace_s": _LEFTOVERS_GRACE_S,
+            "log_limit_bytes": order.log_limit_bytes,
+            "socket": str(sockets.control_socket(self._sockets, run.execution_id)),
+            "wake": None if self._wake is None else str(self._wake),
+            "nofile": self._nofile,
+        }
+
+    def start_shim(self, run: Run) -> None:
+        """Start a shim for a prepared execution, detached: in a session of its own, with nothing of ours open. Never waits.
+
+        Harmless twice: the second shim finds the lock held or the decision taken. The shim stays our child until it ends; `reap` collects it, and if we
+        die first the system's first process does.
+
+        Raises:
+            OSError: it could not be started, or the prepared directory is not there (ESTALE).
+        """
+        self.reap()
+        image = self._image()
+        with self._directories.intact(run) as files:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            errors = os.open(records.SHIM_ERRORS, flags, atomic.FILE_MODE, dir_fd=files.fd)
+        try:
+            crashpoint("shim.spawn.before")
+            shim = subprocess.Popen(
+                shim_command(image, self._directories.path(run)),
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                close_fds=True,
+                start_new_session=True,
+                cwd="/",
+                env=_shim_environment(os.environ),
+            )
+        finally:
+            os.close(errors)
+        crashpoint("shim.spawn.after")
+        with self._guard:
+            self._shims.append(shim)
+            self._since[run.execution_id] = self._clock.boottime_s()
+
+    def reap(self) -> None:
+        """Collect shims of ours that have ended, so that none stays a zombie. Called by every start and look; never waits."""
+        with self._guard:
+            self._shims = [shim for shim in self._shims if shim.poll() is None]
+
+    def observe(self, run: Run, *, stop_asked: bool) -> Evidence:
+        """Read the evidence, in the order that `domain.evidence` demands.
+
+        Raises:
+            OSError: the system itself fails (no descriptors, input/output error), which says nothing about the run.
+        """
+        self.reap()
+        here, namespace = boot_id(), pid_namespace()
+        with self._directories.open(run) as files:
+            if isinstance(files, DirectoryState):
+                return Evidence(directory=files, boot_id=here, pid_namespace=namespace, stop_asked=stop_asked)
+            found = observation.gather(files, boot_id=here, pid_namespace=namespace)
+        # The name may have been given to another directory while we read; then what we read is no longer what is there.
+        directory = self._directories.still_named(run)
+        if found.identity is not None and not self._is_for(found.identity, run):
+            directory = DirectoryState.FOREIGN
+        return Evidence(
+            directory=directory,
+            lock=found.lock,
+            decision=None if found.decision is None else found.decision.record,
+            agent=None if found.agent is None else found.agent.agent,
+            exit=found.exit,
+            gone=found.gone,
+            unreadable=tuple(found.unreadable),
+            boot_id=here,
+            pid_namespace=namespace,
+            since_spawn_s=self._since_spawn_s(run, decided=found.decision is not None),
+            start_grace_s=self._start_grace_s * min(max(run.number, 1), _MOST_PATIENT),
+            stop_asked=stop_asked,
+        )
+
+    def take_decision(self, run: Run, by: DecidedBy) -> bool:
+        """Publish the write-once decision; False if somebody was first, whose decision the next look reads.
+
+        Raises:
+            OSError: it could not be published; ESTALE if the prepared directory is not there.
+        """
+        me = proc.stat_of(os.getpid())
+        record: dict[str, object] = {
+            "by": by.value,
+            "boot_id": boot_id(),
+            "pid_namespace": pid_namespace(),
+            "pid": os.getpid(),
+            "start_ticks": me.start_ticks if me is not None else 0,
+            "at": self._clock.now().isoformat(),
+        }
+        with self._directories.intact(run) as files:
+            return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
+
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, condemned: bool) -> None:
+        """Tell the shim to end its agent; takes two seconds at most. Raises ShimUnreachable."""
+        try:
+            with self._directories.intact(run) as files:
+                spec, token = _spec_and_token(files)
+        except (OSError, Unreadable, BadRecord) as error:
+            msg = f"The shim's address cannot be read: {error}"
+            raise ShimUnreachable(msg) from error
+        if how is StopHow.KILL:
+            request: dict[str, object] = {"do": "kill"}
+        else:
+            request = {"do": "stop", "grace_s": grace_s, "how": "condemned" if condemned else "stop"}
+        crashpoint("control.end.before")
+        # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
+        control.ask(spec.socket, token, request)
+        crashpoint("control.end.after")
+
+    def sweep(self, run: Run) -> SweepReport:
+        """End what survived a shim that was killed: by the run's marker and its recorded identities, each checked, until two looks find nothing.
+
+        It satisfies itself that the shim is dead, on this boot and in this pid namespace; if that is not so nothing is signalled. Raises OSError.
+        """
+        with self._directories.open(run) as files:
+            if isinstance(files, DirectoryState):
+                return _nothing_done("its execution directory is not the one that was prepared")
+            found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
+        decision = found.decision
+        if found.unreadable or found.identity is None or not self._is_for(found.identity, run):
+            return _nothing_done("its records cannot be read")
+        if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
+            return _nothing_done("its shim is not known to be dead")
+        if (decision.record.boot_id, decision.record.pid_namespace) != (boot_id(), pid_namespace()):
+            return _nothing_done("its processes are not those of this boot and pid namespace")
+        agent = found.agent.agent if found.agent is not None else run.agent
+        return Sweep(run.execution_id, agent).run()
+
+    def _is_for(self, identity: SpecIdentity, run: Run) -> bool:
+        return identity == SpecIdentity.of(self._database_id or identity.database_id, run)
+
+    def _since_spawn_s(self, run: Run, *, decided: bool) -> float | None:
+        """How long ago its shim was started, as well as we know.
+
+        The time of day may be set, so a shim that this process has seen is timed by a clock that is not. For one from before us, what the time of day says
+        counts too; if it has jumped ahead a launch may be given up too early, which is safe, and if it was set back we wait from when we first looked.
+        """
+        if run.shim_started_at is None:
+            return None
+        now, wall = self._clock.boottime_s(), max(0.0, (self._clock.now() - run.shim_started_at).total_seconds())
+        with self._guard:
+            if decided:
+                self._since.pop(run.execution_id, None)
+                return wall
+            return max(0.0, now - self._since.setdefault(run.execution_id, now - wall))
+
+
+def shim_command(image: Path, directory: Path) -> list[str]:
+    """The command line of a shim: isolated from the user's Python and from everything installed in it."""
+    return [sys.executable, "-I", "-S", str(image), str(directory)]
+
+
+def _shim_environment(ours: Mapping[str, str]) -> dict[str, str]:
+    """What a shim gets of our environment: next to nothing, so that nothing leaks into it or its memory."""
+    return {name: value for name, value in ours.items() if name == "PATH" or name.startswith("WATCHKEEPER_CRASH_")}
+
+
+def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | None:
+    """The directory that an earlier `prepare` for the same run completed, or None if there is nothing. Raises Refused for anything else."""
+    try:
+        with atomic.directory(final) as fd:
+            found = records.parse_spec(atomic.read_limited(fd, records.SPEC, RECORD_LIMIT)).identity
+            if found == wanted:
+                return identity_of(fd)
+    except BadRecord:
+        pass
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and not final.is_symlink() and not final.exists():
+            return None
+        if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EBADMSG}:
+            raise
+    msg = f"{final} is there already and is not this run's: it was left alone."
+    raise Refused(msg, hint="`wk doctor` lists directories that belong to nobody.")
+
+
+def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:
+    spec, token = files.read(records.SPEC), files.read(records.TOKEN)
+    if spec is None or token is None:
+        msg = "it is missing"
+        raise BadRecord(msg)
+    return records.parse_spec(spec), token.decode("ascii", "replace").strip()
+
+
+def _nothing_done(why: str) -> SweepReport:
+    return SweepReport(proof=Proof.UNPROVEN, spared=(f"Nothing was signalled: {why}.",))

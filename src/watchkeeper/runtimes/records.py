@@ -1,0 +1,293 @@
+"""Parsing of the records in an execution directory, strictly: a record says exactly what its page says, or it is unreadable.
+
+Format 1 of `docs/execution-directory.md`. Keys that we do not know are ignored; a key that is missing, of another type or out of range makes the record
+unreadable, and nothing is guessed in its place (R13).
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Never, TypeVar, cast
+
+from watchkeeper.domain.evidence import DecidedBy, DecisionRecord, GoneFact
+from watchkeeper.domain.model import AgentIdentity, EndReason, ExitFact, Leftover, Run
+
+FORMAT = 1
+"""The version of the directory's layout that this code writes and reads."""
+
+SPEC = "spec.json"
+DECISION = "decide"
+LOCK = "lock"
+AGENT = "proc.json"
+EXIT = "exit.json"
+GONE = "gone.json"
+BEFORE = "before.json"
+DROPPED = "dropped.json"
+TOKEN = "token"  # noqa: S105 - the name of the file
+PROMPT = "prompt"
+SHIM_ERRORS = "shim.err"
+
+_LARGEST_PID = 1 << 22
+_LARGEST = 1 << 63
+
+E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
+
+
+class BadRecord(Exception):  # noqa: N818 - an answer about a file, not a failure of ours
+    """A record does not say what such a record says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpecIdentity:
+    """Who an execution directory is for."""
+
+    database_id: str
+    task_id: str
+    run_id: str
+    fence: int
+    execution_id: str
+
+    @classmethod
+    def of(cls, database_id: str, run: Run) -> "SpecIdentity":
+        """The identity that a run's directory must have."""
+        return cls(
+            database_id=database_id,
+            task_id=run.task_id,
+            run_id=run.id,
+            fence=run.fence,
+            execution_id=run.execution_id,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """The part of a spec that the supervisor reads back."""
+
+    identity: SpecIdentity
+    socket: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision with the identity of the process that published it."""
+
+    record: DecisionRecord
+    pid: int
+    start_ticks: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRecord:
+    """The agent's identity with that of its shim."""
+
+    agent: AgentIdentity
+    pid_namespace: str
+    shim_pid: int
+    shim_start_ticks: int
+
+
+def load(data: bytes) -> Mapping[str, object]:
+    """Parse a JSON object. Raises BadRecord for anything else, NaN, infinities and doubled keys included."""
+    try:
+        value: object = json.loads(data.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_object)
+    except (ValueError, RecursionError) as error:
+        msg = "it is not JSON"
+        raise BadRecord(msg) from error
+    if not isinstance(value, dict):
+        msg = "it is not a JSON object"
+        raise BadRecord(msg)
+    return cast("Mapping[str, object]", value)
+
+
+def parse_spec(data: bytes) -> Spec:
+    """Parse `spec.json`. Raises BadRecord."""
+    record = load(data)
+    if _integer(record, "format") != FORMAT:
+        msg = "it is of another format"
+        raise BadRecord(msg)
+    return Spec(
+        identity=SpecIdentity(
+            database_id=_text(record, "database"),
+            task_id=_text(record, "task"),
+            run_id=_text(record, "run"),
+            fence=_integer(record, "fence"),
+            execution_id=_text(record, "execution"),
+        ),
+        socket=_text(record, "socket"),
+    )
+
+
+def parse_decision(data: bytes) -> Decision:
+    """Parse `decide`. Raises BadRecord."""
+    record = load(data)
+    _time(record, "at")
+    return Decision(
+        record=DecisionRecord(
+            by=_word(record, "by", DecidedBy),
+            boot_id=_text(record, "boot_id"),
+            pid_namespace=_text(record, "pid_namespace"),
+        ),
+        pid=_pid(record, "pid"),
+        start_ticks=_integer(record, "start_ticks"),
+    )
+
+
+def parse_agent(data: bytes) -> AgentRecord:
+    """Parse `proc.json`. Raises BadRecord."""
+    record = load(data)
+    return AgentRecord(
+        agent=AgentIdentity(
+            pid=_pid(record, "pid"),
+            start_ticks=_integer(record, "start_ticks"),
+            boot_id=_text(record, "boot_id"),
+            started_at=_time(record, "started_at"),
+        ),
+        pid_namespace=_text(record, "pid_namespace"),
+        shim_pid=_pid(record, "shim_pid"),
+        shim_start_ticks=_integer(record, "shim_start_ticks"),
+    )
+
+
+def parse_exit(data: bytes) -> ExitFact:
+    """Parse `exit.json`. Raises BadRecord."""
+    record = load(data)
+    reason = _word(record, "reason", EndReason)
+    status = _optional(record, "status", _integer)
+    if (status is None) is not (reason is EndReason.SPAWN_FAILED):
+        msg = "its status does not go with its reason"
+        raise BadRecord(msg)
+    return ExitFact(
+        status=status,
+        reason=reason,
+        at=_time(record, "at"),
+        elapsed_s=_number(record, "elapsed_s"),
+        errno=_optional(record, "errno", _integer),
+        max_rss_kib=_optional(record, "max_rss_kib", _integer),
+    )
+
+
+def parse_gone(data: bytes) -> GoneFact:
+    """Parse `gone.json`. Raises BadRecord."""
+    record = load(data)
+    _time(record, "at")
+    proof = _text(record, "proof")
+    if proof not in {"proven", "unproven"}:
+        msg = "it names a proof that is not known"
+        raise BadRecord(msg)
+    leftovers = tuple(_leftover(item) for item in _list(record, "leftovers"))
+    return GoneFact(proven=proof == "proven", leftovers=leftovers)
+
+
+def parse_dropped(data: bytes, log: str) -> list[tuple[int, int]]:
+    """Parse `dropped.json` for one log: ranges of bytes, each start before its end. Raises BadRecord."""
+    record = load(data)
+    ranges: list[tuple[int, int]] = []
+    for item in _list(record, log) if log in record else []:
+        pair = cast("list[object]", item) if isinstance(item, list) else []
+        match pair:
+            case [int(start), int(end)] if 0 <= start < end and not isinstance(start, bool):
+                ranges.append((start, end))
+            case _:
+                msg = f"'{log}' is not a list of ranges"
+                raise BadRecord(msg)
+    return ranges
+
+
+def _refuse(constant: str) -> Never:
+    msg = f"{constant} is not JSON"
+    raise ValueError(msg)
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        msg = "a key is there twice"
+        raise ValueError(msg)
+    return record
+
+
+def _value(record: Mapping[str, object], key: str) -> object:
+    if key not in record:
+        msg = f"'{key}' is missing"
+        raise BadRecord(msg)
+    return record[key]
+
+
+def _optional(record: Mapping[str, object], key: str, parse: Callable[[Mapping[str, object], str], T]) -> T | None:
+    return None if _value(record, key) is None else parse(record, key)
+
+
+def _text(record: Mapping[str, object], key: str) -> str:
+    value = _value(record, key)
+    if not isinstance(value, str) or not value:
+        msg = f"'{key}' is not text"
+        raise BadRecord(msg)
+    return value
+
+
+def _integer(record: Mapping[str, object], key: str) -> int:
+    value = _value(record, key)
+    # bool is a kind of int in Python, and never a number in a record.
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST:
+        msg = f"'{key}' is not a whole number"
+        raise BadRecord(msg)
+    return value
+
+
+def _pid(record: Mapping[str, object], key: str) -> int:
+    value = _integer(record, key)
+    if not 0 < value <= _LARGEST_PID:
+        msg = f"'{key}' is not a pid"
+        raise BadRecord(msg)
+    return value
+
+
+def _number(record: Mapping[str, object], key: str) -> float:
+    value = _value(record, key)
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _LARGEST:
+        msg = f"'{key}' is not a number"
+        raise BadRecord(msg)
+    return float(value)
+
+
+def _time(record: Mapping[str, object], key: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(_text(record, key))
+        if at.tzinfo is not None:
+            return at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        msg = f"'{key}' is not a time"
+        raise BadRecord(msg) from error
+    msg = f"'{key}' does not say its time zone"
+    raise BadRecord(msg)
+
+
+def _word(record: Mapping[str, object], key: str, words: type[E]) -> E:
+    try:
+        return words(_text(record, key))
+    except ValueError as error:
+        msg = f"'{key}' is a word that is not known"
+        raise BadRecord(msg) from error
+
+
+def _list(record: Mapping[str, object], key: str) -> list[object]:
+    value = _value(record, key)
+    if not isinstance(value, list):
+        msg = f"'{key}' is not a list"
+        raise BadRecord(msg)
+    return cast("list[object]", value)
+
+
+def _leftover(item: object) -> Leftover:
+    if not isinstance(item, dict):
+        msg = "a leftover is not an object"
+        raise BadRecord(msg)
+    record = cast("Mapping[str, object]", item)
+    command = _value(record, "command")
+    if not isinstance(command, str):
+        msg = "'command' is not text"
+        raise BadRecord(msg)
+    return Leftover(pid=_pid(record, "pid"), command=command)

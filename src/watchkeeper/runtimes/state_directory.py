@@ -1,0 +1,215 @@
+"""The state directory: where everything is kept, and whether that is a place where it can be kept.
+
+It must be ours alone, on a local file system, and take files. Network file systems are refused: neither SQLite's locks nor ours can be trusted there.
+"""
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from watchkeeper.errors import StateDirectoryUnusable
+from watchkeeper.runtimes import atomic
+
+LEAST_FREE_BYTES = 16 * 1024 * 1024
+"""With less room than this nothing is begun."""
+
+_NODE_LENGTH = 32
+_NETWORK = frozenset(
+    "9p acfs afs autofs beegfs ceph cifs coda davfs fuse.sshfs gfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb2 smb3 smbfs virtiofs".split()
+)
+_NETWORK_FUSE = frozenset(
+    "ceph davfs2 gcsfuse glusterfs gvfsd-fuse juicefs moosefs rclone s3fs s3ql smbnetfs sshfs".split()
+)
+_HOME_HINT = "Set WATCHKEEPER_HOME to a directory of yours on a local disk."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateDirectory:
+    """The paths in a state directory that was checked."""
+
+    path: Path
+
+    @property
+    def database(self) -> Path:
+        """The SQLite database."""
+        return self.path / "wk.db"
+
+    @property
+    def turnstile(self) -> Path:
+        """The lock file that writers queue at."""
+        return self.path / "turnstile"
+
+    @property
+    def executions(self) -> Path:
+        """The execution directories."""
+        return self.path / "executions"
+
+    @property
+    def environments(self) -> Path:
+        """The captured environments."""
+        return self.path / "environments"
+
+    @property
+    def shims(self) -> Path:
+        """The installed shim programs."""
+        return self.path / "shims"
+
+    @property
+    def daemon_lock(self) -> Path:
+        """The lock of the one daemon."""
+        return self.path / "daemon.lock"
+
+    @property
+    def daemon_log(self) -> Path:
+        """What the daemon says."""
+        return self.path / "daemon.log"
+
+    @property
+    def daemon_json(self) -> Path:
+        """Who the daemon is."""
+        return self.path / "daemon.json"
+
+    @property
+    def node_file(self) -> Path:
+        """The file with the node's id."""
+        return self.path / "node"
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool) -> Self:
+        """Check a state directory; with `create` make what is missing and close it to others, without it change nothing.
+
+        Raises:
+            StateDirectoryUnusable: what is wrong with it, in a sentence, and what to do.
+        """
+        path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would hide that it is a symlink
+        try:
+            refuse_network(_existing(path))
+            if create:
+                _make(path)
+            _check_owner(path, create=create)
+            if create:
+                _check_room(path)
+                for name in ("executions", "environments", "shims"):
+                    (path / name).mkdir(mode=atomic.DIRECTORY_MODE, exist_ok=True)
+                atomic.sync_directory(path.resolve())
+        except OSError as error:
+            msg = f"The state directory {path} cannot be used: {error.strerror or error}."
+            raise StateDirectoryUnusable(msg, hint=_HOME_HINT) from error
+        return cls(path=path)
+
+    def node(self) -> str:
+        """The random id of this state directory, made once. Raises StateDirectoryUnusable, OSError."""
+        with atomic.directory(self.path.resolve()) as fd:
+            if not self.node_file.exists():
+                atomic.publish(
+                    fd, self.node_file.name, secrets.token_hex(_NODE_LENGTH // 2).encode() + b"\n", point="node"
+                )
+            node = atomic.read_limited(fd, self.node_file.name, 4096).decode("ascii", "replace").strip()
+        if len(node) != _NODE_LENGTH or not set(node) <= set("0123456789abcdef"):
+            msg = f"{self.node_file} is damaged: it does not hold the id of this state directory."
+            raise StateDirectoryUnusable(msg, hint="Restore it from a backup, or delete it if no task is running.")
+        return node
+
+
+def locate(environment: Mapping[str, str]) -> Path:
+    """Where the state directory is: $WATCHKEEPER_HOME, else $XDG_STATE_HOME/watchkeeper, else ~/.local/state/watchkeeper.
+
+    Raises:
+        StateDirectoryUnusable: none of the three can be told.
+    """
+    own = environment.get("WATCHKEEPER_HOME")
+    if own:
+        return Path(own).expanduser().absolute()
+    state = environment.get("XDG_STATE_HOME", "")
+    if state.startswith("/"):
+        return Path(state) / "watchkeeper"
+    home = environment.get("HOME", "")
+    if home.startswith("/"):
+        return Path(home) / ".local" / "state" / "watchkeeper"
+    msg = "There is no place for the state directory: neither WATCHKEEPER_HOME nor HOME is set."
+    raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
+
+
+def file_system(path: Path, mountinfo: str) -> str:
+    """The type of the file system that a path is on, from the text of `/proc/self/mountinfo`; "" if it does not tell."""
+    best, kind = -1, ""
+    for line in mountinfo.splitlines():
+        left, separator, right = line.partition(" - ")
+        fields = left.split(" ")
+        where = 4
+        if not separator or len(fields) <= where:
+            continue
+        mount = Path(_unescape(fields[where]))
+        # Of two mounts at one place the later one covers the earlier one.
+        if path.is_relative_to(mount) and len(mount.parts) >= best:
+            best, kind = len(mount.parts), right.split(" ")[0]
+    return kind
+
+
+def refuse_network(path: Path, mountinfo: str | None = None) -> None:
+    """Raise StateDirectoryUnusable if an existing path is on a network file system. Raises OSError."""
+    if mountinfo is None:
+        mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
+    kind = file_system(path.resolve(), mountinfo)
+    if kind in _NETWORK or (kind.startswith("fuse.") and kind.removeprefix("fuse.") in _NETWORK_FUSE):
+        msg = f"{path} is on a network file system ({kind}), where locks cannot be trusted."
+        raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
+
+
+def _unescape(field: str) -> str:
+    """Blanks and the like are written as octal numbers."""
+    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+        field = field.replace(code, character)
+    return field
+
+
+def _existing(path: Path) -> Path:
+    """The path, or its nearest parent that exists."""
+    while not path.exists() and path != path.parent:
+        path = path.parent
+    return path
+
+
+def _make(path: Path) -> None:
+    if path.is_symlink() or path.exists():
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=atomic.DIRECTORY_MODE)
+    atomic.sync_directory(path.parent.resolve())
+
+
+def _check_owner(path: Path, *, create: bool) -> None:
+    uid = os.geteuid()
+    link = path.lstat()
+    found = path.stat()
+    if stat.S_ISLNK(link.st_mode) and link.st_uid not in {uid, 0}:
+        msg = f"The state directory {path} is a symlink that belongs to another user."
+        raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
+    if not stat.S_ISDIR(found.st_mode):
+        msg = f"The state directory {path} is not a directory."
+        raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
+    if found.st_uid != uid:
+        msg = f"The state directory {path} belongs to another user (uid {found.st_uid})."
+        raise StateDirectoryUnusable(
+            msg, hint="Run `wk` as that user, or set WATCHKEEPER_HOME to a directory of yours."
+        )
+    if create and stat.S_IMODE(found.st_mode) & 0o077:
+        path.chmod(atomic.DIRECTORY_MODE)
+
+
+def _check_room(path: Path) -> None:
+    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
+        msg = f"The state directory {path} cannot be written to."
+        raise StateDirectoryUnusable(
+            msg, hint=f"`chmod u+rwx {path}`, or set WATCHKEEPER_HOME to a directory that can."
+        )
+    room = os.statvfs(path)
+    if room.f_bavail * room.f_frsize < LEAST_FREE_BYTES:
+        msg = f"There is no room left where the state directory {path} is."
+        raise StateDirectoryUnusable(msg, hint="Free some space; `wk clean` deletes what is not needed any more.")
