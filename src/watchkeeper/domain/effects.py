@@ -7,7 +7,7 @@ never put here; it is reserved, done once and then judged by evidence (R3).
 from dataclasses import dataclass
 from typing import ClassVar
 
-from watchkeeper.domain.model import StopHow
+from watchkeeper.domain.model import EndReason, StopHow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,8 +29,8 @@ class EndExecution:
     fence: int
     execution_id: str
     how: StopHow
+    why: EndReason
     grace_s: float | None = None
-    condemned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

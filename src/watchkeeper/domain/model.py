@@ -313,6 +313,10 @@ class Disposition(StrEnum):
     HELD = "held"
 
 
+RESOLVES_A_HELD_RUN = frozenset({Disposition.FAILED, Disposition.STOPPED})
+"""What a person's word makes of a held run: it is given up, or stopped."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
     """The durable result of a run, decided once and stored with what it does to the task (R11)."""

@@ -14,6 +14,7 @@ from datetime import datetime
 from watchkeeper.domain.effects import Effect, EndExecution, StartShim
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import (
+    RESOLVES_A_HELD_RUN,
     AgentIdentity,
     Condemnation,
     DirectoryIdentity,
@@ -199,6 +200,8 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
             return run
         case S.HELD, NeverLaunched() | Lost() if not _still_open(run):
             return run
+        case S.HELD, NeverLaunched() if run.agent is not None:
+            return run  # an agent was seen: that contradicts, and stays a person's to resolve
         case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):
             return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN)
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), Lost(proof=proof, reason=reason)):
@@ -267,6 +270,8 @@ def _settled(run: Run, outcome: Outcome) -> Run:
         raise _refusal(run, Settled(outcome=outcome))
     if (outcome.run_id, outcome.fence) != (run.id, run.fence):
         raise Refused("The outcome is of another run than this one.")
+    if run.state is S.HELD and outcome.disposition not in RESOLVES_A_HELD_RUN:
+        raise Refused("A held run is settled by a person only: it is stopped, or given up.")
     return replace(
         run,
         state=S.SETTLED,

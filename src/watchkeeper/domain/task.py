@@ -15,6 +15,7 @@ from watchkeeper.domain.effects import Effect, ForgetEnvironment
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import (
     FINAL_TASK_STATES,
+    RESOLVES_A_HELD_RUN,
     Disposition,
     Outcome,
     StopHow,
@@ -124,7 +125,9 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
             return TaskDecision(task=replace(task, state=S.RUNNING, reason="", kind=None, updated_at=at))
         case S.RUNNING, RunRegained():
             return TaskDecision(task=task)
-        case ((S.RUNNING | S.HELD), RunSettled(outcome=outcome)):
+        case S.RUNNING, RunSettled(outcome=outcome):
+            return _settled(task, outcome)
+        case S.HELD, RunSettled(outcome=outcome) if outcome.disposition in RESOLVES_A_HELD_RUN:
             return _settled(task, outcome)
         case _, StopAsked(request=request):
             return _stopped(task, request)
