@@ -1,0 +1,1 @@
+"""The process that outlives the daemon: standard library only, imports nothing of ours."""

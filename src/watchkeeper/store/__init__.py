@@ -1,0 +1,12 @@
+"""The databases behind `watchkeeper.ports.store`.
+
+    rows         the narrow seam that a database offers: named statements, run with values
+    statements   where the named statements come from: `.sql` files, read when first used
+    values       how our records become columns, and columns our records
+    tasks  runs  queue  outcomes  journal  outbox  machines
+                 the adapters of the port, one each, over `rows`; every database shares them
+    filesystem   which file systems are refused
+    sqlite/      SQLite: connection, turnstile, migrations and its `.sql`
+
+A second database brings `rows`, migrations and `.sql` files with the same names and parameters, and passes the same contract tests.
+"""
