@@ -24,15 +24,17 @@ class Followers:
     harness: Callable[[str], Harness]
     _by_run: dict[str, Follower] = field(default_factory=dict)
 
-    def follow(self, runs: list[Run]) -> None:
-        """Read on in the output of these runs, and forget all others."""
+    def follow(self, runs: list[Run]) -> bool:
+        """Read on in the output of these runs, and forget all others; True if anything was recorded."""
+        told = False
         working = {run.id: run for run in runs if run.state is RunState.RUNNING}
         for gone in self._by_run.keys() - working.keys():
             del self._by_run[gone]
         for run in working.values():
             follower = self._follower(run)
             if follower is not None and follower.advance():
-                self._tell(run, follower)
+                told = self._tell(run, follower) or told
+        return told
 
     def _follower(self, run: Run) -> Follower | None:
         known = self._by_run.get(run.id)
@@ -52,7 +54,7 @@ class Followers:
         self._by_run[run.id] = follower
         return follower
 
-    def _tell(self, run: Run, follower: Follower) -> None:
+    def _tell(self, run: Run, follower: Follower) -> bool:
         session = follower.session()
         if session is not None:
             self._apply(run, SessionSeen(harness_session=session), durable=False)
@@ -61,6 +63,7 @@ class Followers:
         if condemned is not None:
             self._apply(run, Condemned(condemnation=condemned), durable=True)
             follower.told_condemned = True
+        return session is not None or condemned is not None
 
     def _apply(self, seen: Run, event: RunEvent, *, durable: bool) -> None:
         def work(tx: Tx) -> None:

@@ -86,12 +86,8 @@ class Observer:
             _ = self.runtime.take_decision(run, verdict.decide_by)
             evidence = self.runtime.observe(run, stop_asked=stop_asked)
             verdict = judge(evidence)
-        sweep = self.runtime.sweep(run) if self._must_sweep(run, verdict) else None
+        sweep = self.runtime.sweep(run) if verdict.kind is VerdictKind.SHIM_DIED else None
         return self._record(run, evidence, verdict, sweep)
-
-    @staticmethod
-    def _must_sweep(run: Run, verdict: Verdict) -> bool:
-        return verdict.kind is VerdictKind.SHIM_DIED and run.state is not RunState.HELD
 
     def _record(
         self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None
@@ -128,7 +124,7 @@ class Observer:
                 run = apply_run(tx, run, ExitSeen(exit=evidence.exit), at)
             case VerdictKind.NEVER_LAUNCHED if run.state is not RunState.RUNNING:
                 run = apply_run(tx, run, NeverLaunched(reason=verdict.reason), at)
-            case VerdictKind.LOST_TO_REBOOT if run.state is not RunState.HELD:
+            case VerdictKind.LOST_TO_REBOOT:
                 run = apply_run(
                     tx, run, Lost(proof=Proof.PROVEN, reason=verdict.reason), at
                 )
@@ -175,8 +171,15 @@ def _changes_anything(seen: Run, verdict: Verdict) -> bool:
             return seen.state is not RunState.RUNNING
         case VerdictKind.ENDED:
             return True
-        case _:
+        case VerdictKind.UNKNOWN:
             return seen.state is not RunState.HELD
+        case _:
+            return True
+
+
+def _is_established(run: Run) -> bool:
+    """A held run whose end is on record, or proven, tells nothing new; one that is held for want of evidence may."""
+    return run.state is RunState.HELD and (run.proof is not None or run.exit is not None)
 
 
 def _load(tx: Tx, run_id: str) -> tuple[Run, Task] | None:

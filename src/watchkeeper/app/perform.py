@@ -76,14 +76,10 @@ class Performer:
         self._done(row, run, ShimStarted(at=self.clock.now()))
 
     def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution) -> None:
-        if run is None or run.state not in UNDECIDED_RUN_STATES | {RunState.RUNNING}:
+        if run is None or run.state not in UNDECIDED_RUN_STATES | {RunState.RUNNING, RunState.ENDED}:
             self._done(row)
             return
-        if (
-            run.state in UNDECIDED_RUN_STATES
-            and not effect.condemned
-            and self.runtime.take_decision(run, DecidedBy.STOP)
-        ):
+        if run.state in UNDECIDED_RUN_STATES and self.runtime.take_decision(run, DecidedBy.STOP):
             self._done(
                 row
             )  # nothing was launched and nothing will be; the next look at the evidence settles it
@@ -95,7 +91,8 @@ class Performer:
         except ShimUnreachable:
             self._again(row)
             return
-        self._done(row, run, None if effect.condemned else StopTold(how=effect.how))
+        told = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
+        self._done(row, run, told)
 
     def _done(
         self, row: OutboxRow, run: Run | None = None, event: RunEvent | None = None

@@ -18,6 +18,7 @@ from watchkeeper.domain.model import (
     AgentIdentity,
     Condemnation,
     DirectoryIdentity,
+    EndReason,
     ExitFact,
     Outcome,
     Proof,
@@ -98,6 +99,11 @@ class StopWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InterruptWanted:
+    """The service is being stopped together with its agents."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopTold:
     """The shim has acknowledged a stop."""
 
@@ -128,6 +134,7 @@ RunEvent = (
     | HeldBack
     | Condemned
     | StopWanted
+    | InterruptWanted
     | StopTold
     | SessionSeen
     | Settled
@@ -143,6 +150,7 @@ RUN_EVENTS: tuple[type[RunEvent], ...] = (
     HeldBack,
     Condemned,
     StopWanted,
+    InterruptWanted,
     StopTold,
     SessionSeen,
     Settled,
@@ -222,15 +230,19 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
         case ((S.PREPARED | S.STARTING | S.RUNNING), Condemned(condemnation=condemnation)):
             if run.condemned is not None:
                 return RunDecision(run=run)
-            end = _end(run, StopHow.STOP, None, condemned=True)
+            end = _end(run, StopHow.STOP, None, EndReason.CONDEMNED)
             return RunDecision(run=replace(run, condemned=condemnation), effects=(end,))
         case ((S.ENDED | S.HELD), Condemned()):
             return RunDecision(run=run)
         case ((S.PREPARED | S.STARTING | S.RUNNING), StopWanted(how=how, grace_s=grace_s)):
-            return RunDecision(run=run, effects=(_end(run, how, grace_s, condemned=False),))
+            return RunDecision(run=run, effects=(_end(run, how, grace_s, EndReason(how.value)),))
         case S.ENDED, StopWanted(how=how, grace_s=grace_s) if run.exit is not None:
             # The agent itself is gone, but its shim may be waiting for what it left behind, for as long as that takes.
-            return RunDecision(run=run, effects=(_end(run, how, grace_s, condemned=False),))
+            return RunDecision(run=run, effects=(_end(run, how, grace_s, EndReason(how.value)),))
+        case ((S.PREPARED | S.STARTING | S.RUNNING), InterruptWanted()):
+            return RunDecision(run=run, effects=(_end(run, StopHow.STOP, None, EndReason.INTERRUPTED),))
+        case ((S.RESERVED | S.ENDED | S.HELD), InterruptWanted()):
+            return RunDecision(run=run)
         case ((S.RESERVED | S.ENDED | S.HELD), StopWanted()):
             return RunDecision(run=run)
         case (
@@ -248,14 +260,14 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             raise _refusal(run, event)
 
 
-def _end(run: Run, how: StopHow, grace_s: float | None, *, condemned: bool) -> EndExecution:
+def _end(run: Run, how: StopHow, grace_s: float | None, why: EndReason) -> EndExecution:
     return EndExecution(
         run_id=run.id,
         fence=run.fence,
         execution_id=run.execution_id,
         how=how,
         grace_s=grace_s,
-        condemned=condemned,
+        why=why,
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
-from watchkeeper.domain.model import DirectoryIdentity, Proof, Run, StopHow
+from watchkeeper.domain.model import DirectoryIdentity, EndReason, Proof, Run, StopHow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +70,13 @@ class Runtime(Protocol):
         ...
 
     def end(
-        self, run: Run, how: StopHow, *, grace_s: float | None, condemned: bool
+        self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason
     ) -> None:
-        """Tell the shim to end its agent. Raises ShimUnreachable."""
+        """Tell the shim to end its agent; `why` is what its exit record will say. Raises ShimUnreachable."""
+        ...
+
+    def watch(self, run: Run) -> int | None:
+        """A descriptor that becomes readable when the run's recorded agent dies; None if it is dead, or cannot be watched here. The caller closes it."""
         ...
 
     def sweep(self, run: Run) -> SweepReport:

@@ -124,6 +124,11 @@ class Reached:
         if fd >= 0:
             os.close(fd)
 
+    def detach(self) -> int:
+        """Hand the pidfd over to the caller, who closes it."""
+        fd, self._fd = self._fd, -1
+        return fd
+
     def send(self, sig: signal.Signals) -> Found:
         """Signal it: reached, gone or forbidden."""
         try:
@@ -150,6 +155,12 @@ def reach(pid: int, start_ticks: int, boot_id: str) -> Reached | Found:
     if pid <= 1 or pid in protected():
         return Found.PROTECTED
     return _pin(pid, start_ticks)
+
+
+def open_checked(pid: int, start_ticks: int) -> int | None:
+    """A pidfd of exactly this process, for waiting only; None if it is gone. The caller closes it. Raises OSError."""
+    pinned = _pin(pid, start_ticks)
+    return None if isinstance(pinned, Found) else pinned.detach()
 
 
 def has_died(pid: int, start_ticks: int, boot_id: str, *, within_s: float) -> bool:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState
-from watchkeeper.domain.model import DirectoryIdentity, Proof, Run, StopHow
+from watchkeeper.domain.model import DirectoryIdentity, EndReason, Proof, Run, StopHow
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
@@ -247,7 +247,7 @@ class ProcessRuntime:
         with self._directories.intact(run) as files:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 
-    def end(self, run: Run, how: StopHow, *, grace_s: float | None, condemned: bool) -> None:
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
         """Tell the shim to end its agent; takes two seconds at most. Raises ShimUnreachable."""
         try:
             with self._directories.intact(run) as files:
@@ -258,11 +258,18 @@ class ProcessRuntime:
         if how is StopHow.KILL:
             request: dict[str, object] = {"do": "kill"}
         else:
-            request = {"do": "stop", "grace_s": grace_s, "how": "condemned" if condemned else "stop"}
+            request = {"do": "stop", "grace_s": grace_s, "how": why.value}
         crashpoint("control.end.before")
         # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
         control.ask(spec.socket, token, request)
         crashpoint("control.end.after")
+
+    def watch(self, run: Run) -> int | None:
+        """A pidfd of the run's agent, checked after opening; None if it is dead or not of this boot."""
+        agent = run.agent
+        if agent is None or agent.boot_id != boot_id():
+            return None
+        return proc.open_checked(agent.pid, agent.start_ticks)
 
     def sweep(self, run: Run) -> SweepReport:
         """End what survived a shim that was killed: by the run's marker and its recorded identities, each checked, until two looks find nothing.

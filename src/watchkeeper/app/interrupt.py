@@ -1,0 +1,18 @@
+"""End every agent because the service is being stopped with them. Each gets its receipt: an outcome of kind `interrupted`."""
+
+from watchkeeper.app.record import apply_run
+from watchkeeper.domain.run import InterruptWanted
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.store import Store, Tx
+
+
+def interrupt_all(store: Store, clock: Clock) -> int:
+    """Ask for the end of every live run's agent; returns how many there are. What was not launched yet goes back to the queue."""
+
+    def work(tx: Tx) -> int:
+        live = tx.runs.live()
+        for run in live:
+            _ = apply_run(tx, run, InterruptWanted(), clock.now())
+        return len(live)
+
+    return store.transact("interrupt", work)

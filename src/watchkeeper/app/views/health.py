@@ -1,0 +1,46 @@
+"""Everything at once: how many tasks there are in each state, what waits to be done, what needs a person."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from watchkeeper.app.views.rows import TaskRow, row
+from watchkeeper.domain.model import TaskState
+from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.store import Store, Tx
+
+NAMED = 20
+"""How many tasks that need a person are named."""
+
+_NEED_A_PERSON = (TaskState.NEEDS_INPUT, TaskState.HELD)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """Where everything stands."""
+
+    counts: dict[TaskState, int]
+    outbox_pending: int
+    journal_last: int
+    needs_you: tuple[TaskRow, ...]
+    live_runs: int
+
+    def waiting_for_a_daemon(self) -> int:
+        """How many tasks nothing will happen to unless a daemon runs."""
+        return self.counts.get(TaskState.QUEUED, 0) + self.counts.get(TaskState.RUNNING, 0)
+
+
+def health(store: Store, runtime: Callable[[], Runtime]) -> Health:
+    """Where everything stands."""
+
+    def read(tx: Tx) -> Health:
+        # What needs a person is at rest, so no evidence is looked at and the runtime is not made here.
+        needing = tx.tasks.in_states(_NEED_A_PERSON, NAMED)
+        return Health(
+            counts={state: count for state, count in tx.tasks.counts().items() if count},
+            outbox_pending=tx.outbox.pending(),
+            journal_last=tx.journal.last(),
+            needs_you=tuple(row(task, None, runtime) for task in needing),
+            live_runs=len(tx.runs.live()),
+        )
+
+    return store.read(read)

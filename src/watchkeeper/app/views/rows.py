@@ -1,0 +1,86 @@
+"""Many tasks, one line each."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from watchkeeper.app.views.standing import Standing, standing
+from watchkeeper.domain.model import FINAL_TASK_STATES, Run, Task, TaskState
+from watchkeeper.errors import NotFound
+from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.store import Store, Tx
+
+ACTIVE_STATES = tuple(state for state in TaskState if state not in FINAL_TASK_STATES)
+"""What `wk ls` always shows."""
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskRow:
+    """A task, the run that owns it now, and where it really stands."""
+
+    task: Task
+    run: Run | None
+    standing: Standing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing:
+    """What a list shows, newest first, and how many tasks it leaves out."""
+
+    rows: tuple[TaskRow, ...]
+    left_out: int
+
+
+def listing(
+    store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int, recent: int = 0
+) -> Listing:
+    """Tasks in `states`, at most `limit`, and with them the newest `recent` of those that ended."""
+
+    def read(tx: Tx) -> tuple[list[tuple[Task, Run | None]], int]:
+        tasks = _newest(tx, states, limit)
+        if recent:
+            ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
+            tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)
+        return [(task, owner(tx, task)) for task in tasks], sum(tx.tasks.counts().values()) - len(tasks)
+
+    found, left_out = store.read(read)
+    # Looking at processes is slow, so it is done after the snapshot was let go.
+    rows = tuple(row(task, run, runtime) for task, run in found)
+    return Listing(rows=rows, left_out=left_out)
+
+
+def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
+    """One task. Raises NoSuchTask."""
+
+    def read(tx: Tx) -> tuple[Task, Run | None]:
+        task = tx.tasks.get(task_id)
+        return task, owner(tx, task)
+
+    return row(*store.read(read), runtime)
+
+
+def row(task: Task, run: Run | None, runtime: Callable[[], Runtime]) -> TaskRow:
+    """A row with its evidence; the runtime is made only for a live run."""
+    return TaskRow(task=task, run=run, standing=standing(task, run, runtime() if run is not None else None))
+
+
+def owner(tx: Tx, task: Task) -> Run | None:
+    """The run that owns a task now."""
+    if task.run_id is None:
+        return None
+    try:
+        return tx.runs.get(task.run_id)
+    except NotFound:
+        return None
+
+
+def _newest(tx: Tx, states: Sequence[TaskState], limit: int) -> list[Task]:
+    """The newest tasks in some states, read in pages."""
+    tasks: list[Task] = []
+    while len(tasks) < limit:
+        page = tx.tasks.in_states(states, min(_PAGE, limit - len(tasks)), tasks[-1].id if tasks else None)
+        tasks += page
+        if not page:
+            break
+    return tasks

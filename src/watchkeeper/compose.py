@@ -1,0 +1,232 @@
+"""The one place where adapters are chosen and joined. Everything else gets what it needs handed to it.
+
+`Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from watchkeeper.settings import Settings, load
+
+if TYPE_CHECKING:
+    from watchkeeper.app.launch import Launcher
+    from watchkeeper.app.observe import Observer
+    from watchkeeper.app.perform import Performer
+    from watchkeeper.app.prune import Pruner
+    from watchkeeper.app.settle import Settler
+    from watchkeeper.ports.clock import Clock
+    from watchkeeper.ports.environment import Environments
+    from watchkeeper.ports.harness import Harness
+    from watchkeeper.ports.ids import Ids
+    from watchkeeper.domain.model import AgentIdentity
+    from watchkeeper.ports.runtime import Runtime
+    from watchkeeper.ports.service import DaemonHost
+    from watchkeeper.ports.store import Store
+    from watchkeeper.ports.wake import Wake
+    from watchkeeper.ports.workspace import Workspace
+    from watchkeeper.runtimes.state_directory import StateDirectory
+
+
+class Watchkeeper:
+    """Everything, joined. Each part is made when it is first asked for."""
+
+    def __init__(self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False) -> None:
+        """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
+        self.settings = settings
+        self.environ = environ
+        self._writes = writes
+        self._is_daemon = is_daemon
+
+    @classmethod
+    def open(
+        cls, cwd: Path, environ: Mapping[str, str], flags: Mapping[str, str] | None = None, *, writes: bool, is_daemon: bool = False
+    ) -> "Watchkeeper":
+        """Load the settings and join.
+
+        Raises:
+            SettingsError: a setting is unknown or wrong.
+        """
+        return cls(load(cwd, environ, flags or {}), environ, writes=writes, is_daemon=is_daemon)
+
+    @cached_property
+    def state(self) -> "StateDirectory":
+        """The state directory. Raises StateDirectoryUnusable."""
+        from watchkeeper.runtimes.state_directory import StateDirectory, default_path
+
+        return StateDirectory.open(default_path(self.environ), create=self._writes)
+
+    @cached_property
+    def store(self) -> "Store":
+        """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
+        from watchkeeper.store.sqlite import SqliteStore
+
+        return SqliteStore.open(
+            self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon
+        )
+
+    @cached_property
+    def clock(self) -> "Clock":
+        """The system's clocks."""
+        from watchkeeper.runtimes.system import SystemClock
+
+        return SystemClock()
+
+    @cached_property
+    def ids(self) -> "Ids":
+        """Random ids."""
+        from watchkeeper.runtimes.system import RandomIds
+
+        return RandomIds()
+
+    @cached_property
+    def environments(self) -> "Environments":
+        """Captured environments."""
+        from watchkeeper.runtimes.environments import FileEnvironments
+
+        return FileEnvironments(self.state.environments)
+
+    @cached_property
+    def runtime(self) -> "Runtime":
+        """Processes under shims."""
+        from watchkeeper.runtimes.process import ProcessRuntime
+        from watchkeeper.runtimes.shim_image import install_shim
+
+        return ProcessRuntime(
+            self.state.path,
+            self.sockets,
+            self.wake_address,
+            partial(install_shim, self.state.shims),
+            self.clock,
+            start_grace_s=self.settings.daemon_start_grace_s,
+        )
+
+    @cached_property
+    def sockets(self) -> Path:
+        """The short directory of our sockets."""
+        from watchkeeper.runtimes.sockets import socket_directory
+
+        return socket_directory(self.state.path, self.environ, create=self._writes)
+
+    @property
+    def wake_address(self) -> Path:
+        """Where the daemon listens for hints."""
+        return self.sockets / "wake.sock"
+
+    @cached_property
+    def wake(self) -> "Wake":
+        """Pokes the daemon."""
+        from watchkeeper.runtimes.wake import SocketWake
+
+        return SocketWake(self.wake_address)
+
+    @cached_property
+    def daemon_host(self) -> "DaemonHost":
+        """The one daemon of this state directory, from outside and from inside."""
+        from watchkeeper.runtimes.daemon_host import LocalDaemonHost
+
+        return LocalDaemonHost(self.state.path, self.wake_address, self.environ)
+
+    @cached_property
+    def own_identity(self) -> "AgentIdentity":
+        """This very process."""
+        from watchkeeper.runtimes.system import own_identity
+
+        return own_identity(self.clock)
+
+    def tell_parent(self, word: str) -> None:
+        """Tell whoever started this daemon that it is ready, or why not."""
+        from watchkeeper.runtimes.daemon_host import tell_parent
+
+        tell_parent(word)
+
+    def sibling(self) -> "Watchkeeper":
+        """The same parts again, with a database connection and a runtime of their own, for another thread."""
+        return Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
+
+    @cached_property
+    def workspace(self) -> "Workspace":
+        """Git checkouts and plain directories."""
+        from watchkeeper.workspaces.git import GitWorkspace
+
+        return GitWorkspace()
+
+    def harness(self, name: str) -> "Harness":
+        """A harness by name. Raises UnknownHarness."""
+        from watchkeeper.harnesses.registry import get_harness
+
+        return get_harness(name)
+
+    def harness_names(self) -> list[str]:
+        """Every harness that can be named, the user's own included."""
+        from watchkeeper.harnesses.registry import harness_names
+
+        return harness_names()
+
+    @cached_property
+    def launcher(self) -> "Launcher":
+        """Prepares executions."""
+        from watchkeeper.app.launch import Launcher, LaunchRules
+
+        rules = LaunchRules(
+            grace_s=self.settings.stop_grace_s,
+            log_limit_bytes=self.settings.logs_limit_bytes,
+            options=self.settings.harness_options,
+        )
+        return Launcher(
+            store=self.store,
+            clock=self.clock,
+            runtime=self.runtime,
+            environments=self.environments,
+            workspace=self.workspace,
+            harness=self.harness,
+            rules=rules,
+        )
+
+    @cached_property
+    def performer(self) -> "Performer":
+        """Performs effects."""
+        from watchkeeper.app.perform import Performer
+
+        return Performer(store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments)
+
+    @cached_property
+    def observer(self) -> "Observer":
+        """Observes runs."""
+        from watchkeeper.app.observe import Observer
+
+        return Observer(store=self.store, clock=self.clock, runtime=self.runtime)
+
+    @cached_property
+    def settler(self) -> "Settler":
+        """Settles runs."""
+        from watchkeeper.app.settle import Settler
+        from watchkeeper.domain.settlement import RetryPolicy
+
+        policy = RetryPolicy(
+            base_s=self.settings.queue_retry_base_s,
+            cap_s=self.settings.queue_retry_cap_s,
+            relaunch_base_s=self.settings.queue_relaunch_base_s,
+        )
+        return Settler(
+            store=self.store,
+            clock=self.clock,
+            runtime=self.runtime,
+            workspace=self.workspace,
+            harness=self.harness,
+            policy=policy,
+        )
+
+    @cached_property
+    def pruner(self) -> "Pruner":
+        """Prunes."""
+        from watchkeeper.app.prune import Pruner
+
+        return Pruner(
+            store=self.store,
+            clock=self.clock,
+            executions=self.runtime.executions(),
+            environments=self.environments,
+            keep_days=self.settings.prune_keep_days,
+        )

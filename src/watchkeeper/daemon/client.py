@@ -1,0 +1,89 @@
+"""How commands find, start and stop the daemon. Imports nothing heavy: it is on the path of every command that writes."""
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.errors import DaemonError, InsideAgent
+from watchkeeper.ports.service import DaemonInfo, Order, SpawnAnswer
+
+_WORD_S = 0.1
+"""How long a command that has done its own work already waits for a new daemon's word."""
+
+_START_S = 20.0
+
+
+class Ensured(StrEnum):
+    """Whether a daemon runs now."""
+
+    ALREADY = "already"
+    STARTED = "started"
+    STARTING = "starting"
+
+
+def running(parts: Watchkeeper) -> DaemonInfo | None:
+    """The running daemon, or None. Reads only."""
+    return parts.daemon_host.info()
+
+
+def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
+    """Have a running daemon look, or start one.
+
+    Raises:
+        InsideAgent: none runs, and this is an agent's shell: a daemon is never born inside an agent.
+        DaemonError: it could not be started.
+    """
+    host = parts.daemon_host
+    if host.tell(Order.LOOK):
+        return Ensured.ALREADY
+    if "WATCHKEEPER_RUN" in parts.environ:
+        raise InsideAgent(hint="Ask a person to run `wk daemon start`.")
+    if host.is_held():
+        return Ensured.STARTING  # it holds its lock and does not listen yet; it looks at everything when it does
+    match host.spawn(within_s):
+        case SpawnAnswer.READY:
+            return Ensured.STARTED
+        case SpawnAnswer.ALREADY:
+            _ = host.tell(Order.LOOK)
+            return Ensured.ALREADY
+        case SpawnAnswer.STARTING:
+            return Ensured.STARTING
+
+
+def start(parts: Watchkeeper) -> Ensured:
+    """Start a daemon and wait until it is ready. Raises as `ensure` does."""
+    return ensure(parts, within_s=_START_S)
+
+
+def stop(parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait: Callable[[], None] | None = None) -> bool:
+    """Tell the daemon to end (`leave`, `drain` or `interrupt`) and wait for it; False if none runs.
+
+    Args:
+        parts: everything, joined.
+        how: what becomes of the agents: left running under their shims, waited for, or ended with receipts.
+        within_s: give up waiting after so long; None waits for as long as it takes, except that a daemon told to leave does so within seconds.
+        on_wait: called about once a second while waiting.
+
+    Raises:
+        DaemonError: it did not hear, or did not end in time.
+    """
+    host = parts.daemon_host
+    if not host.is_held():
+        return False
+    order = Order(how)
+    if not host.tell(order):
+        raise DaemonError("The daemon holds its lock but does not listen.", hint="Try again; its log says what it is at.")
+    left = within_s if within_s is not None else (_START_S if order is Order.LEAVE else None)
+    while not host.wait_gone(1.0 if left is None else min(1.0, left)):
+        if on_wait is not None:
+            on_wait()
+        if left is not None:
+            left -= 1.0
+            if left <= 0:
+                raise DaemonError("The daemon has not ended yet.", hint="`wk daemon status` shows it; its log says what it waits for.")
+    return True
+
+
+def kill_for_demo(parts: Watchkeeper) -> bool:
+    """SIGKILL the daemon, to show that nothing is lost by it."""
+    return parts.daemon_host.kill()

@@ -1,0 +1,26 @@
+"""Read what agents print while they work."""
+
+from watchkeeper.app.follow import Followers
+from watchkeeper.daemon.log import Log
+from watchkeeper.daemon.loop import Loop, Ticked
+from watchkeeper.ports.store import Store
+
+_WHILE_WORKING_S = 1.0
+
+
+class FollowLoop(Loop):
+    """Follows the output of working agents; costs one stat a second for each, and nothing when none works."""
+
+    name = "follow"
+
+    def __init__(self, log: Log, every_s: float, store: Store, followers: Followers) -> None:
+        """Follow with `followers`."""
+        super().__init__(log, every_s)
+        self._store = store
+        self._followers = followers
+
+    def tick(self) -> Ticked:
+        """Read on."""
+        live = self._store.read(lambda tx: tx.runs.live())
+        told = self._followers.follow(live)
+        return Ticked(worked=told, due_s=_WHILE_WORKING_S if live else None)

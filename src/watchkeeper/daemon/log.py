@@ -1,0 +1,67 @@
+"""The daemon's log: one line an event, a lower-case message with no values in it, then `key=value` pairs.
+
+Messages and keys are an interface; `docs/daemon.md` lists them, and a test compares.
+"""
+
+import json
+import sys
+import traceback
+from collections.abc import Mapping
+from typing import TextIO
+
+from watchkeeper.ports.clock import Clock
+
+MESSAGES: Mapping[str, str] = {
+    "started": "the daemon is ready; says pid, incarnation and version",
+    "run found": "one line for each run that a starting daemon finds; `word` says what became of it",
+    "claimed": "a task was claimed for a new run",
+    "prepared": "an execution directory was written and recorded",
+    "observed": "evidence moved a run to another state",
+    "spared": "a sweep left a process alone, and why",
+    "settled": "a run's outcome was decided and applied",
+    "held": "a run waits for a person, because what happened is uncertain",
+    "pruned": "execution directories that are no longer needed were removed",
+    "tick failed": "a loop's pass failed; it is tried again",
+    "recovered": "a loop that had failed works again",
+    "woke late": "the machine slept, or the daemon was stopped, for a while",
+    "order": "somebody told the daemon to end",
+    "stopped": "the daemon ends",
+}
+"""Every message there is, and what it means."""
+
+
+class Log:
+    """Writes lines to a stream. Safe from several threads: a line is one write."""
+
+    def __init__(self, clock: Clock, stream: TextIO | None = None, *, debug: bool = False) -> None:
+        """`debug`: problems come with their traceback."""
+        self._clock = clock
+        self._stream = stream
+        self._debug = debug
+
+    def info(self, message: str, **values: object) -> None:
+        """Say that something happened."""
+        self._write("info", message, values)
+
+    def problem(self, message: str, problem: BaseException, **values: object) -> None:
+        """Say that something failed."""
+        self._write("problem", message, {**values, "error": type(problem).__name__, "says": str(problem)})
+        if self._debug:
+            text = "".join(traceback.format_exception(problem))
+            _ = (self._stream or sys.stderr).write(text)
+
+    def _write(self, level: str, message: str, values: Mapping[str, object]) -> None:
+        if message not in MESSAGES:
+            raise KeyError(message)
+        pairs = " ".join(f"{key}={_value(value)}" for key, value in values.items() if value is not None)
+        at = self._clock.now().isoformat(timespec="milliseconds")
+        stream = self._stream or sys.stderr
+        _ = stream.write(f"{at} {level} {message}{': ' if pairs else ''}{pairs}\n")
+        stream.flush()
+
+
+def _value(value: object) -> str:
+    """A value that is one word stays bare; anything else is quoted as JSON, so a line is always one line."""
+    text = str(value)
+    plain = text and all(c.isalnum() or c in "._-/:@+" for c in text)
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,80 @@
+"""Look at the runs that something happened to, and at those whose launch is not decided yet."""
+
+import threading
+from collections.abc import Callable
+
+from watchkeeper.app.observe import Observation, Observer
+from watchkeeper.daemon.log import Log
+from watchkeeper.daemon.loop import Loop, Ticked
+from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Run, RunState
+from watchkeeper.ports.store import Store
+
+_WHILE_UNDECIDED_S = 0.25
+
+
+class ObserveLoop(Loop):
+    """Observes hinted runs."""
+
+    name = "observe"
+
+    def __init__(self, log: Log, every_s: float, store: Store, observer: Observer, seen: Callable[[Run], None]) -> None:
+        """Observe with `observer`; `seen` is told of every run whose agent works."""
+        super().__init__(log, every_s)
+        self._store = store
+        self._observer = observer
+        self._seen = seen
+        self._guard = threading.Lock()
+        self._hints: set[str] = set()
+
+    def hint(self, name: str) -> None:
+        """Something happened to a run; `name` is its id or its execution's. From any thread."""
+        with self._guard:
+            self._hints.add(name)
+
+    def tick(self) -> Ticked:
+        """Look at what was hinted at, and at every launch that is not decided."""
+        with self._guard:
+            hints, self._hints = self._hints, set()
+        live = self._store.read(lambda tx: tx.runs.live())
+        chosen = [run for run in live if hints & {run.id, run.execution_id} or run.state in UNDECIDED_RUN_STATES]
+        try:
+            after = look(chosen, self._observer, self.log)
+        except Exception:
+            with self._guard:
+                self._hints |= hints  # looked at in vain: they are looked at again
+            raise
+        for run in after:
+            if run.state is RunState.RUNNING:
+                self._seen(run)
+        undecided = any(run.state in UNDECIDED_RUN_STATES for run in after)
+        moved = any(run.state is not was.state for run, was in zip(after, chosen, strict=True))
+        return Ticked(worked=moved, due_s=_WHILE_UNDECIDED_S if undecided else None)
+
+
+def look(runs: list[Run], observer: Observer, log: Log) -> list[Run]:
+    """Observe each of the runs and log what moved; returns them as they are now. One that fails does not keep the others from being looked at."""
+    after: list[Run] = []
+    problems: list[Exception] = []
+    for run in runs:
+        try:
+            found = observer.observe(run.id)
+        except Exception as problem:  # noqa: BLE001 - collected, so that every run is looked at, and raised together below
+            problems.append(problem)
+            after.append(run)
+            continue
+        after.append(run if found is None else found.run)
+        if found is not None:
+            say(run, found, log)
+    if problems:
+        raise problems[0] if len(problems) == 1 else ExceptionGroup("several looks failed", problems)
+    return after
+
+
+def say(was: Run, found: Observation, log: Log) -> None:
+    """Log what a look found, if it found anything new."""
+    for sentence in found.sweep.spared if found.sweep else ():
+        log.info("spared", run=was.id, says=sentence)
+    if found.run.state is RunState.HELD and was.state is not RunState.HELD:
+        log.info("held", run=was.id, says=found.run.reason)
+    elif found.run.state is not was.state:
+        log.info("observed", run=was.id, was=was.state.value, now=found.run.state.value)

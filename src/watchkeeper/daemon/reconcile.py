@@ -1,0 +1,38 @@
+"""The net under the events: look at every live run now and then, so that a lost hint costs time and never work."""
+
+from watchkeeper.app.observe import Observer
+from watchkeeper.daemon.log import Log
+from watchkeeper.daemon.loop import Loop, Ticked
+from watchkeeper.daemon.observe import look
+from watchkeeper.domain.model import RunState
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.store import Store
+
+_SLEPT_S = 30.0
+"""A pass that comes so much later than planned means that the machine slept or we were stopped."""
+
+
+class ReconcileLoop(Loop):
+    """Observes all live runs, and notices that the machine slept."""
+
+    name = "reconcile"
+
+    def __init__(self, log: Log, every_s: float, store: Store, clock: Clock, observer: Observer) -> None:
+        """Observe with `observer`."""
+        super().__init__(log, every_s)
+        self._store = store
+        self._clock = clock
+        self._observer = observer
+        self._last_s: float | None = None
+
+    def tick(self) -> Ticked:
+        """Look at every live run."""
+        now_s = self._clock.boottime_s()
+        late_s = 0.0 if self._last_s is None else now_s - self._last_s - self._every_s
+        if late_s > _SLEPT_S:
+            self.log.info("woke late", by_s=round(late_s))
+        self._last_s = now_s
+        runs = [run for run in self._store.read(lambda tx: tx.runs.live()) if run.state is not RunState.RESERVED]
+        after = look(runs, self._observer, self.log)
+        # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.
+        return Ticked(worked=bool(after))

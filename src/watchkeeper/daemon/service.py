@@ -1,0 +1,237 @@
+"""The daemon itself: be the only one, say what was found, run the loops, end when told."""
+
+import os
+import signal
+from dataclasses import dataclass
+
+import anyio
+from anyio import to_thread
+from anyio.abc import TaskGroup
+
+from watchkeeper import __version__
+from watchkeeper.app.claim import Claimant
+from watchkeeper.app.follow import Followers
+from watchkeeper.app.interrupt import interrupt_all
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.crash import crashpoint
+from watchkeeper.daemon.claim import ClaimLoop
+from watchkeeper.daemon.follow import FollowLoop
+from watchkeeper.daemon.launch import LaunchLoop
+from watchkeeper.daemon.log import Log
+from watchkeeper.daemon.loop import Loop
+from watchkeeper.daemon.observe import ObserveLoop, say
+from watchkeeper.daemon.outbox import OutboxLoop
+from watchkeeper.daemon.prune import PruneLoop
+from watchkeeper.daemon.reconcile import ReconcileLoop
+from watchkeeper.daemon.settle import SettleLoop
+from watchkeeper.daemon.watch import Watches
+from watchkeeper.domain.model import Run, RunState
+from watchkeeper.errors import InsideAgent, WatchkeeperError
+from watchkeeper.ports.service import DaemonInfo, Inbox, Order
+from watchkeeper.ports.store import MachineRecord, Tx
+
+_PRUNE_EVERY_S = 3600.0
+_NET_S = 30.0
+"""The slow look of loops that are woken by events."""
+
+_RETIRE_POLL_S = 0.2
+
+
+def run(parts: Watchkeeper, log: Log) -> None:
+    """Be the daemon until told to end.
+
+    Raises:
+        InsideAgent: a daemon is never born inside an agent.
+        DaemonError: there is one already.
+        StateError: the state directory or the database cannot be used.
+    """
+    try:
+        if "WATCHKEEPER_RUN" in parts.environ:
+            raise InsideAgent(hint="Ask a person to start it.")
+        host = parts.daemon_host
+        _ = os.umask(0o077)
+        with host.hold(_describe(parts, 0)):
+            machine = _begin(parts)
+            host.describe(_describe(parts, machine.incarnation))
+            anyio.run(_Service(parts, log, machine).main, backend="asyncio")
+    except WatchkeeperError as problem:
+        parts.tell_parent(f"{problem} {problem.hint}".strip())
+        raise
+
+
+def _describe(parts: Watchkeeper, incarnation: int) -> DaemonInfo:
+    me = parts.own_identity
+    return DaemonInfo(
+        pid=me.pid,
+        start_ticks=me.start_ticks,
+        boot_id=me.boot_id,
+        started_at=me.started_at,
+        incarnation=incarnation,
+        version=__version__,
+        wake=str(parts.wake_address),
+    )
+
+
+def _begin(parts: Watchkeeper) -> MachineRecord:
+    """From here on every claim of an earlier daemon is refused."""
+    machine_id, boot_id, at = parts.state.node, parts.own_identity.boot_id, parts.clock.now()
+    return parts.store.transact("begin", lambda tx: tx.machines.begin_incarnation(machine_id, boot_id, at))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Loops:
+    claim: ClaimLoop
+    launch: LaunchLoop
+    outbox: OutboxLoop
+    observe: ObserveLoop
+    reconcile: ReconcileLoop
+    follow: FollowLoop
+    settle: SettleLoop
+    prune: PruneLoop
+
+    def all(self) -> tuple[Loop, ...]:
+        return (
+            self.claim,
+            self.launch,
+            self.outbox,
+            self.observe,
+            self.reconcile,
+            self.follow,
+            self.settle,
+            self.prune,
+        )
+
+
+class _Service:
+    """One life of the daemon."""
+
+    def __init__(self, parts: Watchkeeper, log: Log, machine: MachineRecord) -> None:
+        self._parts = parts
+        self._log = log
+        self._machine = machine
+        self._retiring = False
+
+    async def main(self) -> None:
+        """Look at what is there, run the loops, obey orders."""
+        parts = self._parts
+        inbox = parts.daemon_host.listen()
+        try:
+            await to_thread.run_sync(self._take_stock)
+            async with anyio.create_task_group() as tasks:
+                loops = self._wire(tasks)
+                for loop in loops.all():
+                    await tasks.start(loop.run)
+                tasks.start_soon(self._obey_signals, tasks, loops)
+                tasks.start_soon(self._obey_inbox, inbox, tasks, loops)
+                self._log.info("started", pid=os.getpid(), incarnation=self._machine.incarnation, version=__version__)
+                parts.tell_parent("ready")
+        finally:
+            inbox.close()
+            self._log.info("stopped", pid=os.getpid())
+
+    def _take_stock(self) -> None:
+        """Say of every run that is there what became of it, one word each, before anything new begins."""
+        parts = self._parts
+        live = parts.store.read(lambda tx: tx.runs.live())
+        words: dict[str, str] = {}
+        for was in live:
+            found = None if was.state is RunState.RESERVED else parts.observer.observe(was.id)
+            word = _word(was) if found is None else found.word.value
+            words[was.id] = word
+            self._log.info("run found", run=was.id, word=word)
+            if found is not None:
+                say(was, found, self._log)
+
+        def journal(tx: Tx) -> None:
+            data = {"incarnation": self._machine.incarnation, "pid": os.getpid(), "found": words}
+            _ = tx.journal.append("daemon.started", parts.clock.now(), data=data)
+
+        parts.store.transact("stock", journal)
+
+    def _wire(self, tasks: TaskGroup) -> _Loops:
+        """Make the loops, each with a database connection of its own, and say who wakes whom."""
+        log, poll_s = self._log, self._parts.settings.daemon_poll_s
+        limit = self._parts.settings.queue_limit
+        watching = self._parts.sibling()
+        watches = Watches(tasks, watching.runtime)
+        own = {name: self._parts.sibling() for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune")}
+
+        def seen(run: Run) -> None:
+            anyio.from_thread.run_sync(watches.watch, run, loops.observe)
+
+        observe = ObserveLoop(log, _NET_S, own["observe"].store, own["observe"].observer, seen)
+        p = own["claim"]
+        claimant = Claimant(machine=self._machine, limit=limit)
+        claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant)
+        p = own["follow"]
+        followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
+        loops = _Loops(
+            claim=claim,
+            launch=LaunchLoop(log, _NET_S, own["launch"].store, own["launch"].launcher),
+            outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
+            observe=observe,
+            reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, p.clock, own["reconcile"].observer),
+            follow=FollowLoop(log, _NET_S, p.store, followers),
+            settle=SettleLoop(log, _NET_S, own["settle"].store, own["settle"].settler),
+            prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner),
+        )
+        loops.claim.wakes = (loops.launch,)
+        loops.launch.wakes = (loops.outbox, loops.settle)
+        loops.outbox.wakes = (loops.observe,)
+        loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
+        loops.reconcile.wakes = (loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
+        loops.follow.wakes = (loops.outbox,)
+        loops.settle.wakes = (loops.claim, loops.outbox)
+        return loops
+
+    async def _obey_signals(self, tasks: TaskGroup, loops: _Loops) -> None:
+        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+            async for received in signals:
+                await self._obey(Order.LEAVE, tasks, loops, by=signal.Signals(received).name)
+
+    async def _obey_inbox(self, inbox: Inbox, tasks: TaskGroup, loops: _Loops) -> None:
+        while True:
+            await anyio.wait_readable(inbox.fileno())
+            for word in inbox.read():
+                if word in {Order.LEAVE, Order.DRAIN, Order.INTERRUPT}:
+                    await self._obey(Order(word), tasks, loops, by="wk")
+                else:
+                    loops.observe.hint(word)
+            for loop in (loops.claim, loops.outbox, loops.observe, loops.settle):
+                loop.nudge()
+
+    async def _obey(self, order: Order, tasks: TaskGroup, loops: _Loops, *, by: str) -> None:
+        self._log.info("order", order=order.value, by=by)
+        crashpoint(f"daemon.{order.value}.before")
+        if order is Order.LEAVE:
+            tasks.cancel_scope.cancel()
+            return
+        loops.claim.closed = True
+        if order is Order.INTERRUPT:
+            parts = self._parts
+            _ = await to_thread.run_sync(interrupt_all, parts.store, parts.clock)
+            loops.outbox.nudge()
+        if not self._retiring:
+            self._retiring = True
+            tasks.start_soon(self._retire, tasks)
+
+    async def _retire(self, tasks: TaskGroup) -> None:
+        """End when no run is live but those that wait for a person."""
+        parts = self._parts.sibling()
+        while True:
+            live = await to_thread.run_sync(parts.store.read, lambda tx: tx.runs.live())
+            if all(run.state is RunState.HELD for run in live):
+                tasks.cancel_scope.cancel()
+                return
+            await anyio.sleep(_RETIRE_POLL_S)
+
+
+def _word(run: Run) -> str:
+    """The word for a run that there is nothing to look at for."""
+    match run.state:
+        case RunState.HELD:
+            return "held"
+        case RunState.ENDED:
+            return "ended meanwhile"
+        case _:
+            return "starting"

@@ -1,0 +1,98 @@
+"""The one daemon of a state directory, as seen from outside and from inside."""
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DaemonInfo:
+    """What a running daemon says of itself."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+    started_at: datetime
+    incarnation: int
+    version: str
+    wake: str
+    """Where it listens for hints and orders."""
+
+
+class SpawnAnswer(StrEnum):
+    """What came of starting a daemon."""
+
+    READY = "ready"
+    STARTING = "starting"
+    """It had not said that it is ready when we stopped waiting."""
+    ALREADY = "already"
+
+
+class Order(StrEnum):
+    """What a running daemon can be told. `look` is a hint; the others end it."""
+
+    LOOK = "look"
+    LEAVE = "leave"
+    """End now; agents go on under their shims."""
+    DRAIN = "drain"
+    """Claim nothing more, and end when no run is live."""
+    INTERRUPT = "interrupt"
+    """End every agent with a receipt, then end."""
+
+
+class Inbox(Protocol):
+    """Where the daemon hears hints and orders."""
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when something is there."""
+        ...
+
+    def read(self) -> list[str]:
+        """Everything that is there, never waiting."""
+        ...
+
+    def close(self) -> None:
+        """Stop listening."""
+        ...
+
+
+class DaemonHost(Protocol):
+    """Holds, finds, starts and reaches the daemon of one state directory."""
+
+    def info(self) -> DaemonInfo | None:
+        """The running daemon, or None. Looks only; the lock is the truth, the record only describes who holds it."""
+        ...
+
+    def is_held(self) -> bool:
+        """Whether a daemon runs, even one that has not described itself yet."""
+        ...
+
+    def hold(self, info: DaemonInfo) -> AbstractContextManager[None]:
+        """Be the daemon for as long as the context lasts. Raises DaemonError if there is one already."""
+        ...
+
+    def describe(self, info: DaemonInfo) -> None:
+        """Write the record of the daemon that we are."""
+        ...
+
+    def listen(self) -> Inbox:
+        """Open the inbox; only the daemon does. Raises OSError."""
+        ...
+
+    def tell(self, order: Order) -> bool:
+        """Send an order to the daemon; False if nobody listens."""
+        ...
+
+    def spawn(self, within_s: float) -> SpawnAnswer:
+        """Start a daemon, detached, and wait a moment for its word. Raises DaemonError with its own sentence if it could not start."""
+        ...
+
+    def kill(self) -> bool:
+        """SIGKILL exactly the recorded daemon; False if it is not there. Only the demonstration and tests do this."""
+        ...
+
+    def wait_gone(self, within_s: float) -> bool:
+        """Wait until no daemon holds the state directory; False if one still does."""
+        ...

@@ -1,0 +1,238 @@
+"""The daemon's lock, record, inbox and start.
+
+`daemon.lock` is an OFD lock held for life: whether a daemon runs is asked of the kernel, not of a record. `daemon.json` only says who it is, and is believed
+only while the lock is held and the process it names is the one it says.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.evidence import LockState
+from watchkeeper.errors import DaemonError
+from watchkeeper.ports.service import DaemonInfo, Order, SpawnAnswer
+from watchkeeper.runtimes import atomic, proc
+from watchkeeper.runtimes.locks import hold_lock, probe
+from watchkeeper.runtimes.sockets import ensure_socket_directory
+
+READY_FD = "WATCHKEEPER_READY_FD"
+"""Names the descriptor on which a starting daemon says `ready`, or its one sentence on why not."""
+
+_RECORD = "daemon.json"
+_PASSED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "TZ", "TMPDIR")
+_PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON")
+_POLL_S = 0.02
+
+
+class DatagramInbox:
+    """A bound datagram socket that is read without waiting."""
+
+    def __init__(self, address: Path) -> None:
+        """Bind; an address left by a dead daemon is taken over, which is safe because the caller holds the daemon's lock. Raises OSError."""
+        self._address = address
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
+        with contextlib.suppress(FileNotFoundError):
+            address.unlink()
+        crashpoint("inbox.bind.before")
+        self._socket.bind(str(address))
+        crashpoint("inbox.bind.after")
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self._socket.fileno()
+
+    def read(self) -> list[str]:
+        """Every datagram that is there."""
+        found: list[str] = []
+        while True:
+            try:
+                found.append(self._socket.recv(4096).decode("utf-8", "replace"))
+            except BlockingIOError:
+                return found
+
+    def close(self) -> None:
+        """Stop listening and remove the address."""
+        self._socket.close()
+        with contextlib.suppress(FileNotFoundError):
+            self._address.unlink()
+
+
+class LocalDaemonHost:
+    """The daemon of a state directory on this machine."""
+
+    def __init__(self, state: Path, wake: Path, environ: Mapping[str, str]) -> None:
+        """`wake` is where a daemon that we would start listens; a running one says so itself."""
+        self._state = state
+        self._wake = wake
+        self._environ = environ
+
+    def is_held(self) -> bool:
+        """Whether the lock is held."""
+        return probe(self._state / "daemon.lock") is LockState.HELD
+
+    def info(self) -> DaemonInfo | None:
+        """Who holds the lock, if the record names a living process that is who it says."""
+        if not self.is_held():
+            return None
+        info = self._read()
+        if info is None or proc.identity(info.pid) != (info.pid, info.start_ticks):
+            return None
+        return info
+
+    @contextmanager
+    def hold(self, info: DaemonInfo) -> Generator[None]:
+        """Take the lock and write the record. Raises DaemonError if somebody holds it."""
+        lock = hold_lock(self._state / "daemon.lock")
+        if lock is None:
+            raise DaemonError(
+                "A daemon for this state directory is running already.", hint="`wk daemon status` shows it."
+            )
+        try:
+            self.describe(info)
+            yield
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                (self._state / _RECORD).unlink()
+            lock.close()
+
+    def describe(self, info: DaemonInfo) -> None:
+        """Write the record. Raises OSError."""
+        record = {
+            "pid": info.pid,
+            "start_ticks": info.start_ticks,
+            "boot_id": info.boot_id,
+            "started_at": info.started_at.isoformat(),
+            "incarnation": info.incarnation,
+            "version": info.version,
+            "wake": info.wake,
+        }
+        with atomic.directory(self._state) as fd:
+            atomic.replace(fd, _RECORD, atomic.encode(record), point="daemon.record")
+
+    def listen(self) -> DatagramInbox:
+        """Bind the inbox."""
+        ensure_socket_directory(self._wake.parent)
+        return DatagramInbox(self._wake)
+
+    def tell(self, order: Order) -> bool:
+        """Send a datagram to where the running daemon says it listens."""
+        info = self._read()
+        address = info.wake if info is not None else str(self._wake)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
+            try:
+                _ = out.sendto(order.value.encode("ascii"), address)
+            except BlockingIOError:
+                return order is Order.LOOK  # full of hints: a hint more is not needed, an order would be lost
+            except OSError:
+                return False
+        return True
+
+    def spawn(self, within_s: float) -> SpawnAnswer:
+        """Start `wk daemon run` in a session of its own, with an environment that holds nothing of the caller's secrets."""
+        reader, writer = os.pipe()
+        log = os.open(self._state / "daemon.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            crashpoint("daemon.spawn.before")
+            process = subprocess.Popen(
+                [sys.executable, "-m", "watchkeeper", "daemon", "run"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env={**self._environment(), READY_FD: str(writer)},
+                pass_fds=(writer,),
+                start_new_session=True,
+            )
+            crashpoint("daemon.spawn.after")
+        finally:
+            os.close(log)
+            os.close(writer)
+        try:
+            return self._heard(reader, within_s)
+        finally:
+            os.close(reader)
+            process.returncode = 0  # it is not ours to wait for: it outlives us
+
+    def _heard(self, reader: int, within_s: float) -> SpawnAnswer:
+        """What the new daemon said. A closed pipe without a word means that it died before it could speak."""
+        poller = select.poll()
+        poller.register(reader, select.POLLIN | select.POLLHUP)
+        if not poller.poll(within_s * 1000):
+            return SpawnAnswer.STARTING
+        word = os.read(reader, 4096).decode("utf-8", "replace").strip()
+        if word == "ready":
+            return SpawnAnswer.READY
+        if self.is_held():
+            return SpawnAnswer.ALREADY
+        raise DaemonError(
+            word or "The daemon ended while it started.", hint=f"Its log is {self._state / 'daemon.log'}."
+        )
+
+    def kill(self) -> bool:
+        """SIGKILL the recorded daemon through a checked pidfd."""
+        info = self.info()
+        if info is None:
+            return False
+        found = proc.signal_checked(info.pid, info.start_ticks, info.boot_id, signal.SIGKILL)
+        return found is proc.Found.REACHED and self.wait_gone(5.0)
+
+    def wait_gone(self, within_s: float) -> bool:
+        """Poll the lock; the kernel has no event for it."""
+        deadline = time.monotonic() + within_s
+        while self.is_held():
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def _environment(self) -> dict[str, str]:
+        """Agents get their own captured environment; the daemon needs only to find its files and programs."""
+        return {
+            name: value
+            for name, value in self._environ.items()
+            if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)
+        }
+
+    def _read(self) -> DaemonInfo | None:
+        try:
+            with atomic.directory(self._state) as fd:
+                raw = atomic.read_limited(fd, _RECORD, 65536)
+            return _parse(raw)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+def _parse(raw: bytes) -> DaemonInfo:
+    import json
+
+    record = cast("dict[str, object]", json.loads(raw))
+    return DaemonInfo(
+        pid=int(cast("int", record["pid"])),
+        start_ticks=int(cast("int", record["start_ticks"])),
+        boot_id=str(record["boot_id"]),
+        started_at=datetime.fromisoformat(str(record["started_at"])),
+        incarnation=int(cast("int", record["incarnation"])),
+        version=str(record["version"]),
+        wake=str(record["wake"]),
+    )
+
+
+def tell_parent(word: str) -> None:
+    """Say `ready`, or why not, to whoever started this daemon; does nothing if nobody waits."""
+    fd = os.environ.pop(READY_FD, None)
+    if fd is None:
+        return
+    with contextlib.suppress(OSError, ValueError):
+        _ = os.write(int(fd), word.encode("utf-8", "replace"))
+        os.close(int(fd))
