@@ -1,0 +1,66 @@
+# The commands of this repository. `./test` and the hook call the same ones.
+
+export PATH := justfile_directory() / ".venv/bin:" + env("PATH")
+
+# list the recipes
+[private]
+default:
+    @just --list --unsorted
+
+# rewrite every file as the formatter would have it
+fmt:
+    ruff format .
+    ruff check --select I --fix .
+
+# is every file as the formatter would have it?
+fmt-check:
+    ruff format --check .
+
+# ruff, with everything on that has no reason to be off
+lint:
+    ruff check .
+
+# basedpyright, strict over src
+types:
+    basedpyright
+
+# do imports point inward?
+contracts:
+    lint-imports --no-logo
+
+# every test, on two cores
+tests *arguments:
+    pytest -n 2 {{ arguments }}
+
+# one part of the tests: `just part domain`
+part name *arguments:
+    pytest tests/{{ name }} {{ arguments }}
+
+# die at every named point, recover, compare
+crash *arguments:
+    pytest -n 2 tests/crash {{ arguments }}
+
+# the whole program with real processes, real git and the real agent
+e2e *arguments:
+    pytest tests/e2e {{ arguments }}
+
+# write the lock files anew, with hashes (`just lock --upgrade` takes newer versions)
+lock *arguments:
+    python scripts/lock.py {{ arguments }}
+
+# do the lock files fit pyproject.toml?
+lock-check:
+    python scripts/lock.py --check
+
+# build the wheel into dist/
+build:
+    python -m hatchling build -t wheel
+
+# a git hook that runs the quick gates before each commit
+hooks:
+    mkdir -p "$(git rev-parse --git-path hooks)"
+    printf '#!/bin/sh\nexec .venv/bin/just quick\n' >"$(git rev-parse --git-path hooks)/pre-commit"
+    chmod +x "$(git rev-parse --git-path hooks)/pre-commit"
+
+# what the hook runs: the gates that take seconds
+quick: fmt-check lint contracts
