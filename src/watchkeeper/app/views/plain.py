@@ -1,0 +1,218 @@
+"""What is shown, as JSON values. Keys are an interface: they are added, never renamed, and a test lists them."""
+
+from datetime import datetime
+
+from watchkeeper.app.views.detail import RunDetail, TaskDetail
+from watchkeeper.app.views.health import Health
+from watchkeeper.app.views.rows import TaskRow
+from watchkeeper.app.views.standing import Standing
+from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Usage
+from watchkeeper.ports.harness import StreamEvent
+from watchkeeper.ports.store import Authorisation, JournalEntry
+
+Json = dict[str, object]
+
+
+def row(row: TaskRow) -> Json:
+    """A task as every list shows it."""
+    return {
+        **task(row.task),
+        "shown": row.standing.word,
+        "why": row.standing.why,
+        "run": None if row.run is None else run(row.run),
+    }
+
+
+def task(task: Task) -> Json:
+    """A task as recorded."""
+    return {
+        "id": task.id,
+        "title": task.spec.title,
+        "state": task.state.value,
+        "reason": task.reason,
+        "kind": None if task.kind is None else task.kind.value,
+        "harness": task.spec.harness,
+        "model": task.spec.model,
+        "cwd": task.spec.cwd,
+        "created_at": time(task.created_at),
+        "updated_at": time(task.updated_at),
+        "ended_at": time(task.ended_at),
+        "wake_at": time(task.wake_at),
+        "runs": task.runs,
+        "attempts": task.attempts,
+        "max_attempts": task.spec.max_attempts,
+        "stop": _stop(task.stop),
+    }
+
+
+def run(run: Run) -> Json:
+    """A run as recorded."""
+    agent = run.agent
+    return {
+        "id": run.id,
+        "number": run.number,
+        "cause": run.cause.value,
+        "state": run.state.value,
+        "fence": run.fence,
+        "execution": run.execution_id,
+        "claimed_at": time(run.claimed_at),
+        "started_at": time(agent.started_at if agent is not None else None),
+        "settled_at": time(run.settled_at),
+        "pid": agent.pid if agent is not None else None,
+        "exit": None if run.exit is None else exit_fact(run.exit),
+        "kind": None if run.kind is None else run.kind.value,
+        "reason": run.reason,
+        "proof": None if run.proof is None else run.proof.value,
+        "harness_session": run.harness_session,
+    }
+
+
+def exit_fact(fact: ExitFact) -> Json:
+    """How an agent's process ended."""
+    return {
+        "code": fact.exit_code,
+        "signal": fact.signal,
+        "reason": fact.reason.value,
+        "at": time(fact.at),
+        "elapsed_s": fact.elapsed_s,
+        "max_rss_kib": fact.max_rss_kib,
+        "errno": fact.errno,
+    }
+
+
+def outcome(outcome: Outcome) -> Json:
+    """What a run came to."""
+    changes = outcome.changes
+    return {
+        "status": outcome.status.value,
+        "disposition": outcome.disposition.value,
+        "kind": None if outcome.kind is None else outcome.kind.value,
+        "reason": outcome.reason,
+        "at": time(outcome.at),
+        "proof": outcome.proof.value,
+        "text": outcome.text,
+        "harness_session": outcome.harness_session,
+        "model": outcome.model,
+        "turns": outcome.turns,
+        "tool_calls": outcome.tool_calls,
+        "usage": usage(outcome.usage),
+        "changes": None
+        if changes is None
+        else {
+            "known": changes.known,
+            "why_unknown": changes.why_unknown,
+            "files": [{"path": file.path, "change": file.change} for file in changes.files],
+            "commits": list(changes.commits),
+            "truncated": changes.truncated,
+        },
+        "leftovers": [{"pid": leftover.pid, "command": leftover.command} for leftover in outcome.leftovers],
+        "wake_at": time(outcome.wake_at),
+    }
+
+
+def usage(usage: Usage) -> Json:
+    """What a run used; null is unknown, never zero."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cached_tokens": usage.cached_tokens,
+        "cost_usd": usage.cost_usd,
+    }
+
+
+def detail(detail: TaskDetail) -> Json:
+    """One task in full."""
+    spec = detail.task.spec
+    return {
+        **row(detail.row),
+        "prompt": spec.prompt,
+        "argv": list(spec.argv),
+        "environment_names": list(spec.environment_names),
+        "deadline_s": spec.deadline_s,
+        "on_lost": spec.on_lost.value,
+        "leftovers": spec.leftovers,
+        "priority": spec.priority,
+        "authorisation": None if detail.authorisation is None else authorisation(detail.authorisation),
+        "evidence": evidence(detail.row.standing),
+        "run_history": [run_detail(each) for each in detail.runs],
+        "takeover": detail.takeover,
+    }
+
+
+def run_detail(detail: RunDetail) -> Json:
+    """A run with its outcome and its files."""
+    return {
+        **run(detail.run),
+        "directory": str(detail.directory),
+        "stdout": str(detail.stdout),
+        "stderr": str(detail.stderr),
+        "outcome": None if detail.outcome is None else outcome(detail.outcome),
+    }
+
+
+def authorisation(authorisation: Authorisation) -> Json:
+    """Who allowed a task's launches, and what."""
+    return {
+        "kind": authorisation.kind,
+        "by": authorisation.by,
+        "says": authorisation.says,
+        "at": time(authorisation.at),
+    }
+
+
+def evidence(standing: Standing) -> Json | None:
+    """What was read about a live run at this moment, and what follows."""
+    seen, verdict = standing.evidence, standing.verdict
+    if seen is None or verdict is None:
+        return None
+    return {
+        "directory": seen.directory.value,
+        "lock": seen.lock.value,
+        "decided_by": None if seen.decision is None else seen.decision.by.value,
+        "agent_pid": None if seen.agent is None else seen.agent.pid,
+        "exit": None if seen.exit is None else exit_fact(seen.exit),
+        "gone": None if seen.gone is None else seen.gone.proven,
+        "unreadable": list(seen.unreadable),
+        "verdict": verdict.kind.value,
+        "says": verdict.reason,
+    }
+
+
+def health(health: Health) -> Json:
+    """Where everything stands."""
+    return {
+        "counts": {state.value: count for state, count in health.counts.items()},
+        "live_runs": health.live_runs,
+        "outbox_pending": health.outbox_pending,
+        "journal_last": health.journal_last,
+        "needs_you": [row(each) for each in health.needs_you],
+    }
+
+
+def entry(entry: JournalEntry) -> Json:
+    """One line of history."""
+    return {
+        "seq": entry.seq,
+        "at": time(entry.at),
+        "kind": entry.kind,
+        "task": entry.task_id,
+        "run": entry.run_id,
+        "fence": entry.fence,
+        "data": entry.data,
+    }
+
+
+def stream_event(event: StreamEvent, run_number: int) -> Json:
+    """One thing that an agent did or said."""
+    return {"run": run_number, "kind": event.kind.value, "text": event.text, "at": time(event.at)}
+
+
+def time(at: datetime | None) -> str | None:
+    """A time as ISO 8601 in UTC."""
+    return None if at is None else at.isoformat()
+
+
+def _stop(stop: StopRequest | None) -> Json | None:
+    if stop is None:
+        return None
+    return {"how": stop.how.value, "by": stop.by, "at": time(stop.at), "grace_s": stop.grace_s}
