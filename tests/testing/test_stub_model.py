@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -33,15 +35,30 @@ def stub() -> Iterator[StubModel]:
         yield running
 
 
-def connect(url: str, path: str, body: Any, key: str = "sk-test-local") -> http.client.HTTPResponse:
-    """Post to a base URL and return the open answer."""
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A whole answer of the stub."""
+
+    status: int
+    headers: Mapping[str, str]
+    raw: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.raw)
+
+
+def connect(url: str, path: str, body: Any, key: str = "sk-test-local") -> Answer:
+    """Post to a base URL and read the answer to its end."""
     parts = urlsplit(url)
-    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
-    connection.request("POST", parts.path + path, json.dumps(body), {"x-api-key": key})
-    return connection.getresponse()
+    with closing(http.client.HTTPConnection(parts.netloc, timeout=20)) as connection:
+        connection.request("POST", parts.path + path, json.dumps(body), {"x-api-key": key})
+        response = connection.getresponse()
+        with closing(response):
+            return Answer(response.status, response.headers, response.read())
 
 
-def ask(url: str, messages: list[Any] | None = None, **more: Any) -> http.client.HTTPResponse:
+def ask(url: str, messages: list[Any] | None = None, **more: Any) -> Answer:
     """Ask as an agent program does."""
     body = {"model": "m", "tools": [WRITE, BASH], "messages": messages or [PROMPT], **more}
     return connect(url, "/v1/messages", body)
@@ -63,10 +80,10 @@ def result(text: str) -> list[Any]:
 def test_a_turn_is_chosen_by_the_rounds_of_tool_results_since_the_last_prompt(stub: StubModel) -> None:
     """The script goes on with each result and starts again with a new prompt."""
     history = [PROMPT, *result("ok"), *result("hello")]
-    first = json.load(ask(stub.url("work")))
-    second = json.load(ask(stub.url("work"), history[:3]))
-    third = json.load(ask(stub.url("work"), history))
-    again = json.load(ask(stub.url("work"), [*history, {"role": "assistant", "content": "."}, PROMPT]))
+    first = ask(stub.url("work")).json()
+    second = ask(stub.url("work"), history[:3]).json()
+    third = ask(stub.url("work"), history).json()
+    again = ask(stub.url("work"), [*history, {"role": "assistant", "content": "."}, PROMPT]).json()
     assert [each["stop_reason"] for each in (first, second, third)] == ["tool_use", "tool_use", "end_turn"]
     assert third["content"][0]["text"] == "Done. The file says: hello"
     assert again["content"][1:] == [{**first["content"][1], "id": again["content"][1]["id"]}]
@@ -75,7 +92,7 @@ def test_a_turn_is_chosen_by_the_rounds_of_tool_results_since_the_last_prompt(st
 def test_tool_arguments_follow_the_schema_that_was_offered(stub: StubModel) -> None:
     """Names are the client's, required arguments that the scenario does not know get a plain value."""
     system = "Primary working directory: /somewhere/here\n"
-    answer = json.load(ask(stub.url("work"), system=system))
+    answer = ask(stub.url("work"), system=system).json()
     call = answer["content"][1]
     assert call["name"] == "Write"
     assert call["input"] == {"file_path": "/somewhere/here/hello.txt", "content": "hello from the stub\n", "mode": 1}
@@ -85,14 +102,14 @@ def test_text_that_the_client_injects_is_no_prompt(stub: StubModel) -> None:
     """Reminders in the user's messages do not count as what the user said."""
     reminder = {"type": "text", "text": "<system-reminder>be nice</system-reminder>"}
     content = [reminder, {"type": "text", "text": "Do it"}]
-    answer = json.load(ask(stub.url("text"), [{"role": "user", "content": content}]))
+    answer = ask(stub.url("text"), [{"role": "user", "content": content}]).json()
     assert answer["content"][0]["text"] == "Answer 1: you said [Do it]."
 
 
 def test_a_stream_carries_the_same_answer_as_a_body(stub: StubModel) -> None:
     """Text and tool input are put together from the deltas."""
-    seen = events(ask(stub.url("work"), stream=True).read())
-    body = json.load(ask(stub.url("work")))
+    seen = events(ask(stub.url("work"), stream=True).raw)
+    body = ask(stub.url("work")).json()
     text = "".join(e["delta"].get("text", "") for e in seen if e["type"] == "content_block_delta")
     raw = "".join(e["delta"].get("partial_json", "") for e in seen if e["type"] == "content_block_delta")
     assert text == body["content"][0]["text"]
@@ -106,13 +123,13 @@ def test_faults_come_first_and_each_key_has_its_own_count(stub: StubModel) -> No
     answers = [ask(stub.url("rate_once", key)) for key in ("a", "a", "b")]
     assert [each.status for each in answers] == [429, 200, 429]
     assert answers[0].headers["retry-after"] == "1"
-    assert json.load(answers[0])["error"]["type"] == "rate_limit_error"
+    assert answers[0].json()["error"]["type"] == "rate_limit_error"
 
 
 def test_a_request_without_tools_is_a_side_request_and_takes_no_fault(stub: StubModel) -> None:
     """Titles and probes do not use up the faults that are meant for the agent."""
     side = connect(stub.url("rate_once"), "/v1/messages", {"messages": [PROMPT]})
-    assert (side.status, json.load(side)["content"][0]["text"]) == (200, "A side answer.")
+    assert (side.status, side.json()["content"][0]["text"]) == (200, "A side answer.")
     assert ask(stub.url("rate_once")).status == 429
 
 
@@ -133,7 +150,7 @@ def test_only_accepted_keys_are_let_in(stub: StubModel) -> None:
 @pytest.mark.parametrize(("scenario", "last"), [("truncate_once", "content_block_delta"), ("stream_overloaded", "error")])
 def test_a_stream_can_be_cut_in_the_middle(stub: StubModel, scenario: str, last: str) -> None:
     """It ends cleanly after the first words, with or without the service's own error event."""
-    seen = events(ask(stub.url(scenario), stream=True).read())
+    seen = events(ask(stub.url(scenario), stream=True).raw)
     assert seen[0]["type"] == "message_start"
     assert seen[-1]["type"] == last
 
@@ -142,20 +159,18 @@ def test_a_stream_can_be_cut_in_the_middle(stub: StubModel, scenario: str, last:
 def test_a_connection_can_be_reset(stub: StubModel, scenario: str) -> None:
     """The client sees a reset, not an end."""
     with pytest.raises(ConnectionResetError):
-        ask(stub.url(scenario), stream=True).read()
+        ask(stub.url(scenario), stream=True).raw
 
 
 @pytest.mark.parametrize("scenario", ["hang", "hang_headers", "hang_stream"])
 def test_silence_ends_when_the_client_leaves(stub: StubModel, scenario: str) -> None:
     """The stub holds the request without a word and notices that the client has gone."""
     parts = urlsplit(stub.url(scenario))
-    connection = http.client.HTTPConnection(parts.netloc, timeout=20)
     body = json.dumps({"tools": [BASH], "messages": [PROMPT], "stream": True})
-    connection.request("POST", parts.path + "/v1/messages", body)
-    assert stub.board.wait_held("")
-    assert stub.board.requests(scenario)[0].end == ""
-    assert connection.sock is not None
-    connection.sock.shutdown(2)
+    with closing(http.client.HTTPConnection(parts.netloc, timeout=20)) as connection:
+        connection.request("POST", parts.path + "/v1/messages", body)
+        assert stub.board.wait_held("")
+        assert stub.board.requests(scenario)[0].end == ""
     assert stub.board.wait_until(lambda log: log[0].end == "client left")
 
 
@@ -164,7 +179,7 @@ def test_a_held_turn_waits_until_it_is_released(stub: StubModel, where: str) -> 
     """Nothing more is said before the release, and everything after it."""
     stub.board.add({"wait": {"turns": [{"text": "words " * 40, "hold": "gate", "hold_at": where}]}})
     got: list[bytes] = []
-    client = threading.Thread(target=lambda: got.append(ask(stub.url("wait", "k"), stream=True).read()))
+    client = threading.Thread(target=lambda: got.append(ask(stub.url("wait", "k"), stream=True).raw))
     client.start()
     assert stub.board.wait_held("gate@k")
     assert not got
@@ -177,9 +192,9 @@ def test_a_held_turn_waits_until_it_is_released(stub: StubModel, where: str) -> 
 def test_a_gate_that_was_released_before_does_not_hold(stub: StubModel) -> None:
     """The order of release and request does not matter; closing it makes it hold again."""
     stub.board.release("end")
-    assert ask(stub.url("held_stream"), stream=True).read().endswith(b"\n\n")
+    assert ask(stub.url("held_stream"), stream=True).raw.endswith(b"\n\n")
     stub.board.close("end")
-    client = threading.Thread(target=lambda: ask(stub.url("held_stream"), stream=True).read())
+    client = threading.Thread(target=lambda: ask(stub.url("held_stream"), stream=True).raw)
     client.start()
     assert stub.board.wait_held("end")
     stub.board.release("end")
@@ -197,8 +212,8 @@ def test_headers_of_a_fault_can_name_a_time_to_come(stub: StubModel) -> None:
 def test_tokens_can_be_counted_and_usage_given(stub: StubModel) -> None:
     """The count route answers, and a turn's own usage wins over the estimate."""
     stub.board.add({"used": {"turns": [{"text": "x", "usage": {"input": 12, "output": 34}}]}})
-    assert json.load(connect(stub.url("used"), "/v1/messages/count_tokens", {"messages": []}))["input_tokens"] > 0
-    usage = json.load(ask(stub.url("used")))["usage"]
+    assert connect(stub.url("used"), "/v1/messages/count_tokens", {"messages": []}).json()["input_tokens"] > 0
+    usage = ask(stub.url("used")).json()["usage"]
     assert (usage["input_tokens"], usage["output_tokens"]) == (12, 34)
 
 
@@ -225,7 +240,7 @@ def test_a_stub_process_is_driven_by_its_control_routes() -> None:
     """The same scenarios, log and gates, from another process."""
     with stub_process() as stub:
         stub.add({"wait": {"turns": [{"text": "Hi", "hold": "g"}]}})
-        client = threading.Thread(target=lambda: ask(stub.url("wait")).read())
+        client = threading.Thread(target=lambda: ask(stub.url("wait")))
         client.start()
         assert stub.wait_held("g")
         stub.release("g")

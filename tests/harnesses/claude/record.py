@@ -1,7 +1,7 @@
 """Record what the real Claude Code prints, against a stub model: `python tests/harnesses/claude/record.py [NAME …]`.
 
 Every recording runs offline in a directory, a home and an environment of its own, with a key that is none. Paths, ids and times are replaced by neutral
-ones, and parts that say nothing about how a run went are cut, so that recording again gives nearly the same files.
+ones, and parts that say nothing about how a run went are cut, so that recording again gives nearly the same files. The command line is the adapter's own.
 """
 
 import json
@@ -17,6 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from watchkeeper.domain.model import TaskSpec
+from watchkeeper.harnesses.claude import Claude
+from watchkeeper.ports.harness import Order, Program
 from watchkeeper.testing.claude_code import claude_program
 from watchkeeper.testing.stub_model import StubModel
 
@@ -38,11 +41,25 @@ class Recording:
 
 
 RETRIES = {"CLAUDE_CODE_MAX_RETRIES": "2"}
+_BACKGROUND = {"command": "sleep 2; echo done > done.txt", "run_in_background": True, "description": "wait"}
 SCENARIOS: dict[str, Any] = {
     "other_tool": {
         "turns": [
-            {"text": "I fetch.", "tools": [{"do": "raw", "name": "WebFetch", "args": {"url": "http://127.0.0.1:9/", "prompt": "x"}}]},
+            {"text": "I write.", "tools": [{"do": "write", "path": "/elsewhere/note.txt", "content": "x"}]},
             {"text": "I was not allowed to."},
+        ]
+    },
+    "way_round": {
+        "turns": [
+            {"text": "I write.", "tools": [{"do": "write", "path": "/elsewhere/note.txt", "content": "x"}]},
+            {"text": "Then here.", "tools": [{"do": "write", "path": "{{cwd}}/note.txt", "content": "x"}]},
+            {"text": "It is here."},
+        ]
+    },
+    "background": {
+        "turns": [
+            {"text": "I wait.", "tools": [{"do": "raw", "name": "Bash", "args": _BACKGROUND}]},
+            {"text": "It runs."},
         ]
     },
     "failing_command": {
@@ -52,14 +69,13 @@ SCENARIOS: dict[str, Any] = {
         ]
     },
     "thinking": {"turns": [{"thinking": "Let me see.", "text": "Here you are."}]},
-    "held_tool": {"turns": [{"text": "I wait.", "tools": [{"do": "shell", "command": "echo now; sleep 600"}]}]},
-}
+    }
 RECORDINGS: dict[str, Recording] = {
     "success": Recording(scenario="work"),
     "answer_only": Recording(scenario="text"),
     "thinking": Recording(scenario="thinking"),
     "failing_command": Recording(scenario="failing_command"),
-    "bad_key": Recording(scenario="bad_key", environment=RETRIES),
+    "bad_key": Recording(scenario="bad_key", environment={"CLAUDE_CODE_MAX_RETRIES": "3"}),
     "not_logged_in": Recording(scenario="text", without=("ANTHROPIC_API_KEY",)),
     "forbidden": Recording(scenario="forbidden", environment=RETRIES),
     "no_model": Recording(scenario="no_model", environment=RETRIES),
@@ -85,10 +101,12 @@ RECORDINGS: dict[str, Recording] = {
     ),
     "garbage": Recording(scenario="garbage", environment=RETRIES),
     "hang": Recording(scenario="hang", environment={**RETRIES, "API_TIMEOUT_MS": "2000"}),
-    "hang_stream": Recording(scenario="hang_stream", environment={**RETRIES, "API_TIMEOUT_MS": "2000"}),
     "refusal": Recording(scenario="refusal"),
     "max_tokens": Recording(scenario="max_tokens", environment=RETRIES),
     "permission_denied": Recording(scenario="other_tool"),
+    "way_round": Recording(scenario="way_round"),
+    "background": Recording(scenario="background"),
+    "unknown_option": Recording(scenario="text", flags=("--no-such-option",)),
     "max_turns": Recording(scenario="loop", flags=("--max-turns", "3")),
     "budget": Recording(scenario="loop", flags=("--max-budget-usd", "0.000001")),
     "terminated": Recording(scenario="held", stop=signal.SIGTERM, stop_at="end"),
@@ -96,21 +114,6 @@ RECORDINGS: dict[str, Recording] = {
     "killed": Recording(scenario="held", stop=signal.SIGKILL, stop_at="end"),
     "unknown_session": Recording(scenario="text", flags=("--resume", "00000000-0000-4000-8000-000000000000")),
 }
-ARGUMENTS = [
-    "-p",
-    "--output-format",
-    "stream-json",
-    "--verbose",
-    "--model",
-    "claude-sonnet-4-5",
-    "--permission-mode",
-    "acceptEdits",
-    "--allowedTools",
-    "Bash",
-    "--strict-mcp-config",
-    "--setting-sources",
-    "project",
-]
 _DROPPED = (
     "tools",
     "slash_commands",
@@ -138,7 +141,7 @@ def main(names: list[str]) -> int:
 def record(program: Path, stub: StubModel, name: str, recording: Recording) -> tuple[list[str], dict[str, Any]]:
     """Run once; the first line of what comes back says how it ended, the others are what the program printed."""
     with tempfile.TemporaryDirectory(prefix="claude-") as scratch:
-        home, work = Path(scratch) / "home", Path(scratch) / "work"
+        home, work = Path(scratch) / "home", Path(scratch) / "project"
         for each in (home / "tmp", work):
             each.mkdir(parents=True)
         environment = {
@@ -154,11 +157,18 @@ def record(program: Path, stub: StubModel, name: str, recording: Recording) -> t
         }
         for each in recording.without:
             del environment[each]
+        order = Order(
+            spec=TaskSpec(prompt="", title="", harness="claude", model="claude-sonnet-4-5", cwd=str(work)),
+            program=Program(path=str(program), version=None),
+            environment=environment,
+            directory=str(home),
+        )
+        plan = Claude().plan(order)
         begin = time.monotonic()
         with subprocess.Popen(
-            [program, *ARGUMENTS, *recording.flags],
+            [*(each for each in plan.argv if each is not None), *recording.flags],
             cwd=work,
-            env=environment,
+            env=plan.environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -202,7 +212,9 @@ def _trimmed(line: str) -> str:
 def _neutral(line: str, scratch: str, stub: StubModel, seen: dict[str, str]) -> str:
     """The line without what differs from machine to machine and from run to run."""
     line = line.replace(scratch.replace("/", "-"), "-home-user").replace(scratch, "/home/user")
-    line = line.replace(stub.base_url, "http://127.0.0.1:8000")
+    line = line.replace(stub.base_url.removeprefix("http://"), "127.0.0.1:8000")
+    line = re.sub(r'("resetsAt": )\d+', r"\g<1>1767229200", line)
+    line = re.sub(r"resets [\d:]+[ap]m", "resets 1am", line)
     line = re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", "2026-01-01T00:00:00.000Z", line)
 
     def numbered(found: re.Match[str]) -> str:

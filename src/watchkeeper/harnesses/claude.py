@@ -1,0 +1,146 @@
+"""Claude Code, run without a terminal: the prompt on standard input, JSON events on standard output.
+
+The user's own sign-in is used: HOME and CLAUDE_CONFIG_DIR of the caller pass through, nothing is copied. What may leak into a run from the user's and
+the project's configuration is decided by flags, see `ISOLATION`. `docs/harnesses/claude.md` says what was tried and how each failure looks.
+"""
+
+import shlex
+from collections.abc import Mapping
+
+from watchkeeper.domain.model import TaskSpec
+from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.claude_reader import ClaudeReader
+from watchkeeper.harnesses.program import Programs
+from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
+
+ISOLATION: Mapping[str, tuple[str, ...]] = {
+    "strict": ("--strict-mcp-config", "--setting-sources", ""),
+    "project": ("--strict-mcp-config", "--setting-sources", "project"),
+    "user": ("--setting-sources", "user,project,local"),
+}
+"""What a run takes from outside: nothing; the project's instructions and settings; also the user's, with MCP servers and hooks."""
+
+PERMISSION_MODES = ("acceptEdits", "plan", "dontAsk", "bypassPermissions")
+"""Modes that make sense where nobody can be asked."""
+
+ALLOWED_TOOLS = "Bash,WebFetch,WebSearch"
+"""Beside editing in the directory, which the mode `acceptEdits` allows."""
+
+MAX_RETRIES = "7"
+"""The program's own tries at an overloaded service; with its back-off about a minute. Its own tries keep the conversation, ours start anew."""
+
+_OPTIONS = {
+    "program",
+    "isolation",
+    "permission_mode",
+    "allowed_tools",
+    "max_turns",
+    "max_budget_usd",
+    "max_retries",
+    "request_timeout_s",
+}
+
+NESTING = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
+"""What tells the program that it runs inside another one of its kind; left out, because it does not."""
+
+_HINT = "`npm install -g @anthropic-ai/claude-code` installs it; `claude` then signs you in."
+
+
+class Claude:
+    """Runs Claude Code."""
+
+    name = "claude"
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        """Find the program with `programs`."""
+        self._programs = programs or Programs()
+
+    def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
+        """Find it on the caller's PATH, or where the option `program` says."""
+        _check_options(options)
+        return self._programs.find("claude", environment, configured=options.get("program", ""), hint=_HINT)
+
+    def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
+        """Nobody can be asked, so what is not allowed beforehand is refused to the agent."""
+        mode = options.get("permission_mode", "acceptEdits")
+        tools = options.get("allowed_tools", ALLOWED_TOOLS)
+        match mode:
+            case "bypassPermissions":
+                says = "may do whatever you may; asks nobody"
+            case "plan":
+                says = f"may read in {spec.cwd} and plan; asks nobody"
+            case _:
+                edits = f"may edit files in {spec.cwd} and " if mode == "acceptEdits" else "may "
+                runs_all = "Bash" in [each.strip() for each in tools.split(",")]
+                what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"
+                says = f"{edits}{what}; asks nobody{', so it can reach all that you can' if runs_all else ''}"
+        return Rights(says=says, network="yours", sandbox="none")
+
+    def check(self, spec: TaskSpec) -> None:
+        """Refuse an empty prompt, which the program does not take.
+
+        Raises:
+            BadTask: there is none.
+        """
+        if not spec.prompt.strip():
+            msg = "Claude Code needs a prompt."
+            raise BadTask(msg, hint='Say what is to be done: `wk run "…"`.')
+
+    def plan(self, order: Order) -> CommandPlan:
+        """The command line and the environment.
+
+        Raises:
+            BadTask: an option is not known or has a value that it cannot have.
+        """
+        options = order.options
+        _check_options(options)
+        argv = [order.program.path, "-p", "--output-format", "stream-json", "--verbose"]
+        argv += ["--permission-mode", options.get("permission_mode", "acceptEdits")]
+        # The list takes every word up to the next option, so one comma-separated word, and never the last one.
+        argv += ["--allowedTools", options.get("allowed_tools", ALLOWED_TOOLS)]
+        for option, flag in (("max_turns", "--max-turns"), ("max_budget_usd", "--max-budget-usd")):
+            if option in options:
+                argv += [flag, options[option]]
+        if order.spec.model is not None:
+            argv += ["--model", order.spec.model]
+        argv += ISOLATION[options.get("isolation", "project")]
+        return CommandPlan(argv=tuple(argv), environment=_environment(order), prompt_by="stdin")
+
+    def reader(self, spec: TaskSpec) -> ClaudeReader:
+        """A reader of its JSON events."""
+        del spec
+        return ClaudeReader()
+
+    def takeover(self, spec: TaskSpec, session: str) -> str | None:
+        """The program finds a conversation only from the directory that it was held in."""
+        return f"cd {shlex.quote(spec.cwd)} && claude --resume {shlex.quote(session)}"
+
+
+def _environment(order: Order) -> dict[str, str]:
+    """The caller's, with bounds on the program's own patience unless the caller set them."""
+    environment = {name: value for name, value in order.environment.items() if name not in NESTING}
+    environment["DISABLE_AUTOUPDATER"] = "1"
+    environment.setdefault("CLAUDE_CODE_MAX_RETRIES", MAX_RETRIES)
+    if "max_retries" in order.options:
+        environment["CLAUDE_CODE_MAX_RETRIES"] = order.options["max_retries"]
+    if "request_timeout_s" in order.options:
+        environment["API_TIMEOUT_MS"] = str(int(float(order.options["request_timeout_s"]) * 1000))
+    return environment
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    if strange := sorted(set(options) - _OPTIONS):
+        msg = f"The claude harness has no option '{strange[0]}'."
+        raise BadTask(msg, hint=f"It has: {', '.join(sorted(_OPTIONS))}.")
+    for option, known in (("isolation", tuple(ISOLATION)), ("permission_mode", PERMISSION_MODES)):
+        if options.get(option, known[0]) not in known:
+            msg = f"The option {option} of the claude harness is '{options[option]}'."
+            raise BadTask(msg, hint=f"It is one of: {', '.join(known)}.")
+    for option, kind in (("max_turns", int), ("max_retries", int), ("max_budget_usd", float), ("request_timeout_s", float)):
+        try:
+            good = kind(options.get(option, "1")) >= (0 if option == "max_retries" else 1e-9)
+        except ValueError:
+            good = False
+        if not good:
+            msg = f"The option {option} of the claude harness is '{options[option]}'."
+            raise BadTask(msg, hint="It is a number above zero.")

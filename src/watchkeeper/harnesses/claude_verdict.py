@@ -1,0 +1,95 @@
+"""Which failure kind an ending of Claude Code is. The table in `docs/harnesses/claude.md` says the same for people."""
+
+import signal
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import ExitFact
+from watchkeeper.harnesses.json_lines import at, count_at, list_at, text_at
+
+_BY_SUBTYPE = {
+    "error_max_turns": FailureKind.TURN_LIMIT,
+    "error_max_budget_usd": FailureKind.BUDGET,
+}
+
+_BY_CODE = {
+    "usage_limit_reached": FailureKind.QUOTA,
+    "billing_error": FailureKind.QUOTA,
+    "connection_failed": FailureKind.NETWORK,
+    "no_response": FailureKind.NETWORK,
+    "authentication_failed": FailureKind.SIGNED_OUT,
+    "oauth_org_not_allowed": FailureKind.SIGNED_OUT,
+    "rate_limit": FailureKind.OVERLOADED,
+    "overloaded": FailureKind.OVERLOADED,
+    "model_not_found": FailureKind.BAD_REQUEST,
+    "max_output_tokens": FailureKind.UNKNOWN,
+}
+"""The program's own codes, `api_error` before `error`. A rate limit without a reset is one of minutes: waiting a little helps."""
+
+_ASKED_TO_END = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+_REASON_LIMIT = 400
+_SHELL_SIGNALS = 128
+_SHELL_NOT_FOUND = 127
+
+
+def judge_result(
+    result: dict[str, object], error: dict[str, object], *, refused: bool, limited: bool
+) -> tuple[FailureKind | None, str]:
+    """The kind of a final event, None for success.
+
+    Args:
+        result: the final event.
+        error: the program's last message about a refused request; empty if the model spoke after it.
+        refused: the model's own safeguards stopped the conversation.
+        limited: the program said that the account's limit is used up.
+    """
+    if at(result, "is_error") is False and text_at(result, "subtype") == "success":
+        return None, ""
+    errors = [each for each in list_at(result, "errors") if isinstance(each, str)]
+    reason = _sentence(text_at(result, "result") or "; ".join(errors))
+    if kind := _BY_SUBTYPE.get(text_at(result, "subtype")):
+        return kind, reason
+    if text_at(result, "terminal_reason") == "prompt_too_long" or reason.startswith("Prompt is too long"):
+        return FailureKind.CONTEXT_FULL, reason
+    if refused or text_at(result, "stop_reason") == "refusal":
+        return FailureKind.REFUSED, reason
+    if text_at(result, "terminal_reason").startswith("aborted"):
+        return FailureKind.INTERRUPTED, "The agent was interrupted by a signal."
+    status = count_at(result, "api_error_status")
+    codes = [text_at(result, "api_error"), text_at(error, "api_error"), text_at(error, "error")]
+    kind = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
+    if kind is None:
+        kind = _by_status(status) if text_at(result, "terminal_reason") == "api_error" else FailureKind.UNKNOWN
+    if kind is FailureKind.OVERLOADED and limited:
+        kind = FailureKind.QUOTA
+    return kind, reason
+
+
+def _by_status(status: int | None) -> FailureKind:
+    """An API error without a telling code; without a status no answer came, or one that was none."""
+    if status is None or status == 408:
+        return FailureKind.NETWORK
+    if status in {401, 403}:
+        return FailureKind.SIGNED_OUT
+    if status == 413:
+        return FailureKind.CONTEXT_FULL
+    return FailureKind.OVERLOADED if status == 429 or status >= 500 else FailureKind.BAD_REQUEST
+
+
+def judge_ending(exit_fact: ExitFact, stderr_tail: str, *, begun: bool) -> tuple[FailureKind | None, str]:
+    """The kind of an ending without a final event, None to leave it at a crash."""
+    code = exit_fact.exit_code
+    number = exit_fact.signal or (code - _SHELL_SIGNALS if code is not None and code > _SHELL_SIGNALS else None)
+    if number in _ASKED_TO_END:
+        return FailureKind.INTERRUPTED, f"Somebody else ended the agent with signal {number}."
+    if begun or number is not None:
+        return None, ""
+    said = next((line for line in reversed(stderr_tail.splitlines()) if line.strip()), "")
+    if code == _SHELL_NOT_FOUND:
+        return FailureKind.PROGRAM_MISSING, _sentence(said) or "What the program needs to run is missing."
+    return FailureKind.PROGRAM_BROKEN, _sentence(said) or f"The program ended with exit code {code} before it began."
+
+
+def _sentence(text: str) -> str:
+    """The first line, of a length that people read."""
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _REASON_LIMIT else line[: _REASON_LIMIT - 1] + "…"

@@ -1,0 +1,146 @@
+"""The command line and the environment that Claude Code is started with."""
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from watchkeeper.domain.model import TaskSpec
+from watchkeeper.errors import BadTask, ProgramMissing
+from watchkeeper.harnesses.claude import Claude
+from watchkeeper.ports.harness import CommandPlan, Order, Program
+
+
+def spec(prompt: str = "Do it", model: str | None = None, cwd: str = "/project") -> TaskSpec:
+    """A task for Claude Code."""
+    return TaskSpec(prompt=prompt, title="", harness="claude", model=model, cwd=cwd)
+
+
+def plan(
+    options: dict[str, str] | None = None, environment: dict[str, str] | None = None, model: str | None = None
+) -> CommandPlan:
+    """What the adapter makes of these."""
+    order = Order(
+        spec=spec(model=model),
+        program=Program(path="/bin/claude", version="2.1.332"),
+        environment=environment or {},
+        directory="/execution",
+        options=options or {},
+    )
+    return Claude().plan(order)
+
+
+def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
+    """The whole command line, so that every change of it is seen; the prompt is no part of it."""
+    assert plan(model="sonnet").argv == (
+        "/bin/claude", "-p", "--output-format", "stream-json", "--verbose",
+        "--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch",
+        "--model", "sonnet", "--strict-mcp-config", "--setting-sources", "project",
+    )  # fmt: skip
+    assert plan().prompt_by == "stdin"
+
+
+@pytest.mark.parametrize(
+    ("isolation", "end"),
+    [
+        ("strict", ("--strict-mcp-config", "--setting-sources", "")),
+        ("project", ("--strict-mcp-config", "--setting-sources", "project")),
+        ("user", ("acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--setting-sources", "user,project,local")),
+    ],
+)
+def test_isolation_decides_what_comes_from_outside(isolation: str, end: tuple[str, ...]) -> None:
+    """Nothing, the project's, or the user's too."""
+    argv = plan({"isolation": isolation}).argv
+    assert argv[-len(end) :] == end
+
+
+def test_the_callers_sign_in_passes_and_the_programs_patience_is_bounded() -> None:
+    """Nothing of the caller is copied or dropped but what says that we run inside Claude Code."""
+    caller = {"HOME": "/home/user", "CLAUDE_CONFIG_DIR": "/c", "ANTHROPIC_API_KEY": "sk-test-local", "CLAUDECODE": "1"}
+    assert plan(environment=caller).environment == {
+        "HOME": "/home/user",
+        "CLAUDE_CONFIG_DIR": "/c",
+        "ANTHROPIC_API_KEY": "sk-test-local",
+        "DISABLE_AUTOUPDATER": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "7",
+    }
+
+
+def test_the_callers_bound_wins_over_ours_and_an_option_over_both() -> None:
+    """The order of who decides."""
+    caller = {"CLAUDE_CODE_MAX_RETRIES": "3"}
+    options = {"max_retries": "0", "request_timeout_s": "1.5"}
+    assert plan(environment=caller).environment["CLAUDE_CODE_MAX_RETRIES"] == "3"
+    decided = plan(options, caller).environment
+    assert (decided["CLAUDE_CODE_MAX_RETRIES"], decided["API_TIMEOUT_MS"]) == ("0", "1500")
+
+
+def test_limits_become_flags() -> None:
+    """Turns and money."""
+    argv = plan({"max_turns": "5", "max_budget_usd": "0.5"}).argv
+    assert argv[argv.index("--max-turns") + 1] == "5"
+    assert argv[argv.index("--max-budget-usd") + 1] == "0.5"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"isolaton": "strict"},
+        {"isolation": "none"},
+        {"permission_mode": "default"},
+        {"max_turns": "many"},
+        {"max_turns": "0"},
+        {"max_turns": "1.5"},
+        {"max_budget_usd": "nan"},
+        {"max_retries": "-1"},
+        {"request_timeout_s": ""},
+    ],
+)
+def test_an_option_that_cannot_be_is_refused(options: dict[str, str]) -> None:
+    """Before anything is started, and with what can be said instead."""
+    with pytest.raises(BadTask) as refused:
+        plan(options)
+    assert refused.value.hint
+
+
+def test_an_empty_prompt_is_refused() -> None:
+    """The program itself would end at once with an error."""
+    with pytest.raises(BadTask):
+        Claude().check(spec(prompt=" \n"))
+    Claude().check(spec())
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({}, "may edit files in /project and run any command and read the web, as you; asks nobody, so it can reach all"),
+        ({"allowed_tools": "Read"}, "may edit files in /project and use Read, as you; asks nobody"),
+        ({"permission_mode": "dontAsk", "allowed_tools": "Bash"}, "may use Bash, as you; asks nobody, so it can reach"),
+        ({"permission_mode": "plan"}, "may read in /project and plan; asks nobody"),
+        ({"permission_mode": "bypassPermissions"}, "may do whatever you may; asks nobody"),
+    ],
+)
+def test_the_rights_are_said_truthfully(options: dict[str, str], says: str) -> None:
+    """What the first printed line says before anything starts."""
+    rights = Claude().rights(spec(), options)
+    assert rights.says.startswith(says)
+    assert (rights.network, rights.sandbox) == ("yours", "none")
+
+
+def test_a_conversation_is_taken_over_in_its_directory() -> None:
+    """The program finds it only there; every word is quoted."""
+    line = Claude().takeover(spec(cwd="/my project"), "a b")
+    assert line is not None
+    assert shlex.split(line) == ["cd", "/my project", "&&", "claude", "--resume", "a b"]
+
+
+def test_the_program_is_found_on_the_callers_path_with_its_version(tmp_path: Path) -> None:
+    """Or where the option says; a missing one is said with how to get it."""
+    program = tmp_path / "claude"
+    _ = program.write_text("#!/bin/sh\necho '9.8.7 (Claude Code)'\n")
+    program.chmod(0o755)
+    assert Claude().find({"PATH": str(tmp_path)}, {}) == Program(path=str(program), version="9.8.7")
+    assert Claude().find({"PATH": "/none"}, {"program": str(program)}).version == "9.8.7"
+    with pytest.raises(ProgramMissing) as missing:
+        _ = Claude().find({"PATH": "/none"}, {})
+    assert "npm install" in missing.value.hint

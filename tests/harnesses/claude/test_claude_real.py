@@ -1,0 +1,158 @@
+"""The real program, run as the adapter says, against a stub model."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
+from watchkeeper.harnesses.claude import Claude
+from watchkeeper.harnesses.claude_reader import ClaudeReader
+from watchkeeper.ports.harness import Order
+from watchkeeper.testing.claude_code import VERSION, ClaudeCodeUnavailable, claude_program
+from watchkeeper.testing.stub_model import StubModel
+
+pytestmark = pytest.mark.timeout(1200)
+"""The first of these tests may have to fetch the program."""
+
+
+@pytest.fixture(scope="module")
+def program() -> Path:
+    """The real program. Where it must not be missing, WATCHKEEPER_REQUIRE_CLAUDE says so."""
+    try:
+        return claude_program()
+    except ClaudeCodeUnavailable as error:
+        if os.environ.get("WATCHKEEPER_REQUIRE_CLAUDE"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="module")
+def stub() -> Iterator[StubModel]:
+    """One stub for all."""
+    with StubModel() as running:
+        yield running
+
+
+class Agent:
+    """One real run."""
+
+    def __init__(self, program: Path, url: str, place: Path, options: dict[str, str] | None = None) -> None:
+        """Prepare it in a home and a project of its own."""
+        self.home, self.project = place / "home", place / "project"
+        for each in (self.home, self.project):
+            each.mkdir()
+        self.environment = {
+            "PATH": os.defpath,
+            "HOME": str(self.home),
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "sk-test-local",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        }
+        self.options = {"program": str(program), **(options or {})}
+
+    @contextmanager
+    def started(self) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start it as the adapter says."""
+        harness = Claude()
+        spec = TaskSpec(
+            prompt="Please do it.", title="", harness="claude", model="claude-sonnet-4-5", cwd=str(self.project)
+        )
+        found = harness.find(self.environment, self.options)
+        assert found.version == VERSION
+        plan = harness.plan(
+            Order(
+                spec=spec,
+                program=found,
+                environment=self.environment,
+                directory=str(self.home),
+                options=self.options,
+            )
+        )
+        argv = [each for each in plan.argv if each is not None]
+        with subprocess.Popen(
+            argv, cwd=self.project, env=plan.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdin is not None
+            _ = process.stdin.write(spec.prompt.encode())
+            process.stdin.close()
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def run(self) -> Trace:
+        """Run it to its end."""
+        reader = ClaudeReader()
+        with self.started() as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                _ = reader.feed(line)
+            return reader.trace(_fact(process.wait()), "")
+
+
+def _fact(code: int) -> ExitFact:
+    status = -code if code < 0 else code << 8
+    return ExitFact(status=status, reason=EndReason.EXITED, at=datetime.now(UTC), elapsed_s=1.0)
+
+
+def test_it_edits_a_file_and_runs_a_command(program: Path, stub: StubModel, tmp_path: Path) -> None:
+    """The default profile is enough for both, also as root."""
+    agent = Agent(program, stub.url("work", "edit"), tmp_path)
+    trace = agent.run()
+    assert trace.ok
+    assert trace.tool_calls == 2
+    assert (agent.project / "hello.txt").read_text() == "hello from the stub\n"
+    assert trace.text == "Done. The file says: hello from the stub"
+
+
+@pytest.mark.parametrize(
+    ("isolation", "words"),
+    [("strict", []), ("project", ["project-word"]), ("user", ["project-word", "user-word"])],
+)
+def test_isolation_holds(program: Path, stub: StubModel, tmp_path: Path, isolation: str, words: list[str]) -> None:
+    """The user's instructions, hooks and servers stay out unless asked for, the project's instructions come in by default."""
+    agent = Agent(program, stub.url("text", isolation), tmp_path, {"isolation": isolation})
+    (agent.home / ".claude").mkdir()
+    _ = (agent.home / ".claude" / "CLAUDE.md").write_text("user-word")
+    _ = (agent.project / "CLAUDE.md").write_text("project-word")
+    hook = '{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch user-hook"}]}]}}'
+    _ = (agent.home / ".claude" / "settings.json").write_text(hook)
+    assert agent.run().ok
+    sent = str(stub.board.requests("text", isolation)[0].body)
+    assert [word for word in ("project-word", "user-word") if word in sent] == words
+    assert (agent.project / "user-hook").exists() == ("user-word" in words)
+
+
+def test_a_refused_key_is_known_before_the_program_gives_up(program: Path, stub: StubModel, tmp_path: Path) -> None:
+    """The stream condemns the run while the program still waits for its next try."""
+    reader = ClaudeReader()
+    with Agent(program, stub.url("bad_key", "early"), tmp_path).started() as process:
+        assert process.stdout is not None
+        while reader.condemned() is None:
+            line = process.stdout.readline()
+            assert line, "it ended first"
+            _ = reader.feed(line)
+        assert process.poll() is None
+    condemned = reader.condemned()
+    assert condemned is not None
+    assert condemned.kind is FailureKind.SIGNED_OUT
+
+
+def test_a_run_that_is_killed_in_the_middle_is_no_success(program: Path, stub: StubModel, tmp_path: Path) -> None:
+    """It had edited a file and waited for the model."""
+    agent = Agent(program, stub.url("held", "kill"), tmp_path)
+    reader = ClaudeReader()
+    with agent.started() as process:
+        assert stub.board.wait_held("end@kill")
+        process.kill()
+        assert process.stdout is not None
+        _ = reader.feed(process.stdout.read())
+        trace = reader.trace(_fact(process.wait()), "")
+    assert (agent.project / "a.txt").exists()
+    assert (trace.finished, trace.ok, trace.tool_calls) == (False, False, 1)

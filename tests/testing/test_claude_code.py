@@ -1,0 +1,77 @@
+"""Fetching the real program: once, whole or not at all, by whichever way works."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from watchkeeper.testing import claude_code
+from watchkeeper.testing.claude_code import VERSION, ClaudeCodeUnavailable, claude_program
+
+FAKE_NPM = f"""#!/bin/sh
+echo "$@" >> "$(dirname "$0")/calls"
+while [ "$1" != --prefix ]; do shift; done
+mkdir -p "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64" "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64-musl"
+printf '#!/bin/sh\\necho "$SAID (Claude Code)"\\n' | sed "s/.SAID/$SAID/" > "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64/claude"
+chmod +x "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64/claude"
+echo broken > "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64-musl/claude"
+"""
+
+
+@pytest.fixture
+def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An npm that brings a program which says its version, and no pip."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    _ = (directory / "npm").write_text(FAKE_NPM)
+    (directory / "npm").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    monkeypatch.setenv("SAID", VERSION)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    return directory
+
+
+def test_the_program_is_fetched_once_and_left_alone_in_the_cache(npm: Path, tmp_path: Path) -> None:
+    """The second call asks nobody; nothing but the program is kept."""
+    cache = tmp_path / "cache"
+    program = claude_program(cache)
+    assert claude_program(cache) == program
+    assert len((npm / "calls").read_text().splitlines()) == 1
+    assert sorted(each.name for each in (cache / "claude-code").iterdir()) == [VERSION, "lock"]
+    assert [each.name for each in program.parent.iterdir()] == ["claude"]
+
+
+def test_two_at_once_fetch_once(npm: Path, tmp_path: Path) -> None:
+    """The second waits for the first and takes what it brought."""
+    code = (
+        "import sys, pathlib; from watchkeeper.testing.claude_code import *; print(claude_program(pathlib.Path(sys.argv[1])))"
+    )
+    both = [
+        subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cache")], stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    said = [each.communicate(timeout=60)[0] for each in both]
+    assert said[0] == said[1]
+    assert Path(said[0].strip()).exists()
+    assert len((npm / "calls").read_text().splitlines()) == 1
+
+
+def test_a_program_of_another_version_is_not_kept(
+    npm: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every way is tried, then one sentence says what each said; nothing is left under the final name."""
+    assert npm.exists()
+    monkeypatch.setenv("SAID", "0.0.1")
+    # Making a real environment takes seconds; this one's pip may ask nobody either.
+    monkeypatch.setattr(claude_code, "_make_venv", lambda _: Path(sys.executable))
+    with pytest.raises(ClaudeCodeUnavailable) as failed:
+        _ = claude_program(tmp_path / "cache")
+    message = str(failed.value)
+    assert "npm on path: npm brought no program that runs" in message
+    assert "npm from wheel: python failed" in message
+    assert "sdk wheel: python failed" in message
+    assert "\n" not in message
+    assert [each.name for each in (tmp_path / "cache" / "claude-code").iterdir()] == ["lock"]
+    assert "Fetching: npm install" in capsys.readouterr().err
