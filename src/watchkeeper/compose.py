@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.service import DaemonHost
     from watchkeeper.ports.store import Store
-    from watchkeeper.ports.wake import Wake
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.state_directory import StateDirectory
 
@@ -32,16 +31,25 @@ if TYPE_CHECKING:
 class Watchkeeper:
     """Everything, joined. Each part is made when it is first asked for."""
 
-    def __init__(self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False
+    ) -> None:
         """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
         self.settings = settings
         self.environ = environ
         self._writes = writes
         self._is_daemon = is_daemon
+        self._nofile: int | None = None
 
     @classmethod
     def open(
-        cls, cwd: Path, environ: Mapping[str, str], flags: Mapping[str, str] | None = None, *, writes: bool, is_daemon: bool = False
+        cls,
+        cwd: Path,
+        environ: Mapping[str, str],
+        flags: Mapping[str, str] | None = None,
+        *,
+        writes: bool,
+        is_daemon: bool = False,
     ) -> "Watchkeeper":
         """Load the settings and join.
 
@@ -62,9 +70,7 @@ class Watchkeeper:
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
         from watchkeeper.store.sqlite import SqliteStore
 
-        return SqliteStore.open(
-            self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon
-        )
+        return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
 
     @cached_property
     def clock(self) -> "Clock":
@@ -99,7 +105,9 @@ class Watchkeeper:
             self.wake_address,
             partial(install_shim, self.state.shims),
             self.clock,
+            database_id=self.store.read(lambda tx: tx.machines.database_id()),
             start_grace_s=self.settings.daemon_start_grace_s,
+            nofile=self._nofile,
         )
 
     @cached_property
@@ -107,19 +115,14 @@ class Watchkeeper:
         """The short directory of our sockets."""
         from watchkeeper.runtimes.sockets import socket_directory
 
+        return socket_directory(self.state.path, self.environ)
+
         return socket_directory(self.state.path, self.environ, create=self._writes)
 
     @property
     def wake_address(self) -> Path:
         """Where the daemon listens for hints."""
         return self.sockets / "wake.sock"
-
-    @cached_property
-    def wake(self) -> "Wake":
-        """Pokes the daemon."""
-        from watchkeeper.runtimes.wake import SocketWake
-
-        return SocketWake(self.wake_address)
 
     @cached_property
     def daemon_host(self) -> "DaemonHost":
@@ -143,7 +146,15 @@ class Watchkeeper:
 
     def sibling(self) -> "Watchkeeper":
         """The same parts again, with a database connection and a runtime of their own, for another thread."""
-        return Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
+        again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
+        again._nofile = self._nofile
+        return again
+
+    def raise_descriptor_limit(self) -> None:
+        """Use as many descriptors as the system lets us; agents get back what we had."""
+        from watchkeeper.runtimes.system import raise_descriptor_limit
+
+        self._nofile = raise_descriptor_limit()
 
     @cached_property
     def workspace(self) -> "Workspace":

@@ -54,7 +54,9 @@ def plan(harness: Harness, request: AddRequest) -> Plan:
     program = harness.find(request.environment, request.options)
     rights = harness.rights(spec, request.options)
     version = f" {program.version}" if program.version else ""
-    says = f"{harness.name}{version} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
+    says = (
+        f"{harness.name}{version} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
+    )
     return Plan(spec=spec, program=program, says=says)
 
 
@@ -117,12 +119,8 @@ def _check(spec: TaskSpec) -> None:
             hint="Put the material into a file in the directory and name the file in the task.",
         )
     if len(spec.title) > MAX_TITLE:
-        raise BadTask(
-            f"The title is longer than {MAX_TITLE} characters.", hint="Shorten it."
-        )
+        raise BadTask(f"The title is longer than {MAX_TITLE} characters.", hint="Shorten it.")
     directory = Path(spec.cwd)
     if not directory.is_dir():
         what = "is not a directory" if directory.exists() else "does not exist"
-        raise BadTask(
-            f"'{spec.cwd}' {what}.", hint="Name the directory to work in with --cwd."
-        )
+        raise BadTask(f"'{spec.cwd}' {what}.", hint="Name the directory to work in with --cwd.")

@@ -20,9 +20,7 @@ class Claimant:
     limit: int
 
 
-def claim(
-    store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id: str
-) -> Claim | None:
+def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id: str) -> Claim | None:
     """Claim the next task, or None if there is none or no room.
 
     The same operation id gives the same answer again, so a caller that did not see the answer asks once more; one that was cancelled claims nothing.
@@ -66,13 +64,9 @@ def claim(
         _ = apply_task(tx, task, Claimed(run_id=run.id, at=at), at)
         approval = tx.outcomes.authorisation(task.id)
         if approval is None:
-            raise Refused(
-                f"Nobody has authorised task {task.id}, so it is not launched."
-            )
+            raise Refused(f"Nobody has authorised task {task.id}, so it is not launched.")
         tx.outcomes.record_launch(run, approval.id)
-        _ = tx.journal.append(
-            "run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value}
-        )
+        _ = tx.journal.append("run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value})
         return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
 
     return store.transact("claim", work)
@@ -84,15 +78,11 @@ def cancel_claim(store: Store, clock: Clock, operation_id: str) -> None:
 
     def work(tx: Tx) -> None:
         earlier = tx.queue.operation(operation_id)
-        tx.queue.record_operation(
-            operation_id, earlier.claim if earlier else None, cancelled=True, at=at
-        )
+        tx.queue.record_operation(operation_id, earlier.claim if earlier else None, cancelled=True, at=at)
         if earlier is None or earlier.claim is None or earlier.cancelled:
             return
         run = tx.runs.get(earlier.claim.run_id)
         if run.state is RunState.RESERVED:
-            _ = apply_run(
-                tx, run, NeverLaunched(reason="The claim was given back."), at
-            )
+            _ = apply_run(tx, run, NeverLaunched(reason="The claim was given back."), at)
 
     store.transact("cancel_claim", work)

@@ -62,16 +62,12 @@ class Launcher:
         try:
             order = self._order(run, task, database_id, environment)
         except HarnessError as problem:
-            self._refuse(
-                run, f"{problem} {problem.hint}".strip(), FailureKind.PROGRAM_MISSING
-            )
+            self._refuse(run, f"{problem} {problem.hint}".strip(), FailureKind.PROGRAM_MISSING)
             return
         directory = self.runtime.prepare(order)
         self._record(run, directory)
 
-    def _order(
-        self, run: Run, task: Task, database_id: str, environment: Mapping[str, str]
-    ) -> ExecutionOrder:
+    def _order(self, run: Run, task: Task, database_id: str, environment: Mapping[str, str]) -> ExecutionOrder:
         spec = task.spec
         harness = self.harness(spec.harness)
         options = self.rules.options(spec.harness)
@@ -110,15 +106,11 @@ class Launcher:
 
         self.store.transact("prepared", work)
 
-    def _refuse(
-        self, was: Run, reason: str, kind: FailureKind = FailureKind.NEVER_LAUNCHED
-    ) -> None:
+    def _refuse(self, was: Run, reason: str, kind: FailureKind = FailureKind.NEVER_LAUNCHED) -> None:
         def work(tx: Tx) -> None:
             run = tx.runs.get(was.id)
             if run.state is RunState.RESERVED:
-                _ = apply_run(
-                    tx, run, NeverLaunched(reason=reason, kind=kind), self.clock.now()
-                )
+                _ = apply_run(tx, run, NeverLaunched(reason=reason, kind=kind), self.clock.now())
 
         self.store.transact("refused", work)
 

@@ -14,9 +14,7 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import Runtime, SweepReport
 from watchkeeper.ports.store import Store, Tx
 
-_OBSERVED = frozenset(
-    {RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD}
-)
+_OBSERVED = frozenset({RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD})
 
 
 class RestartWord(StrEnum):
@@ -74,9 +72,7 @@ class Observer:
         if loaded is None:
             return None
         run, task = loaded
-        if run.state not in _OBSERVED or (
-            run.state is RunState.HELD and run.kind is FailureKind.LOST
-        ):
+        if run.state not in _OBSERVED or _is_established(run):
             return None
         stop_asked = task.stop is not None
         evidence = self.runtime.observe(run, stop_asked=stop_asked)
@@ -89,9 +85,7 @@ class Observer:
         sweep = self.runtime.sweep(run) if verdict.kind is VerdictKind.SHIM_DIED else None
         return self._record(run, evidence, verdict, sweep)
 
-    def _record(
-        self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None
-    ) -> Observation:
+    def _record(self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None) -> Observation:
         def work(tx: Tx) -> Run:
             run = tx.runs.get(seen.id)
             if run.fence != seen.fence or run.state not in _OBSERVED:
@@ -125,17 +119,11 @@ class Observer:
             case VerdictKind.NEVER_LAUNCHED if run.state is not RunState.RUNNING:
                 run = apply_run(tx, run, NeverLaunched(reason=verdict.reason), at)
             case VerdictKind.LOST_TO_REBOOT:
-                run = apply_run(
-                    tx, run, Lost(proof=Proof.PROVEN, reason=verdict.reason), at
-                )
-            case VerdictKind.SHIM_DIED if (
-                sweep is not None and run.state is not RunState.HELD
-            ):
+                run = apply_run(tx, run, Lost(proof=Proof.PROVEN, reason=verdict.reason), at)
+            case VerdictKind.SHIM_DIED if sweep is not None and run.state is not RunState.HELD:
                 reason = " ".join((verdict.reason, *sweep.spared))
                 run = apply_run(tx, run, Lost(proof=sweep.proof, reason=reason), at)
-            case VerdictKind.UNKNOWN | VerdictKind.NEVER_LAUNCHED if (
-                run.state is not RunState.HELD
-            ):
+            case VerdictKind.UNKNOWN | VerdictKind.NEVER_LAUNCHED if run.state is not RunState.HELD:
                 return self._hold(tx, run, verdict.reason)
             case _:
                 return run
@@ -147,9 +135,7 @@ class Observer:
         at = self.clock.now()
         held = apply_run(tx, run, HeldBack(reason=reason), at)
         kind = held.kind or FailureKind.UNKNOWN
-        _ = apply_task(
-            tx, tx.tasks.get(run.task_id), RunHeld(reason=reason, kind=kind, at=at), at
-        )
+        _ = apply_task(tx, tx.tasks.get(run.task_id), RunHeld(reason=reason, kind=kind, at=at), at)
         return held
 
     def _journal_sweep(self, tx: Tx, run: Run, sweep: SweepReport) -> None:

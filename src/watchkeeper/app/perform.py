@@ -30,13 +30,25 @@ class Performer:
     environments: Environments
 
     def perform_due(self) -> list[str]:
-        """Do everything that is due; returns the ids of the runs that were touched. What fails is tried again later, with a growing wait."""
+        """Do everything that is due; returns the ids of the runs that were touched. What fails is tried again later, with a growing wait.
+
+        Raises:
+            OSError: the system failed at one effect or several, each of which stays in the outbox; all others were done.
+        """
         now = self.clock.now()
         touched: list[str] = []
+        problems: list[OSError] = []
         for row in self.store.read(lambda tx: tx.outbox.due(now, _BATCH)):
-            run_id = self._perform(row)
+            try:
+                run_id = self._perform(row)
+            except OSError as problem:
+                self._again(row)
+                problems.append(problem)
+                continue
             if run_id is not None:
                 touched.append(run_id)
+        if problems and not touched:
+            raise problems[0]
         return touched
 
     def _perform(self, row: OutboxRow) -> str | None:
@@ -80,23 +92,17 @@ class Performer:
             self._done(row)
             return
         if run.state in UNDECIDED_RUN_STATES and self.runtime.take_decision(run, DecidedBy.STOP):
-            self._done(
-                row
-            )  # nothing was launched and nothing will be; the next look at the evidence settles it
+            self._done(row)  # nothing was launched and nothing will be; the next look at the evidence settles it
             return
         try:
-            self.runtime.end(
-                run, effect.how, grace_s=effect.grace_s, condemned=effect.condemned
-            )
+            self.runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why)
         except ShimUnreachable:
             self._again(row)
             return
         told = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
         self._done(row, run, told)
 
-    def _done(
-        self, row: OutboxRow, run: Run | None = None, event: RunEvent | None = None
-    ) -> None:
+    def _done(self, row: OutboxRow, run: Run | None = None, event: RunEvent | None = None) -> None:
         def work(tx: Tx) -> None:
             tx.outbox.done(row.id)
             if run is None or event is None:
@@ -110,6 +116,4 @@ class Performer:
     def _again(self, row: OutboxRow) -> None:
         wait_s = min(5.0, 0.05 * (1 << min(row.attempts, 10)))
         not_before = self.clock.now() + timedelta(seconds=wait_s)
-        self.store.transact(
-            "again", lambda tx: tx.outbox.again(row.id, not_before), durable=False
-        )
+        self.store.transact("again", lambda tx: tx.outbox.again(row.id, not_before), durable=False)

@@ -24,17 +24,13 @@ class Pruner:
         """Remove what may go; returns the ids of the executions that went. What belongs to no run of ours is never touched."""
         removed: list[str] = []
         for execution_id in self.executions.names():
-            run = self.store.read(
-                lambda tx, name=execution_id: tx.runs.by_execution(name)
-            )
+            run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
             if run is not None and self._may_go(run):
                 self.executions.remove(execution_id)
                 removed.append(execution_id)
         return removed
 
-    def forget_unused_environments(
-        self, known_before: frozenset[str]
-    ) -> frozenset[str]:
+    def forget_unused_environments(self, known_before: frozenset[str]) -> frozenset[str]:
         """Delete environments that no task names and that were already unused at the last pass.
 
         An environment is written before the transaction that names it, so one that is new may still be about to be named. Returns what is unused now, for
@@ -43,9 +39,7 @@ class Pruner:
         unused = frozenset(
             name
             for name in self.environments.ids()
-            if not self.store.read(
-                lambda tx, name=name: tx.tasks.environment_in_use(name)
-            )
+            if not self.store.read(lambda tx, name=name: tx.tasks.environment_in_use(name))
         )
         for name in unused & known_before:
             self.environments.forget(name)

@@ -86,7 +86,5 @@ def _plain(name: str, value: object) -> dict[str, object]:
         return {name: value}
     merged: dict[str, object] = {}
     for field in fields(cast("RunEvent", value)):
-        merged |= _plain(
-            f"{name}_{field.name}", cast("object", getattr(value, field.name))
-        )
+        merged |= _plain(f"{name}_{field.name}", cast("object", getattr(value, field.name)))
     return merged

@@ -40,14 +40,10 @@ def retry(
 
     def work(tx: Tx) -> Task:
         task = _give_up_held(tx, tx.tasks.get(task_id))
-        task = apply_task(
-            tx, task, RetryAsked(by=by, at=at, environment_id=environment_id), at
-        )
+        task = apply_task(tx, task, RetryAsked(by=by, at=at, environment_id=environment_id), at)
         first = tx.outcomes.authorisation(task_id)
         says = first.says if first is not None else ""
-        approval = Authorisation(
-            id=authorisation_id, task_id=task_id, kind="person", by=by, says=says, at=at
-        )
+        approval = Authorisation(id=authorisation_id, task_id=task_id, kind="person", by=by, says=says, at=at)
         tx.outcomes.authorise(approval)
         return task
 

@@ -75,12 +75,8 @@ class Settler:
         except HarnessError:
             trace = None
         else:
-            trace = read_trace(
-                harness, task.spec, self.runtime.executions(), run, run.exit
-            )
-        return trace, self.workspace.changes(
-            task.spec.cwd, self.runtime.executions().before(run)
-        )
+            trace = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit)
+        return trace, self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
 
 
 def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:

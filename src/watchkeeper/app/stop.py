@@ -41,9 +41,7 @@ def stop(
             return apply_task(tx, task, RunSettled(outcome=outcome), at)
         if run.state is RunState.RESERVED:
             # Nothing was prepared, and the transaction that would record it as prepared is refused from now on.
-            _ = apply_run(
-                tx, run, NeverLaunched(reason="Stopped before it started."), at
-            )
+            _ = apply_run(tx, run, NeverLaunched(reason="Stopped before it started."), at)
         else:
             _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
         return task

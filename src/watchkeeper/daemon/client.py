@@ -55,7 +55,9 @@ def start(parts: Watchkeeper) -> Ensured:
     return ensure(parts, within_s=_START_S)
 
 
-def stop(parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait: Callable[[], None] | None = None) -> bool:
+def stop(
+    parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait: Callable[[], None] | None = None
+) -> bool:
     """Tell the daemon to end (`leave`, `drain` or `interrupt`) and wait for it; False if none runs.
 
     Args:
@@ -72,7 +74,9 @@ def stop(parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait
         return False
     order = Order(how)
     if not host.tell(order):
-        raise DaemonError("The daemon holds its lock but does not listen.", hint="Try again; its log says what it is at.")
+        raise DaemonError(
+            "The daemon holds its lock but does not listen.", hint="Try again; its log says what it is at."
+        )
     left = within_s if within_s is not None else (_START_S if order is Order.LEAVE else None)
     while not host.wait_gone(1.0 if left is None else min(1.0, left)):
         if on_wait is not None:
@@ -80,7 +84,9 @@ def stop(parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait
         if left is not None:
             left -= 1.0
             if left <= 0:
-                raise DaemonError("The daemon has not ended yet.", hint="`wk daemon status` shows it; its log says what it waits for.")
+                raise DaemonError(
+                    "The daemon has not ended yet.", hint="`wk daemon status` shows it; its log says what it waits for."
+                )
     return True
 
 

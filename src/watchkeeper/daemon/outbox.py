@@ -13,7 +13,9 @@ class OutboxLoop(Loop):
 
     name = "outbox"
 
-    def __init__(self, log: Log, every_s: float, store: Store, clock: Clock, performer: Performer, observe: ObserveLoop) -> None:
+    def __init__(
+        self, log: Log, every_s: float, store: Store, clock: Clock, performer: Performer, observe: ObserveLoop
+    ) -> None:
         """Perform with `performer`, and have the runs that were touched looked at."""
         super().__init__(log, every_s)
         self._store = store

@@ -50,6 +50,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
             raise InsideAgent(hint="Ask a person to start it.")
         host = parts.daemon_host
         _ = os.umask(0o077)
+        parts.raise_descriptor_limit()
         with host.hold(_describe(parts, 0)):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
@@ -74,7 +75,7 @@ def _describe(parts: Watchkeeper, incarnation: int) -> DaemonInfo:
 
 def _begin(parts: Watchkeeper) -> MachineRecord:
     """From here on every claim of an earlier daemon is refused."""
-    machine_id, boot_id, at = parts.state.node, parts.own_identity.boot_id, parts.clock.now()
+    machine_id, boot_id, at = parts.state.node(), parts.own_identity.boot_id, parts.clock.now()
     return parts.store.transact("begin", lambda tx: tx.machines.begin_incarnation(machine_id, boot_id, at))
 
 
@@ -154,7 +155,10 @@ class _Service:
         limit = self._parts.settings.queue_limit
         watching = self._parts.sibling()
         watches = Watches(tasks, watching.runtime)
-        own = {name: self._parts.sibling() for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune")}
+        own = {
+            name: self._parts.sibling()
+            for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune")
+        }
 
         def seen(run: Run) -> None:
             anyio.from_thread.run_sync(watches.watch, run, loops.observe)

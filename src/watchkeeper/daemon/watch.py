@@ -46,5 +46,3 @@ class Watches:
             observe.nudge()
         finally:
             self._watched.discard(run.id)
-
-

@@ -1,6 +1,7 @@
 """The system's clocks and its randomness."""
 
 import os
+import resource
 import secrets
 import time
 from datetime import UTC, datetime
@@ -23,6 +24,14 @@ def own_identity(clock: Clock) -> AgentIdentity:
     if me is None:
         raise OSError("This process cannot find itself in /proc.")
     return AgentIdentity(pid=me[0], start_ticks=me[1], boot_id=boot_id(), started_at=clock.now())
+
+
+def raise_descriptor_limit() -> int:
+    """Raise our soft limit of open descriptors to the hard one; returns what it was."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    return soft
 
 
 class SystemClock:

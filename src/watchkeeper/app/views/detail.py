@@ -39,9 +39,7 @@ class TaskDetail:
         return self.row.task
 
 
-def detail(
-    store: Store, runtime: Callable[[], Runtime], harness: Callable[[str], Harness], task_id: str
-) -> TaskDetail:
+def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str], Harness], task_id: str) -> TaskDetail:
     """Everything about a task. Raises NoSuchTask."""
 
     def read(tx: Tx) -> tuple[Task, Run | None, Authorisation | None, list[tuple[Run, Outcome | None]]]:
@@ -69,9 +67,7 @@ def _run_detail(runtime: Runtime, run: Run, outcome: Outcome | None) -> RunDetai
     )
 
 
-def _takeover(
-    harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]
-) -> str | None:
+def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]) -> str | None:
     sessions = [session for run, outcome in runs if (session := _session(run, outcome)) is not None]
     if not sessions:
         return None

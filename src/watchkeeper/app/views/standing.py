@@ -73,7 +73,9 @@ def standing(task: Task, run: Run | None, runtime: Runtime | None) -> Standing:
         word, why = "unknown", trouble
     if task.stop is not None and word in _MAY_BE_STOPPING:
         word, why = "stopping", f"{task.stop.by} told it to {task.stop.how.value}."
-    return Standing(word=word, why=why if word not in {"running", "starting"} else "", evidence=evidence, verdict=verdict)
+    return Standing(
+        word=word, why=why if word not in {"running", "starting"} else "", evidence=evidence, verdict=verdict
+    )
 
 
 def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:
