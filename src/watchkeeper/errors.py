@@ -12,6 +12,7 @@
     ├── StateError                       6  state directory or database cannot be used
     │   ├── StateDirectoryUnusable
     │   ├── DatabaseUnusable
+    │   │   ├── NoDatabase
     │   │   ├── DatabaseCorrupt
     │   │   ├── DatabaseNewer
     │   │   ├── DatabaseBusy
@@ -126,6 +127,10 @@ class StateDirectoryUnusable(StateError):
 
 class DatabaseUnusable(StateError):
     """The database cannot be used."""
+
+
+class NoDatabase(DatabaseUnusable):
+    """There is no database yet."""
 
 
 class DatabaseCorrupt(DatabaseUnusable):

@@ -1,0 +1,87 @@
+"""Rows of the outbox. A kind of effect that is not known here was put by a newer version; it is left for that version, and stands in nobody's way."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import cast
+
+from watchkeeper.domain.effects import EFFECTS, Effect
+from watchkeeper.domain.model import StopHow
+from watchkeeper.ports.store import OutboxRow
+from watchkeeper.store.rows import Row, Rows
+from watchkeeper.store.values import Columns, record, ticks, to_json
+
+_BY_KIND = {effect.kind: effect for effect in EFFECTS}
+_PAGE = 100
+
+
+class StoredOutbox:
+    """The port's `Outbox`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def put(self, effects: Sequence[Effect], at: datetime) -> None:
+        """Queue effects."""
+        for effect in effects:
+            _ = self._rows.run("outbox_put", kind=effect.kind, payload=to_json(effect), at=ticks(at))
+
+    def due(self, now: datetime, limit: int) -> list[OutboxRow]:
+        """Effects that may be done now, oldest first."""
+        due: list[OutboxRow] = []
+        after = 0
+        while len(due) < limit:
+            page = self._rows.all("outbox_due", now=ticks(now), after=after, limit=_PAGE)
+            due += [row for row in map(_row, page) if row is not None]
+            if len(page) < _PAGE:
+                break
+            after = _id(page[-1])
+        return due[:limit]
+
+    def done(self, row_id: int) -> None:
+        """The effect is known to be done, or moot. Twice is harmless."""
+        _ = self._rows.run("outbox_done", id=row_id)
+
+    def again(self, row_id: int, not_before: datetime) -> None:
+        """It did not work: try again then. For an effect that is done meanwhile this does nothing."""
+        _ = self._rows.run("outbox_again", id=row_id, not_before=ticks(not_before))
+
+    def next_due(self) -> datetime | None:
+        """When the next effect that we know how to do is due."""
+        offset = 0
+        while page := self._rows.all("outbox_soonest", limit=_PAGE, offset=offset):
+            for row in map(_row, page):
+                if row is not None:
+                    return row.not_before
+            offset += _PAGE
+        return None
+
+    def pending(self) -> int:
+        """How many wait, those that are not known here included."""
+        with Columns(self._rows.one("outbox_pending") or (), "count") as column:
+            return column.number()
+
+
+def _id(row: Row) -> int:
+    with Columns(row, "effect") as column:
+        return column.number()
+
+
+def _row(row: Row) -> OutboxRow | None:
+    with Columns(row, "effect") as column:
+        row_id, kind, payload = column.number(), column.text(), column.text()
+        attempts, not_before = column.number(), column.time()
+        effect = _effect(kind, record(payload))
+    return None if effect is None else OutboxRow(id=row_id, effect=effect, attempts=attempts, not_before=not_before)
+
+
+def _effect(kind: str, payload: dict[str, object]) -> Effect | None:
+    known = _BY_KIND.get(kind)
+    if known is None:
+        return None
+    try:
+        if "how" in payload:
+            payload["how"] = StopHow(cast("str", payload["how"]))
+        return known(**payload)  # pyright: ignore[reportArgumentType] - names are checked by the call
+    except (TypeError, ValueError):
+        return None

@@ -1,0 +1,111 @@
+"""Rows of outcomes, authorisations and launches."""
+
+from typing import cast
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Run
+from watchkeeper.errors import Stale
+from watchkeeper.ports.store import Authorisation
+from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, usage_from
+from watchkeeper.store.rows import Row, RowConflict, Rows
+from watchkeeper.store.values import Columns, record, ticks, ticks_or_none, to_json
+
+
+class StoredOutcomes:
+    """The port's `Outcomes`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def add(self, outcome: Outcome) -> None:
+        """Store the outcome of a run. Raises Stale if there is one already (R11)."""
+        said = {name: cast("object", getattr(outcome, name)) for name in _SAID}
+        try:
+            _ = self._rows.run(
+                "outcomes_add",
+                run_id=outcome.run_id,
+                fence=outcome.fence,
+                status=outcome.status.value,
+                disposition=outcome.disposition.value,
+                kind=None if outcome.kind is None else outcome.kind.value,
+                reason=outcome.reason,
+                at=ticks(outcome.at),
+                proof=outcome.proof.value,
+                wake_at=ticks_or_none(outcome.wake_at),
+                said=to_json(said),
+                usage=to_json(outcome.usage),
+                exit=None if outcome.exit is None else to_json(outcome.exit),
+                changes=None if outcome.changes is None else to_json(outcome.changes),
+                leftovers=to_json(outcome.leftovers),
+            )
+        except RowConflict as conflict:
+            raise Stale(f"Run '{outcome.run_id}' has an outcome already: nothing was written.") from conflict
+
+    def get(self, run_id: str) -> Outcome | None:
+        """The outcome of a run, if it is settled."""
+        row = self._rows.one("outcomes_get", run_id=run_id)
+        return None if row is None else _outcome(row)
+
+    def authorise(self, authorisation: Authorisation) -> None:
+        """Record who allowed a task's launches. Raises Stale if the id is taken or there is no such task."""
+        try:
+            _ = self._rows.run(
+                "outcomes_authorise",
+                id=authorisation.id,
+                task_id=authorisation.task_id,
+                kind=authorisation.kind,
+                by=authorisation.by,
+                says=authorisation.says,
+                at=ticks(authorisation.at),
+            )
+        except RowConflict as conflict:
+            raise Stale(f"The authorisation '{authorisation.id}' cannot be recorded: nothing was written.") from conflict
+
+    def authorisation(self, task_id: str) -> Authorisation | None:
+        """The newest authorisation of a task."""
+        row = self._rows.one("outcomes_authorisation", task_id=task_id)
+        if row is None:
+            return None
+        with Columns(row, "authorisation") as column:
+            return Authorisation(
+                id=column.text(),
+                task_id=column.text(),
+                kind=column.text(),
+                by=column.text(),
+                says=column.text(),
+                at=column.time(),
+            )
+
+    def record_launch(self, run: Run, authorisation_id: str) -> None:
+        """Record that a run's launch uses this authorisation. Raises Stale if the run has one already, or there is no such authorisation (R9)."""
+        try:
+            _ = self._rows.run(
+                "outcomes_record_launch", run_id=run.id, authorisation_id=authorisation_id, at=ticks(run.claimed_at)
+            )
+        except RowConflict as conflict:
+            raise Stale(f"The launch of run '{run.id}' cannot be recorded: nothing was written.") from conflict
+
+
+_SAID = ("text", "harness_session", "model", "turns", "tool_calls")
+"""What the agent program told of itself. It is kept as JSON because it may be anything at all, absurd numbers and broken text included."""
+
+
+def _outcome(row: Row) -> Outcome:
+    with Columns(row, "outcome of run") as column:
+        return Outcome(
+            run_id=column.text(),
+            fence=column.number(),
+            status=column.choice(OutcomeStatus),
+            disposition=column.choice(Disposition),
+            kind=column.choice_or_none(FailureKind),
+            reason=column.text(),
+            at=column.time(),
+            proof=column.choice(Proof),
+            wake_at=column.time_or_none(),
+            **record(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`, checked by the call
+            usage=usage_from(column.text()),
+            exit=exit_from(column.text_or_none()),
+            changes=changes_from(column.text_or_none()),
+            leftovers=leftovers_from(column.text()),
+        )

@@ -1,0 +1,38 @@
+"""The seam between the adapters and a database: named statements, run with named values."""
+
+from typing import Protocol
+
+Value = str | int | float | bytes | None
+"""What a column holds."""
+
+Row = tuple[Value, ...]
+
+
+class RowConflict(Exception):  # noqa: N818 - not an error by itself: the adapter says what it means
+    """A key is taken, or the row that is referred to is not there. The statement has changed nothing."""
+
+
+class Rows(Protocol):
+    """One open transaction of a database."""
+
+    @property
+    def writable(self) -> bool:
+        """False in a transaction that only reads."""
+        ...
+
+    def run(self, name: str, **values: Value) -> int:
+        """Run a statement that changes rows, and return how many.
+
+        Raises:
+            RowConflict: a unique or foreign key stands against it.
+            DatabaseUnusable: and its kinds.
+        """
+        ...
+
+    def one(self, name: str, **values: Value) -> Row | None:
+        """The first row of a statement's answer. Raises as `run` does."""
+        ...
+
+    def all(self, name: str, **values: Value) -> list[Row]:
+        """All rows of a statement's answer. Raises as `run` does."""
+        ...

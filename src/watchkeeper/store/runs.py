@@ -1,0 +1,177 @@
+"""Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import (
+    AgentIdentity,
+    Cause,
+    Condemnation,
+    DirectoryIdentity,
+    Proof,
+    Run,
+    RunState,
+    StopHow,
+)
+from watchkeeper.errors import NotFound, Stale
+from watchkeeper.store.facts import exit_from
+from watchkeeper.store.rows import Row, RowConflict, Rows, Value
+from watchkeeper.store.values import Columns, signed, ticks, ticks_or_none, to_json, unsigned
+
+
+class StoredRuns:
+    """The port's `Runs`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def add(self, run: Run) -> None:
+        """Insert a new run and the claim that makes its task its own. Raises Stale if the task has a live run already (R8)."""
+        try:
+            # The claim first: it is the row that two claimants fight over.
+            _ = self._rows.run("runs_add_claim", task_id=run.task_id, run_id=run.id, fence=run.fence)
+            session = _session(run)
+            _ = self._rows.run(
+                "runs_add_session", id=session, task_id=run.task_id, created_at=ticks(run.claimed_at)
+            )
+            _ = self._rows.run(
+                "runs_add_execution",
+                id=run.execution_id,
+                session_id=session,
+                machine=run.machine,
+                incarnation=run.incarnation,
+                **_execution_columns(run),
+            )
+            _ = self._rows.run(
+                "runs_add",
+                id=run.id,
+                task_id=run.task_id,
+                number=run.number,
+                fence=run.fence,
+                execution_id=run.execution_id,
+                cause=run.cause.value,
+                claimed_at=ticks(run.claimed_at),
+                **_run_columns(run),
+            )
+        except RowConflict as conflict:
+            raise Stale(f"Task '{run.task_id}' is not free for run '{run.id}': nothing was written.") from conflict
+
+    def get(self, run_id: str) -> Run:
+        """One run. Raises NotFound."""
+        row = self._rows.one("runs_get", id=run_id)
+        if row is None:
+            raise NotFound(f"There is no run '{run_id}'.")
+        return _run(row)
+
+    def save(self, run: Run, was: Run) -> None:
+        """Write `run` over `was`; releases the claim when it is settled. Raises Stale unless id, fence and state of `was` match one row (R4)."""
+        guard: dict[str, Value] = {"fence": was.fence, "was_state": was.state.value}
+        stale = Stale(f"Run '{was.id}' has moved on since it was read: nothing was written.")
+        if run.id != was.id or run.fence != was.fence:
+            raise stale
+        columns = _execution_columns(run)
+        # The execution's row goes first, because the database checks what the run's new state rests on.
+        if columns != _execution_columns(was):
+            saved = self._rows.run("runs_save_execution", id=was.execution_id, run_id=was.id, **guard, **columns)
+            if saved != 1:
+                raise stale
+        if self._rows.run("runs_save", id=was.id, **guard, **_run_columns(run)) != 1:
+            raise stale
+        if run.harness_session is not None and run.harness_session != was.harness_session:
+            _ = self._rows.run("runs_save_session", id=_session(was), harness_session=run.harness_session)
+        if run.state is RunState.SETTLED and self._rows.run("runs_release", run_id=was.id, fence=was.fence) != 1:
+            raise stale
+
+    def live(self) -> list[Run]:
+        """Every run that is not settled, oldest claim first."""
+        return [_run(row) for row in self._rows.all("runs_live")]
+
+    def of_task(self, task_id: str) -> list[Run]:
+        """All runs of a task, oldest first."""
+        return [_run(row) for row in self._rows.all("runs_of_task", task_id=task_id)]
+
+    def next_fence(self) -> int:
+        """A number that was never given before."""
+        row = self._rows.one("runs_next_fence")
+        with Columns(row or (), "fence") as column:
+            return column.number()
+
+
+def _session(run: Run) -> str:
+    """The conversation that a run belongs to; a task has one."""
+    return f"{run.task_id}.s1"
+
+
+def _execution_columns(run: Run) -> dict[str, Value]:
+    directory, agent = run.directory, run.agent
+    return {
+        "device": None if directory is None else signed(directory.device),
+        "inode": None if directory is None else signed(directory.inode),
+        "shim_started_at": ticks_or_none(run.shim_started_at),
+        "agent_pid": None if agent is None else agent.pid,
+        "agent_start_ticks": None if agent is None else agent.start_ticks,
+        "agent_boot_id": None if agent is None else agent.boot_id,
+        "agent_started_at": None if agent is None else ticks(agent.started_at),
+        "exit": None if run.exit is None else to_json(run.exit),
+        "proof": None if run.proof is None else run.proof.value,
+    }
+
+
+def _run_columns(run: Run) -> dict[str, Value]:
+    condemned = run.condemned
+    return {
+        "state": run.state.value,
+        "condemned_kind": None if condemned is None else condemned.kind.value,
+        "condemned_reason": None if condemned is None else condemned.reason,
+        "stop_told": None if run.stop_told is None else run.stop_told.value,
+        "kind": None if run.kind is None else run.kind.value,
+        "reason": run.reason,
+        "harness_session": run.harness_session,
+        "settled_at": ticks_or_none(run.settled_at),
+    }
+
+
+def _run(row: Row) -> Run:
+    with Columns(row, "run") as column:
+        return Run(
+            id=column.text(),
+            task_id=column.text(),
+            number=column.number(),
+            fence=column.number(),
+            execution_id=column.text(),
+            cause=column.choice(Cause),
+            state=column.choice(RunState),
+            machine=column.text(),
+            incarnation=column.number(),
+            claimed_at=column.time(),
+            directory=_directory(column),
+            shim_started_at=column.time_or_none(),
+            agent=_agent(column),
+            exit=exit_from(column.text_or_none()),
+            condemned=_condemnation(column),
+            stop_told=column.choice_or_none(StopHow),
+            proof=column.choice_or_none(Proof),
+            kind=column.choice_or_none(FailureKind),
+            reason=column.text(),
+            harness_session=column.text_or_none(),
+            settled_at=column.time_or_none(),
+        )
+
+
+def _directory(column: Columns) -> DirectoryIdentity | None:
+    device, inode = column.number_or_none(), column.number_or_none()
+    if device is None or inode is None:
+        return None
+    return DirectoryIdentity(device=unsigned(device), inode=unsigned(inode))
+
+
+def _agent(column: Columns) -> AgentIdentity | None:
+    pid, start_ticks = column.number_or_none(), column.number_or_none()
+    boot_id, started_at = column.text_or_none(), column.time_or_none()
+    if pid is None or start_ticks is None or boot_id is None or started_at is None:
+        return None
+    return AgentIdentity(pid=pid, start_ticks=start_ticks, boot_id=boot_id, started_at=started_at)
+
+
+def _condemnation(column: Columns) -> Condemnation | None:
+    kind, reason = column.choice_or_none(FailureKind), column.text_or_none()
+    return None if kind is None or reason is None else Condemnation(kind=kind, reason=reason)

@@ -1,0 +1,158 @@
+"""A connection: how it is opened, what is set on it, how its named statements are run."""
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import apsw
+
+from watchkeeper.errors import DatabaseUnusable, NoDatabase
+from watchkeeper.store.rows import Row, Value
+from watchkeeper.store.sqlite.faults import conflict, in_our_words
+from watchkeeper.store.sqlite.turnstile import WAIT_S
+from watchkeeper.store.statements import Statements
+
+OLDEST_SQLITE = (3, 51, 3)
+"""Older ones have a bug with checkpoints of the write-ahead log that can damage a database."""
+
+_LONGEST_NAP_S = 0.02
+
+
+def refuse_old_sqlite(version: str | None = None) -> None:
+    """Refuse a SQLite that may damage the database.
+
+    Raises:
+        DatabaseUnusable: it is too old.
+    """
+    version = version or apsw.sqlite_lib_version()
+    if tuple(int(part) for part in version.split(".")[:3]) < OLDEST_SQLITE:
+        needed = ".".join(str(part) for part in OLDEST_SQLITE)
+        raise DatabaseUnusable(
+            f"SQLite {version} is too old; {needed} is needed.",
+            hint="Upgrade the Python package apsw, which brings its own SQLite.",
+        )
+
+
+class Connection:
+    """One connection to a database file that exists, and the port's `rows` over it."""
+
+    def __init__(self, path: Path, statements: Statements, vfs: str | None = None) -> None:
+        """Open it.
+
+        Raises:
+            NoDatabase: there is no file.
+            DatabaseUnusable: it cannot be opened.
+        """
+        refuse_old_sqlite()
+        self._path = path
+        self._statements = statements
+        self._set: dict[str, int | str] = {}
+        self._patience_until = 0.0
+        self.writable = False
+        if not path.exists():
+            raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
+        with in_our_words(path):
+            self.raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+            self.raw.set_busy_handler(self._nap)
+        try:
+            self._identity = _identity(path)
+            with in_our_words(path):
+                self._prepare()
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self) -> None:
+        self.be_patient()
+        for name, value in (("foreign_keys", "ON"), ("trusted_schema", "OFF"), ("temp_store", "MEMORY")):
+            self.set(name, value)
+        if sys.platform == "darwin":  # there fsync alone does not reach the disk
+            self.set("fullfsync", "ON")
+
+    def set(self, pragma: str, value: int | str) -> None:
+        """Set a pragma of this connection, if it is not set so already. Not inside a transaction."""
+        if self._set.get(pragma) != value:
+            _ = self.raw.execute(f"PRAGMA {pragma}={value}")
+            self._set[pragma] = value
+
+    def be_patient(self) -> None:
+        """Begin anew to count the time that we wait for other programs' locks."""
+        self._patience_until = time.monotonic() + WAIT_S
+
+    def _nap(self, naps: int) -> bool:
+        """SQLite asks whether to go on waiting. In Python, not by SQLite's own timeout, so that Ctrl-C works meanwhile."""
+        if time.monotonic() >= self._patience_until:
+            return False
+        time.sleep(min(_LONGEST_NAP_S, 0.0005 * 2 ** min(naps, 8)))
+        return True
+
+    def check_place(self) -> None:
+        """Make sure that the file under our path is still the one that we have open.
+
+        Raises:
+            DatabaseUnusable: it was deleted or replaced.
+        """
+        try:
+            same = _identity(self._path) == self._identity
+        except DatabaseUnusable:
+            same = False
+        if not same:
+            raise DatabaseUnusable(
+                f"The database '{self._path}' was deleted or replaced while it was open: nothing was changed.",
+                hint="Put the file back, or restart the daemon to begin with the new one.",
+            )
+
+    def close(self) -> None:
+        """Close it, whatever state it is in."""
+        with contextlib.suppress(apsw.Error):
+            self.raw.close(force=True)
+
+    def roll_back(self) -> bool:
+        """Undo the open transaction, if there is one. False: that did not work, the connection is good for nothing."""
+        try:
+            if self.raw.in_transaction:
+                _ = self.raw.execute("ROLLBACK")
+        except apsw.Error:
+            return False
+        return True
+
+    def run(self, name: str, **values: Value) -> int:
+        """Run a statement that changes rows, and return how many."""
+        _ = self._execute(name, values)
+        return self.raw.changes()
+
+    def one(self, name: str, **values: Value) -> Row | None:
+        """The first row of a statement's answer."""
+        found = self.all(name, **values)
+        return found[0] if found else None
+
+    def all(self, name: str, **values: Value) -> list[Row]:
+        """All rows of a statement's answer."""
+        with in_our_words(self._path):
+            return list(self._execute(name, values))
+
+    def _execute(self, name: str, values: Mapping[str, Value]) -> apsw.Cursor:
+        sql = self._statements[name]
+        with in_our_words(self._path):
+            try:
+                return self.raw.execute(sql, values)
+            except apsw.ConstraintError as error:
+                raise conflict(error) from error
+            except UnicodeEncodeError:
+                return self.raw.execute(sql, {key: _storable(value) for key, value in values.items()})
+
+
+def _storable(value: Value) -> Value:
+    """A text with lone surrogates (a broken file name in a message, say) is stored with them spelt out."""
+    return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - at every transaction: half the cost of Path.stat
+    except OSError as error:
+        raise DatabaseUnusable(f"The database '{path}' cannot be read ({error.strerror}).") from error
+    return found.st_dev, found.st_ino

@@ -1,0 +1,93 @@
+"""The schema: numbered migrations, forward only, each recorded with the hash of its text.
+
+The number of the newest one is also in the file's header (`user_version`), where every transaction looks at it for next to nothing. All that is missing is
+applied in one transaction under the turnstile: afterwards the database is at the new number, or it is as it was.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import apsw
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.errors import DatabaseUnusable
+from watchkeeper.store.statements import read_text
+
+PACKAGE = "watchkeeper.store.sqlite"
+
+APPLICATION_ID = 0x574B4442
+"""`WKDB`, in the file's header: says that a database is ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """One step of the schema."""
+
+    name: str
+    """The file's name, `0001_first`."""
+    read: Callable[[], str]
+    """Its SQL; read only when it is needed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """All steps, oldest first."""
+
+    migrations: tuple[Migration, ...]
+
+    @property
+    def number(self) -> int:
+        """The number of the newest step."""
+        return len(self.migrations)
+
+
+def _shipped(name: str) -> Migration:
+    return Migration(name=name, read=partial(read_text, PACKAGE, f"migrations/{name}.sql"))
+
+
+SCHEMA = Schema(migrations=(_shipped("0001_first"),))
+"""What this version knows."""
+
+
+def migrate(connection: apsw.Connection, schema: Schema) -> None:
+    """Apply what is missing. The caller holds the turnstile and an open write transaction; it commits.
+
+    Raises:
+        DatabaseUnusable: a step that was applied once is another one now.
+    """
+    known = _applied(connection)
+    for number, step in enumerate(schema.migrations, start=1):
+        text = step.read()
+        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
+        if number in known:
+            if known[number] != digest:
+                raise DatabaseUnusable(
+                    f"The database was made by another build: its step {step.name} differs from ours.",
+                    hint="Use the version of Watchkeeper that made it.",
+                )
+            continue
+        crashpoint(f"migration.{step.name}.before")
+        _ = connection.execute(text)
+        _ = connection.execute(
+            "INSERT INTO migration (number, name, sha256, at) VALUES (?, ?, ?, CAST(unixepoch('subsec') * 1e6 AS INTEGER))",
+            (number, step.name, digest),
+        )
+        crashpoint(f"migration.{step.name}.after")
+    _ = connection.execute(f"PRAGMA user_version={schema.number}; PRAGMA application_id={APPLICATION_ID}")
+
+
+def _applied(connection: apsw.Connection) -> dict[int, str]:
+    """The hashes of the steps that the database has had."""
+    if not connection.pragma("user_version"):
+        return {}
+    return dict(connection.execute("SELECT number, sha256 FROM migration"))
+
+
+def dump(connection: apsw.Connection) -> str:
+    """The schema as the database tells it; `schema.sql` is this text."""
+    found = connection.execute(
+        "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
+    )
+    return "".join(f"{sql};\n\n" for (sql,) in found).rstrip("\n") + "\n"

@@ -1,0 +1,308 @@
+CREATE TABLE migration (
+    number INTEGER PRIMARY KEY CHECK (number > 0),
+    name TEXT NOT NULL UNIQUE,
+    sha256 TEXT NOT NULL CHECK (length(sha256) = 64),
+    at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE meta (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    database_id TEXT NOT NULL CHECK (database_id <> ''),
+    fence INTEGER NOT NULL CHECK (fence >= 0)
+) STRICT;
+
+CREATE TABLE machine (
+    id TEXT PRIMARY KEY CHECK (id <> ''),
+    incarnation INTEGER NOT NULL CHECK (incarnation > 0),
+    boot_id TEXT NOT NULL,
+    started_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE task (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE CHECK (id <> ''),
+    state TEXT NOT NULL
+        CHECK (state IN ('queued', 'running', 'needs_input', 'held', 'done', 'failed', 'stopped')),
+    version INTEGER NOT NULL CHECK (version >= 0),
+    priority INTEGER NOT NULL,
+    ready INTEGER NOT NULL CHECK (ready IN (0, 1)),
+    wake_at INTEGER,
+    runs INTEGER NOT NULL CHECK (runs >= 0),
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    unlaunched INTEGER NOT NULL CHECK (unlaunched >= 0),
+    run_id TEXT,
+    stop_how TEXT CHECK (stop_how IN ('stop', 'kill')),
+    stop_by TEXT,
+    stop_at INTEGER,
+    stop_grace_s REAL CHECK (stop_grace_s >= 0),
+    environment_id TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    kind TEXT CHECK (kind <> ''),
+    created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    ended_at INTEGER,
+    UNIQUE (run_id, id),
+    FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
+    CHECK (state <> 'running' OR run_id IS NOT NULL),
+    CHECK (run_id IS NULL OR state IN ('running', 'held')),
+    CHECK ((state IN ('done', 'failed', 'stopped')) = (ended_at IS NOT NULL)),
+    CHECK (wake_at IS NULL OR state = 'queued'),
+    CHECK (ready = 1 OR wake_at IS NOT NULL),
+    CHECK ((stop_how IS NULL) = (stop_at IS NULL) AND (stop_how IS NULL) = (stop_by IS NULL)),
+    CHECK (stop_grace_s IS NULL OR stop_how IS NOT NULL)
+) STRICT;
+
+CREATE INDEX task_ready ON task (priority DESC, seq) WHERE state = 'queued' AND stop_at IS NULL AND ready = 1;
+
+CREATE INDEX task_waiting ON task (wake_at, priority, seq) WHERE state = 'queued' AND stop_at IS NULL AND ready = 0;
+
+CREATE INDEX task_state ON task (state, seq);
+
+CREATE TABLE spec (
+    task_id TEXT PRIMARY KEY REFERENCES task (id),
+    body TEXT NOT NULL CHECK (json_valid(body))
+) STRICT;
+
+CREATE TABLE authorisation (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE CHECK (id <> ''),
+    task_id TEXT NOT NULL REFERENCES task (id),
+    kind TEXT NOT NULL CHECK (kind IN ('person', 'grant', 'inherited')),
+    by TEXT NOT NULL,
+    says TEXT NOT NULL,
+    at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX authorisation_task ON authorisation (task_id, seq);
+
+CREATE TABLE session (
+    id TEXT PRIMARY KEY CHECK (id <> ''),
+    task_id TEXT NOT NULL REFERENCES task (id),
+    harness TEXT NOT NULL,
+    harness_session TEXT,
+    created_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX session_task ON session (task_id);
+
+CREATE TABLE execution (
+    id TEXT PRIMARY KEY CHECK (id <> ''),
+    session_id TEXT NOT NULL REFERENCES session (id),
+    machine TEXT NOT NULL,
+    incarnation INTEGER NOT NULL,
+    device INTEGER,
+    inode INTEGER,
+    shim_started_at INTEGER,
+    agent_pid INTEGER CHECK (agent_pid > 0),
+    agent_start_ticks INTEGER,
+    agent_boot_id TEXT,
+    agent_started_at INTEGER,
+    exit TEXT CHECK (json_valid(exit)),
+    proof TEXT CHECK (proof IN ('proven', 'swept', 'unproven')),
+    CHECK ((device IS NULL) = (inode IS NULL)),
+    CHECK (
+        (agent_pid IS NULL) = (agent_start_ticks IS NULL)
+        AND (agent_pid IS NULL) = (agent_boot_id IS NULL)
+        AND (agent_pid IS NULL) = (agent_started_at IS NULL)
+    ),
+    CHECK (device IS NOT NULL OR (shim_started_at IS NULL AND agent_pid IS NULL))
+) STRICT;
+
+CREATE INDEX execution_session ON execution (session_id);
+
+CREATE TABLE run (
+    id TEXT PRIMARY KEY CHECK (id <> ''),
+    task_id TEXT NOT NULL REFERENCES task (id),
+    number INTEGER NOT NULL CHECK (number > 0),
+    fence INTEGER NOT NULL UNIQUE CHECK (fence > 0),
+    execution_id TEXT NOT NULL REFERENCES execution (id),
+    cause TEXT NOT NULL CHECK (cause IN ('initial', 'retry')),
+    state TEXT NOT NULL
+        CHECK (state IN ('reserved', 'prepared', 'starting', 'running', 'ended', 'held', 'settled')),
+    claimed_at INTEGER NOT NULL,
+    condemned_kind TEXT,
+    condemned_reason TEXT,
+    stop_told TEXT CHECK (stop_told IN ('stop', 'kill')),
+    kind TEXT CHECK (kind <> ''),
+    reason TEXT NOT NULL,
+    harness_session TEXT,
+    settled_at INTEGER,
+    live_id TEXT GENERATED ALWAYS AS (CASE WHEN state <> 'settled' THEN id END) STORED
+        REFERENCES claim (run_id) DEFERRABLE INITIALLY DEFERRED,
+    settled_id TEXT GENERATED ALWAYS AS (CASE WHEN state = 'settled' THEN id END) STORED
+        REFERENCES outcome (run_id) DEFERRABLE INITIALLY DEFERRED,
+    UNIQUE (task_id, number),
+    UNIQUE (live_id, task_id),
+    UNIQUE (settled_id, fence),
+    CHECK ((state = 'settled') = (settled_at IS NOT NULL)),
+    CHECK (state <> 'held' OR kind IS NOT NULL),
+    CHECK ((condemned_kind IS NULL) = (condemned_reason IS NULL))
+) STRICT;
+
+CREATE INDEX run_execution ON run (execution_id);
+
+CREATE TABLE claim (
+    task_id TEXT PRIMARY KEY REFERENCES task (id),
+    run_id TEXT NOT NULL UNIQUE,
+    fence INTEGER NOT NULL UNIQUE,
+    UNIQUE (run_id, task_id),
+    FOREIGN KEY (run_id, task_id) REFERENCES run (live_id, task_id) DEFERRABLE INITIALLY DEFERRED,
+    FOREIGN KEY (run_id, task_id) REFERENCES task (run_id, id) DEFERRABLE INITIALLY DEFERRED
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE launch (
+    run_id TEXT PRIMARY KEY REFERENCES run (id),
+    authorisation_id TEXT NOT NULL REFERENCES authorisation (id),
+    at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX launch_authorisation ON launch (authorisation_id);
+
+CREATE TABLE outcome (
+    run_id TEXT PRIMARY KEY,
+    fence INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('succeeded', 'failed', 'stopped')),
+    disposition TEXT NOT NULL CHECK (disposition IN ('done', 'needs_input', 'retry', 'failed', 'stopped', 'held')),
+    kind TEXT CHECK (kind <> ''),
+    reason TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    proof TEXT NOT NULL CHECK (proof IN ('proven', 'swept', 'unproven')),
+    wake_at INTEGER,
+    said TEXT NOT NULL CHECK (json_valid(said)),
+    usage TEXT NOT NULL CHECK (json_valid(usage)),
+    exit TEXT CHECK (json_valid(exit)),
+    changes TEXT CHECK (json_valid(changes)),
+    leftovers TEXT NOT NULL CHECK (json_valid(leftovers)),
+    FOREIGN KEY (run_id, fence) REFERENCES run (settled_id, fence) DEFERRABLE INITIALLY DEFERRED,
+    CHECK (kind IS NOT NULL OR status = 'succeeded')
+) STRICT;
+
+CREATE TABLE journal (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    kind TEXT NOT NULL CHECK (kind <> ''),
+    task_id TEXT,
+    run_id TEXT,
+    fence INTEGER,
+    data TEXT NOT NULL CHECK (json_valid(data)),
+    CHECK ((run_id IS NULL) = (fence IS NULL))
+) STRICT;
+
+CREATE INDEX journal_task ON journal (task_id, seq) WHERE task_id IS NOT NULL;
+
+CREATE TABLE outbox (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL CHECK (kind <> ''),
+    payload TEXT NOT NULL CHECK (json_valid(payload)),
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    not_before INTEGER NOT NULL,
+    put_at INTEGER NOT NULL
+) STRICT;
+
+CREATE INDEX outbox_due ON outbox (not_before, id);
+
+CREATE TABLE operation (
+    id TEXT PRIMARY KEY CHECK (id <> ''),
+    task_id TEXT,
+    run_id TEXT,
+    fence INTEGER,
+    cancelled INTEGER NOT NULL CHECK (cancelled IN (0, 1)),
+    at INTEGER NOT NULL,
+    CHECK ((task_id IS NULL) = (run_id IS NULL) AND (task_id IS NULL) = (fence IS NULL))
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE tally (
+    state TEXT PRIMARY KEY,
+    tasks INTEGER NOT NULL CHECK (tasks >= 0)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
+    UPDATE tally SET tasks = tasks + 1 WHERE state = NEW.state;
+END;
+
+CREATE TRIGGER task_moved AFTER UPDATE OF state ON task WHEN NEW.state <> OLD.state BEGIN
+    UPDATE tally SET tasks = tasks - 1 WHERE state = OLD.state;
+    UPDATE tally SET tasks = tasks + 1 WHERE state = NEW.state;
+END;
+
+CREATE TRIGGER task_removed AFTER DELETE ON task BEGIN
+    UPDATE tally SET tasks = tasks - 1 WHERE state = OLD.state;
+END;
+
+CREATE TRIGGER claim_of_queued BEFORE INSERT ON claim
+WHEN NOT EXISTS (SELECT 1 FROM task WHERE id = NEW.task_id AND state = 'queued' AND stop_at IS NULL) BEGIN
+    SELECT raise(ABORT, 'only a queued task that is not stopped is claimed');
+END;
+
+CREATE TRIGGER task_identity BEFORE UPDATE OF seq, id, priority, created_at ON task BEGIN
+    SELECT raise(ABORT, 'what a task is never changes');
+END;
+
+CREATE TRIGGER spec_kept BEFORE UPDATE ON spec BEGIN
+    SELECT raise(ABORT, 'what was asked for never changes');
+END;
+
+CREATE TRIGGER run_identity
+BEFORE UPDATE OF id, task_id, number, fence, execution_id, cause, claimed_at ON run BEGIN
+    SELECT raise(ABORT, 'what a run is never changes');
+END;
+
+CREATE TRIGGER run_settled_is_final BEFORE UPDATE ON run WHEN OLD.state = 'settled' BEGIN
+    SELECT raise(ABORT, 'settled is final');
+END;
+
+CREATE TRIGGER run_prepared BEFORE UPDATE OF state ON run
+WHEN NEW.state IN ('prepared', 'starting', 'running')
+    AND (SELECT device FROM execution WHERE id = NEW.execution_id) IS NULL BEGIN
+    SELECT raise(ABORT, 'a prepared run has a directory');
+END;
+
+CREATE TRIGGER run_running BEFORE UPDATE OF state ON run
+WHEN NEW.state = 'running' AND (SELECT agent_pid FROM execution WHERE id = NEW.execution_id) IS NULL BEGIN
+    SELECT raise(ABORT, 'a running run has an agent');
+END;
+
+CREATE TRIGGER run_ended BEFORE UPDATE OF state ON run
+WHEN NEW.state = 'ended' AND NEW.kind IS NULL
+    AND (SELECT exit FROM execution WHERE id = NEW.execution_id) IS NULL BEGIN
+    SELECT raise(ABORT, 'an ended run has an exit, or a kind instead');
+END;
+
+CREATE TRIGGER execution_identity BEFORE UPDATE OF id, session_id, machine, incarnation ON execution BEGIN
+    SELECT raise(ABORT, 'what an execution is never changes');
+END;
+
+CREATE TRIGGER execution_facts_stay BEFORE UPDATE ON execution
+WHEN (OLD.inode IS NOT NULL AND (NEW.inode IS NOT OLD.inode OR NEW.device IS NOT OLD.device))
+    OR (OLD.exit IS NOT NULL AND NEW.exit IS NULL)
+    OR (OLD.proof IS NOT NULL AND NEW.proof IS NULL) BEGIN
+    SELECT raise(ABORT, 'a directory, an exit and a proof, once known, stay');
+END;
+
+CREATE TRIGGER outcome_kept BEFORE UPDATE ON outcome BEGIN
+    SELECT raise(ABORT, 'an outcome is decided once');
+END;
+
+CREATE TRIGGER journal_kept BEFORE UPDATE ON journal BEGIN
+    SELECT raise(ABORT, 'history never changes');
+END;
+
+CREATE TRIGGER fence_rises BEFORE UPDATE OF fence ON meta WHEN NEW.fence <= OLD.fence BEGIN
+    SELECT raise(ABORT, 'a fence is never given twice');
+END;
+
+CREATE VIEW task_whole AS
+SELECT
+    task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
+    task.run_id, task.wake_at, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s, task.environment_id,
+    task.reason, task.kind, task.ended_at, spec.body
+FROM task JOIN spec ON spec.task_id = task.id;
+
+CREATE VIEW run_whole AS
+SELECT
+    run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
+    execution.machine, execution.incarnation, run.claimed_at, execution.device, execution.inode,
+    execution.shim_started_at, execution.agent_pid, execution.agent_start_ticks, execution.agent_boot_id,
+    execution.agent_started_at, execution.exit, run.condemned_kind, run.condemned_reason, run.stop_told,
+    execution.proof, run.kind, run.reason, run.harness_session, run.settled_at
+FROM run JOIN execution ON execution.id = run.execution_id;

@@ -1,0 +1,298 @@
+"""`SqliteStore`: the port over one connection.
+
+A write transaction, step by step:
+
+    turnstile ─▶ is the file still ours ─▶ BEGIN IMMEDIATE ─▶ is the schema still ours ─▶ work ─▶ COMMIT ─▶ turnstile free
+
+A crash before COMMIT leaves nothing behind, a crash after it everything; SQLite sees to that. Whoever did not see the answer asks again, and what must not
+happen twice is kept from it by the rows themselves: ids, fences, versions, operations.
+"""
+
+import contextlib
+import os
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Self, TypeVar
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.ports.store import Tx
+from watchkeeper.store.filesystem import refuse_network_filesystem
+from watchkeeper.store.sqlite.connection import Connection
+from watchkeeper.store.sqlite.faults import in_our_words
+from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
+from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
+from watchkeeper.store.statements import Statements
+from watchkeeper.store.tx import StoredTx
+
+T = TypeVar("T")
+
+
+class SqliteStore:
+    """The database of one state directory. Threads may share it; their transactions take turns."""
+
+    def __init__(self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None) -> None:
+        """Use `open` instead."""
+        self._path = path
+        self._turnstile = turnstile
+        self._schema = schema
+        self._vfs = vfs
+        self._statements = Statements(PACKAGE)
+        self._writing = threading.Lock()
+        self._using = threading.Lock()
+        self._user: int | None = None
+        self._connection: Connection | None = None
+        self._closed = False
+        self._mark = 0
+        """Raised by each commit of our own and each new connection, neither of which SQLite's own mark tells of."""
+        self._seen = 0
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        turnstile: Path,
+        *,
+        create: bool,
+        upgrade: bool,
+        wait_s: float = WAIT_S,
+        schema: Schema = SCHEMA,
+        vfs: str | None = None,
+    ) -> Self:
+        """Open the database file `path`, whose writers take turns at the file `turnstile`.
+
+        Args:
+            path: the database file.
+            turnstile: the file of the turnstile.
+            create: make the database if there is none. Reading commands never do.
+            upgrade: bring an older database up to date. Only the daemon does.
+            wait_s: how long a writer waits for its turn.
+            schema: what the database should look like.
+            vfs: SQLite's name for another way to reach files.
+
+        Raises:
+            NoDatabase: there is none and it was not to be made.
+            DatabaseNewer: a newer version has been here.
+            DatabaseUnusable: and its other kinds.
+        """
+        refuse_network_filesystem(path.parent)
+        store = cls(path, Turnstile(turnstile, wait_s), schema, vfs)
+        try:
+            if create and _is_empty(path):
+                store._bring_up(from_nothing=True)
+            try:
+                store._look()
+            except NoDatabase:
+                if not create:
+                    raise
+                store._bring_up(from_nothing=True)
+            except _Older:
+                if not upgrade:
+                    raise
+                store._bring_up(from_nothing=False)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+        """Run `work` in one write transaction and return what it returns.
+
+        Raises:
+            DatabaseUnusable: and its kinds. Nothing was changed.
+        """
+        self._refuse_nesting()
+        with self._writing, self._turnstile, self._use() as connection:
+            connection.set("synchronous", "FULL" if durable else "NORMAL")
+            connection.set("query_only", "OFF")
+            before = connection.raw.total_changes()
+            with self._transaction(connection, "BEGIN IMMEDIATE"):
+                connection.writable = True
+                self._check_schema(connection)
+                result = work(StoredTx(connection))
+                crashpoint(f"tx.{name}.before_commit")
+                with in_our_words(self._path):
+                    _ = connection.raw.execute("COMMIT")
+                if connection.raw.total_changes() != before:
+                    self._mark += 1
+                crashpoint(f"tx.{name}.after_commit")
+            return result
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` on one consistent snapshot; it must not write."""
+        with self._use() as connection:
+            connection.set("query_only", "ON")
+            with self._transaction(connection, "BEGIN"):
+                connection.writable = False
+                self._check_schema(connection)
+                return work(StoredTx(connection))
+
+    def changed(self, since: int) -> tuple[bool, int]:
+        """Whether anybody has committed since the mark `since`, and the new mark."""
+        with self._use() as connection:
+            with in_our_words(self._path):
+                seen = connection.raw.pragma("data_version")
+            self._seen = seen if isinstance(seen, int) else 0
+            mark = self._mark + self._seen
+        return mark != since, mark
+
+    def check(self, *, thorough: bool = False) -> None:
+        """Read the whole file and look for damage; takes seconds for a large one.
+
+        Raises:
+            DatabaseCorrupt: there is some.
+        """
+        with self._use() as connection, in_our_words(self._path):
+            found = connection.raw.execute("PRAGMA integrity_check" if thorough else "PRAGMA quick_check").fetchall()
+            broken = connection.raw.execute("PRAGMA foreign_key_check").fetchall() if thorough else []
+        if found != [("ok",)] or broken:
+            says = str(found[0][0]) if found != [("ok",)] else "records refer to missing ones"
+            raise DatabaseCorrupt(
+                f"The database '{self._path}' is damaged: {says}.",
+                hint="Keep the file and its '-wal', and put a backup in their place.",
+            )
+
+    def close(self) -> None:
+        """Let go of the database."""
+        with self._using:
+            self._closed = True
+            self._drop()
+        with self._writing:
+            self._turnstile.close()
+
+    def _refuse_nesting(self) -> None:
+        if self._user == threading.get_ident():
+            raise RuntimeError("a transaction inside a transaction")
+
+    @contextlib.contextmanager
+    def _use(self) -> Generator[Connection, None, None]:
+        """Have the connection to ourselves, opened again if the last one was given up."""
+        self._refuse_nesting()
+        with self._using:
+            self._user = threading.get_ident()
+            try:
+                if self._closed:
+                    raise DatabaseUnusable("The database is closed.")
+                if self._connection is None:
+                    self._connection = Connection(self._path, self._statements, self._vfs)
+                yield self._connection
+            finally:
+                self._user = None
+
+    @contextlib.contextmanager
+    def _transaction(self, connection: Connection, begin: str) -> Generator[None, None, None]:
+        """What was begun and not committed inside is undone. A connection that cannot undo, or whose file is gone, is given up."""
+        connection.be_patient()
+        good = False
+        try:
+            connection.check_place()
+            with in_our_words(self._path):
+                _ = connection.raw.execute(begin)
+            good = True
+            yield
+        except DatabaseUnusable:
+            good = False
+            raise
+        finally:
+            if not connection.roll_back() or not good:
+                self._drop()
+
+    def _drop(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+            # The next connection counts from one again: the mark must not come back to a value that was given before.
+            self._mark += self._seen + 1
+            self._seen = 0
+
+    def _check_schema(self, connection: Connection) -> None:
+        with in_our_words(self._path):
+            number = connection.raw.pragma("user_version")
+        if number == self._schema.number:
+            return
+        if not isinstance(number, int) or number > self._schema.number:
+            raise DatabaseNewer(
+                f"The database '{self._path}' was written by a newer version of Watchkeeper.",
+                hint="Upgrade Watchkeeper; nothing was changed.",
+            )
+        if number == 0:
+            with in_our_words(self._path):
+                empty = not connection.raw.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+            if empty:
+                raise NoDatabase(f"The database '{self._path}' is empty.", hint="`wk run` makes it with the first task.")
+            raise self._foreign()
+        raise _Older(
+            f"The database '{self._path}' is of an older version.", hint="`wk daemon start` brings it up to date."
+        )
+
+    def _look(self) -> None:
+        """See whether the database can be used as it is."""
+        with self._use() as connection, self._transaction(connection, "BEGIN"):
+            with in_our_words(self._path):
+                owner, number = connection.raw.pragma("application_id"), connection.raw.pragma("user_version")
+            if owner != (APPLICATION_ID if number else 0):
+                raise self._foreign()
+            self._check_schema(connection)
+
+    def _foreign(self) -> DatabaseUnusable:
+        return DatabaseUnusable(
+            f"'{self._path}' is not a database of Watchkeeper.", hint="Move that file away; nothing was changed."
+        )
+
+    def _bring_up(self, *, from_nothing: bool) -> None:
+        """Make or upgrade the database, unless somebody else did while we waited for our turn."""
+        with self._writing, self._turnstile:
+            if from_nothing:
+                self._make_file()
+            with self._use() as connection:
+                with in_our_words(self._path):
+                    mode = connection.raw.pragma("journal_mode", "wal")
+                    connection.set("synchronous", "FULL")
+                    connection.set("query_only", "OFF")
+                if mode != "wal":
+                    raise DatabaseUnusable(
+                        f"'{self._path}' is on a file system where SQLite cannot keep a write-ahead log.",
+                        hint="Set WATCHKEEPER_HOME to a directory on a local disk.",
+                    )
+                with self._transaction(connection, "BEGIN IMMEDIATE"):
+                    try:
+                        self._check_schema(connection)
+                    except NoDatabase if from_nothing else _Older:
+                        with in_our_words(self._path):
+                            migrate(connection.raw, self._schema)
+                            crashpoint("tx.migrate.before_commit")
+                            _ = connection.raw.execute("COMMIT")
+                            crashpoint("tx.migrate.after_commit")
+
+    def _make_file(self) -> None:
+        """The file itself, for our user alone and durable under its name."""
+        try:
+            crashpoint("database.file.before")
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.close(fd)
+            directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                os.fsync(directory)
+            finally:
+                os.close(directory)
+            crashpoint("database.file.after")
+        except OSError as error:
+            raise DatabaseUnusable(
+                f"The database '{self._path}' cannot be made ({error.strerror}).",
+                hint="Look at the permissions of the state directory.",
+            ) from error
+
+
+class _Older(DatabaseUnusable):
+    """The database is of an older version."""
+
+
+def _is_empty(path: Path) -> bool:
+    """Whether there is nothing in that file, or no file."""
+    try:
+        return path.stat().st_size == 0
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False

@@ -1,0 +1,164 @@
+"""Whose turn it is to write: an exclusive `flock` that every writer takes before it begins its transaction.
+
+SQLite alone lets writers barge: with a few at once one may wait a second while another commits thousands of times. Here they queue in the kernel, and who
+waits too long can name the holder, because a holder writes its name into the file. The database stays correct without the turnstile; it is about fairness.
+
+    try at once ──got it──▶ hold
+        └─taken──▶ a thread waits in the kernel, in line; we wait for the thread, so Ctrl-C works and the wait is bounded
+                      └─given up──▶ the thread lets go again as soon as it gets the lock
+
+While it is held SIGTSTP is blocked: Ctrl-Z in the middle of a commit would stop every other writer until `fg`.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Self
+
+from watchkeeper.errors import DatabaseBusy, DatabaseUnusable
+
+WAIT_S = 10.0
+"""How long a writer waits for its turn; transactions take milliseconds."""
+
+_LABEL_BYTES = 96
+_PLAIN_WORD = re.compile(r"[a-z][a-z-]{0,19}")
+
+
+def _label() -> bytes:
+    """Who we are, in a fixed length: pid, program and verb, never an argument that somebody typed."""
+    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+    verb = sys.argv[1] if len(sys.argv) > 1 and _PLAIN_WORD.fullmatch(sys.argv[1]) else ""
+    says = f"{os.getpid()} {program} {verb}".strip().encode("utf-8", "replace")
+    return says[: _LABEL_BYTES - 1].ljust(_LABEL_BYTES - 1) + b"\n"
+
+
+class _Waiter:
+    """A place in the kernel's line for the lock, held by a thread."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._mutex = threading.Lock()
+        self._done = threading.Event()
+        self._given_up = False
+        self._fd: int | None = None
+        self._error: OSError | None = None
+        threading.Thread(target=self._stand, name="turnstile", daemon=True).start()
+
+    def _stand(self) -> None:
+        fd: int | None = None
+        try:
+            fd = _open(self._path)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError as error:
+            self._error = error
+        with self._mutex:
+            if self._error is None and not self._given_up:
+                self._fd = fd
+            elif fd is not None:
+                os.close(fd)
+        self._done.set()
+
+    def wait(self, wait_s: float) -> int | None:
+        """The locked descriptor, or None after `wait_s`. Raises OSError."""
+        try:
+            _ = self._done.wait(wait_s)
+        except BaseException:  # Ctrl-C: leave the line, and go on with it
+            fd = self._leave()
+            if fd is not None:
+                os.close(fd)
+            raise
+        fd = self._leave()
+        if self._error is not None:
+            raise self._error
+        return fd
+
+    def _leave(self) -> int | None:
+        with self._mutex:
+            self._given_up = True
+            return self._fd
+
+
+def _open(path: Path) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+
+class Turnstile:
+    """The turnstile of one store. Not for two threads at once; between processes it is what it is for."""
+
+    def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
+        """Use the file `path`, which is made when it is first needed; wait at most `wait_s` seconds for a turn."""
+        self._path = path
+        self._wait_s = wait_s
+        self._fd: int | None = None
+        self._mask: set[int | signal.Signals] | None = None
+
+    def __enter__(self) -> Self:
+        """Take a turn.
+
+        Raises:
+            DatabaseBusy: somebody else holds it for too long.
+            DatabaseUnusable: the file cannot be opened.
+        """
+        self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP}))
+        try:
+            self._take()
+        except OSError as error:
+            self._unmask()
+            raise DatabaseUnusable(
+                f"'{self._path}' cannot be opened ({error.strerror}).",
+                hint="Look at the permissions of the state directory, and whether its disk is full or read-only.",
+            ) from error
+        except BaseException:
+            self._unmask()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the next one in."""
+        try:
+            if self._fd is not None:
+                fcntl.flock(self._fd, fcntl.LOCK_UN)
+        finally:
+            self._unmask()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def _take(self) -> None:
+        if self._fd is None:
+            self._fd = _open(self._path)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fd = _Waiter(self._path).wait(self._wait_s)
+            if fd is None:
+                raise self._busy() from None
+            self.close()
+            self._fd = fd
+        with contextlib.suppress(OSError):  # a full disk must not keep anybody from taking turns
+            _ = os.pwrite(self._fd, _label(), 0)
+
+    def _busy(self) -> DatabaseBusy:
+        holder = ""
+        if self._fd is not None:
+            with contextlib.suppress(OSError):
+                holder = os.pread(self._fd, _LABEL_BYTES, 0).decode("utf-8", "replace").strip("\x00 \n")
+        pid, _, command = holder.partition(" ")
+        who = f"process {pid} ({command})" if pid and command else "another process"
+        return DatabaseBusy(
+            f"The database is held by {who} for more than {self._wait_s:g} s.",
+            hint="Nothing was changed. Try again; if that process hangs or is stopped (Ctrl-Z), continue or end it.",
+        )
+
+    def _unmask(self) -> None:
+        mask, self._mask = self._mask, None
+        if mask is not None and signal.SIGTSTP not in mask:
+            _ = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
