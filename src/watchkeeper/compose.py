@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from watchkeeper.app.perform import Performer
     from watchkeeper.app.prune import Pruner
     from watchkeeper.app.settle import Settler
+    from watchkeeper.domain.model import AgentIdentity
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.environment import Environments
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
-    from watchkeeper.domain.model import AgentIdentity
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.service import DaemonHost
     from watchkeeper.ports.store import Store

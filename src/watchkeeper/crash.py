@@ -4,6 +4,7 @@ A durable step (commit, link, rename, sync, spawn, signal) has a point before an
 
     WATCHKEEPER_CRASH_AT=name        die at the first time the point is reached
     WATCHKEEPER_CRASH_AT=name:3      die at the third
+    WATCHKEEPER_CRASH_ONCE=/a/file   die only if this file can be made now: of all processes that reach the point, one dies
     WATCHKEEPER_CRASH_LOG=/a/file    append the name of every point that is reached, one a line
 
 "Die" is SIGKILL to ourselves: nothing is flushed, no handler runs, exactly as if somebody had typed `kill -9`. The shim, which
@@ -29,5 +30,17 @@ def crashpoint(name: str) -> None:
     if log is not None:
         with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - one append, atomic for a short line
             out.write(name + "\n")
-    if armed is not None and armed in {name, f"{name}:{_hits[name]}"} and (":" in armed or _hits[name] == 1):
+    if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
         os.kill(os.getpid(), signal.SIGKILL)  # noqa: TID251 - the one process that may be killed without a check is this one
+
+
+def _may_die() -> bool:
+    """With `WATCHKEEPER_CRASH_ONCE`, only whoever makes the file dies."""
+    once = os.environ.get("WATCHKEEPER_CRASH_ONCE")
+    if once is None:
+        return True
+    try:
+        os.close(os.open(once, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return False
+    return True

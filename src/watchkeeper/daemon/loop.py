@@ -36,7 +36,7 @@ class Loop(ABC):
     def __init__(self, log: Log, every_s: float) -> None:
         """`every_s`: the longest time between two ticks when nothing nudges."""
         self.log = log
-        self.wakes: tuple["Loop", ...] = ()
+        self.wakes: tuple[Loop, ...] = ()
         """The loops that are nudged when this one has done something."""
         self._every_s = every_s
         self._nudged = anyio.Event()

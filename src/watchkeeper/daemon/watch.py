@@ -12,7 +12,6 @@ from watchkeeper.daemon.observe import ObserveLoop
 from watchkeeper.domain.model import Run
 from watchkeeper.ports.runtime import Runtime
 
-
 _AGAIN_S = 0.2
 
 

@@ -104,9 +104,7 @@ class Harness(Protocol):
         """The harness's name on the command line."""
         ...
 
-    def find(
-        self, environment: Mapping[str, str], options: Mapping[str, str]
-    ) -> Program:
+    def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
         """Find the program on the caller's PATH and ask its version.
 
         Raises:

@@ -69,9 +69,7 @@ class Runtime(Protocol):
         """Publish the write-once decision; False if somebody was first."""
         ...
 
-    def end(
-        self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason
-    ) -> None:
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
         """Tell the shim to end its agent; `why` is what its exit record will say. Raises ShimUnreachable."""
         ...
 

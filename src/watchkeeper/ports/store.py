@@ -98,9 +98,7 @@ class Tasks(Protocol):
         """Ids that start with `prefix`, newest first."""
         ...
 
-    def in_states(
-        self, states: Sequence[TaskState], limit: int, before: str | None = None
-    ) -> list[Task]:
+    def in_states(self, states: Sequence[TaskState], limit: int, before: str | None = None) -> list[Task]:
         """Newest first; `before` is the id of the last task of the page before."""
         ...
 
@@ -167,9 +165,7 @@ class Queue(Protocol):
         """What this operation id was used for, if it was."""
         ...
 
-    def record_operation(
-        self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime
-    ) -> None:
+    def record_operation(self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime) -> None:
         """Remember it. An id is used once for a claim; `cancelled` may be set once afterwards."""
         ...
 
@@ -213,9 +209,7 @@ class Journal(Protocol):
         """Append an entry and return its number. `data` holds JSON values."""
         ...
 
-    def after(
-        self, seq: int, limit: int, task_id: str | None = None
-    ) -> list[JournalEntry]:
+    def after(self, seq: int, limit: int, task_id: str | None = None) -> list[JournalEntry]:
         """Entries with a larger number, oldest first."""
         ...
 
@@ -259,9 +253,7 @@ class Machines(Protocol):
         """A random id of this database, made with it."""
         ...
 
-    def begin_incarnation(
-        self, machine_id: str, boot_id: str, at: datetime
-    ) -> MachineRecord:
+    def begin_incarnation(self, machine_id: str, boot_id: str, at: datetime) -> MachineRecord:
         """A new daemon took over: the next incarnation."""
         ...
 
@@ -312,9 +304,7 @@ class Tx(Protocol):
 class Store(Protocol):
     """The database."""
 
-    def transact(
-        self, name: str, work: Callable[[Tx], T], *, durable: bool = True
-    ) -> T:
+    def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
         """Run `work` in one write transaction and return what it returns.
 
         `name` is the transaction's crash point and log key. `durable`: the commit is synced to disk before this returns; where False a power cut may

@@ -5,6 +5,7 @@ only while the lock is held and the process it names is the one it says.
 """
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -214,8 +215,6 @@ class LocalDaemonHost:
 
 
 def _parse(raw: bytes) -> DaemonInfo:
-    import json
-
     record = cast("dict[str, object]", json.loads(raw))
     return DaemonInfo(
         pid=int(cast("int", record["pid"])),
