@@ -1,0 +1,25 @@
+"""What holds for every test: nothing is skipped where that is asked for, and hypothesis minds no clock.
+
+Helpers are in `tests/support` and are imported as `support.<module>` (pytest puts `tests` on the path).
+"""
+
+import os
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+# A busy machine is slow now and then; the time limit of a whole test is enough.
+hypothesis.settings.register_profile("watchkeeper", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("watchkeeper")
+
+pytest_plugins = ["support.no_skips"]
+
+
+@pytest.fixture(autouse=True)
+def _environment_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No variable of the person who runs the tests reaches a test, and none of a test's reaches the next."""
+    for name in list(os.environ):
+        if name.startswith("WATCHKEEPER_") and name not in {"WATCHKEEPER_NO_SKIPS"}:
+            monkeypatch.delenv(name)
+    yield
