@@ -12,10 +12,11 @@ from watchkeeper.testing.claude_code import VERSION, ClaudeCodeUnavailable, clau
 FAKE_NPM = f"""#!/bin/sh
 echo "$@" >> "$(dirname "$0")/calls"
 while [ "$1" != --prefix ]; do shift; done
-mkdir -p "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64" "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64-musl"
-printf '#!/bin/sh\\necho "$SAID (Claude Code)"\\n' | sed "s/.SAID/$SAID/" > "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64/claude"
-chmod +x "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64/claude"
-echo broken > "$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64-musl/claude"
+one="$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64"
+mkdir -p "$one" "$one-musl"
+printf '#!/bin/sh\\necho "%s (Claude Code)"\\n' "$SAID" > "$one/claude"
+chmod +x "$one/claude"
+echo broken > "$one-musl/claude"
 """
 
 
@@ -46,7 +47,8 @@ def test_the_program_is_fetched_once_and_left_alone_in_the_cache(npm: Path, tmp_
 def test_two_at_once_fetch_once(npm: Path, tmp_path: Path) -> None:
     """The second waits for the first and takes what it brought."""
     code = (
-        "import sys, pathlib; from watchkeeper.testing.claude_code import *; print(claude_program(pathlib.Path(sys.argv[1])))"
+        "import sys, pathlib; from watchkeeper.testing.claude_code import claude_program;"
+        "print(claude_program(pathlib.Path(sys.argv[1])))"
     )
     both = [
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "cache")], stdout=subprocess.PIPE, text=True)

@@ -136,7 +136,12 @@ def _check_options(options: Mapping[str, str]) -> None:
         if options.get(option, known[0]) not in known:
             msg = f"The option {option} of the claude harness is '{options[option]}'."
             raise BadTask(msg, hint=f"It is one of: {', '.join(known)}.")
-    for option, kind in (("max_turns", int), ("max_retries", int), ("max_budget_usd", float), ("request_timeout_s", float)):
+    for option, kind in (
+        ("max_turns", int),
+        ("max_retries", int),
+        ("max_budget_usd", float),
+        ("request_timeout_s", float),
+    ):
         try:
             good = kind(options.get(option, "1")) >= (0 if option == "max_retries" else 1e-9)
         except ValueError:

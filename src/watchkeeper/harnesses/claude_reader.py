@@ -14,6 +14,7 @@ The final event decides, never the exit code: a denied permission ends with 0. T
 
 import json
 from datetime import UTC, datetime
+from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, Trace, Usage
@@ -146,7 +147,9 @@ class ClaudeReader:
         else:
             self._sign_ins_refused = 0
         if self._sign_ins_refused >= REFUSED_SIGN_INS:
-            reason = f"The service refused the sign-in ({status}). Run `claude` and sign in, or check ANTHROPIC_API_KEY."
+            reason = (
+                f"The service refused the sign-in ({status}). Run `claude` and sign in, or check ANTHROPIC_API_KEY."
+            )
             self._condemned = Condemnation(kind=FailureKind.SIGNED_OUT, reason=reason)
         what = f"{error} ({status})" if status is not None else error
         delay_s = (amount_at(line, "retry_delay_ms") or 0.0) / 1000
@@ -225,7 +228,7 @@ def _usage(result: dict[str, object] | None) -> Usage:
     by_model = at(result, "modelUsage")
     if result is None or not isinstance(by_model, dict):
         return Usage()
-    rows = list(by_model.values())
+    rows = list(cast("dict[str, object]", by_model).values())
     cached = sum(count_at(row, "cacheReadInputTokens") or 0 for row in rows)
     written = sum(count_at(row, "cacheCreationInputTokens") or 0 for row in rows)
     return Usage(

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import venv
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -164,7 +164,7 @@ def _run(argv: list[str], cwd: Path, environment: dict[str, str] | None = None) 
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Generator[None]:
     """Hold off everybody else who wants to fetch; the lock goes with the process."""
     with path.open("w") as file:
         try:
@@ -178,8 +178,6 @@ def _lock(path: Path) -> Iterator[None]:
 def _say(text: str) -> None:
     sys.stderr.write(text + "\n")
     sys.stderr.flush()
-
-
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """Record what the real Claude Code prints, against a stub model: `python tests/harnesses/claude/record.py [NAME …]`.
 
-Every recording runs offline in a directory, a home and an environment of its own, with a key that is none. Paths, ids and times are replaced by neutral
-ones, and parts that say nothing about how a run went are cut, so that recording again gives nearly the same files. The command line is the adapter's own.
+Every recording runs offline in a directory, a home and an environment of its own, with a key that is none; the command
+line is the adapter's own. Paths, ids and times are replaced by neutral ones, and parts that say nothing about how a run
+went are cut, so that recording again gives nearly the same files.
 """
 
 import json
@@ -69,7 +70,7 @@ SCENARIOS: dict[str, Any] = {
         ]
     },
     "thinking": {"turns": [{"thinking": "Let me see.", "text": "Here you are."}]},
-    }
+}
 RECORDINGS: dict[str, Recording] = {
     "success": Recording(scenario="work"),
     "answer_only": Recording(scenario="text"),

@@ -45,7 +45,10 @@ def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
     [
         ("strict", ("--strict-mcp-config", "--setting-sources", "")),
         ("project", ("--strict-mcp-config", "--setting-sources", "project")),
-        ("user", ("acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--setting-sources", "user,project,local")),
+        (
+            "user",
+            ("acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--setting-sources", "user,project,local"),
+        ),
     ],
 )
 def test_isolation_decides_what_comes_from_outside(isolation: str, end: tuple[str, ...]) -> None:
@@ -113,7 +116,10 @@ def test_an_empty_prompt_is_refused() -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({}, "may edit files in /project and run any command and read the web, as you; asks nobody, so it can reach all"),
+        (
+            {},
+            "may edit files in /project and run any command and read the web, as you; asks nobody, so it can reach all",
+        ),
         ({"allowed_tools": "Read"}, "may edit files in /project and use Read, as you; asks nobody"),
         ({"permission_mode": "dontAsk", "allowed_tools": "Bash"}, "may use Bash, as you; asks nobody, so it can reach"),
         ({"permission_mode": "plan"}, "may read in /project and plan; asks nobody"),

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,10 @@ JUDGED: dict[str, K | None] = {
     "unknown_session": K.UNKNOWN,
     "way_round": None,
 }
+CREATED = (
+    "File created successfully at: /home/user/project/hello.txt "
+    "(file state is current in your context — no need to Read it back)"
+)
 UNFINISHED = {"killed", "terminated", "unknown_option"}
 """Recordings without a final event."""
 
@@ -114,8 +119,7 @@ def test_a_good_run_tells_session_model_steps_tools_usage_and_text() -> None:
         (EventKind.TOOL, "Write: /home/user/project/hello.txt"),
         (
             EventKind.TOOL_RESULT,
-            "File created successfully at: /home/user/project/hello.txt (file state is current in your context — "
-            "no need to Read it back)",
+            CREATED,
         ),
         (EventKind.TEXT, "Now I look."),
         (EventKind.TOOL, "Bash: cat hello.txt"),
@@ -135,7 +139,7 @@ def test_the_answer_does_not_depend_on_how_the_output_is_cut(name: str, cuts: li
     expected = whole.feed(printed)
     pieces = ClaudeReader()
     bounds = [0, *sorted(cut % (len(printed) + 1) for cut in cuts), len(printed)]
-    got = [each for start, end in zip(bounds, bounds[1:], strict=False) for each in pieces.feed(printed[start:end])]
+    got = [each for start, end in pairwise(bounds) for each in pieces.feed(printed[start:end])]
     assert got == expected
     assert pieces.condemned() == whole.condemned()
     assert pieces.trace(None, "") == whole.trace(None, "")
@@ -164,8 +168,10 @@ def test_nothing_that_is_printed_raises(pieces: list[bytes]) -> None:
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["message", "content", "type", "is_error", "modelUsage", "tasks"]), inner),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["message", "content", "type", "is_error", "modelUsage", "tasks"]), inner)
+        ),
     ),
     st.sampled_from(["system", "assistant", "user", "result", "rate_limit_event"]),
     st.sampled_from(["init", "api_retry", "success", "background_tasks_changed"]),
@@ -291,7 +297,7 @@ def test_an_error_without_a_known_code_is_judged_by_its_status(fields: dict[str,
         (127, False, K.PROGRAM_MISSING),
     ],
 )
-def test_an_ending_without_a_result_is_told_by_how_it_ended(code: int, begun: bool, kind: K | None) -> None:  # noqa: FBT001
+def test_an_ending_without_a_result_is_told_by_how_it_ended(code: int, begun: bool, kind: K | None) -> None:
     """Nobody asked for a TERM, a program that never began is broken, the rest is a crash."""
     reader = ClaudeReader()
     if begun:

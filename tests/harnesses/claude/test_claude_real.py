@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -57,7 +57,7 @@ class Agent:
         self.options = {"program": str(program), **(options or {})}
 
     @contextmanager
-    def started(self) -> Iterator["subprocess.Popen[bytes]"]:
+    def started(self) -> Generator["subprocess.Popen[bytes]"]:
         """Start it as the adapter says."""
         harness = Claude()
         spec = TaskSpec(
@@ -116,7 +116,7 @@ def test_it_edits_a_file_and_runs_a_command(program: Path, stub: StubModel, tmp_
     [("strict", []), ("project", ["project-word"]), ("user", ["project-word", "user-word"])],
 )
 def test_isolation_holds(program: Path, stub: StubModel, tmp_path: Path, isolation: str, words: list[str]) -> None:
-    """The user's instructions, hooks and servers stay out unless asked for, the project's instructions come in by default."""
+    """The user's instructions and hooks stay out unless asked for; the project's instructions come in by default."""
     agent = Agent(program, stub.url("text", isolation), tmp_path, {"isolation": isolation})
     (agent.home / ".claude").mkdir()
     _ = (agent.home / ".claude" / "CLAUDE.md").write_text("user-word")

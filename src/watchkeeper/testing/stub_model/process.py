@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlencode
@@ -40,7 +40,7 @@ class StubClient:
         self._call("release", gate=gate)
 
     def _call(self, verb: str, *, body: Mapping[str, Any] | None = None, **query: str) -> Any:  # noqa: ANN401 - JSON
-        request = Request(
+        request = Request(  # noqa: S310 - always our own loopback address
             f"{self.base_url}/__stub/{verb}?{urlencode(query)}",
             data=json.dumps(body or {}).encode(),
             headers={"Content-Type": "application/json"},
@@ -50,7 +50,7 @@ class StubClient:
 
 
 @contextmanager
-def stub_process(max_life_s: float = 600.0) -> Iterator[StubClient]:
+def stub_process(max_life_s: float = 600.0) -> Generator[StubClient]:
     """Run a stub model in a process of its own; it ends with the block, with this process, or after `max_life_s`."""
     argv = [sys.executable, "-m", "watchkeeper.testing.stub_model", "--max-life", f"{max_life_s:g}"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:

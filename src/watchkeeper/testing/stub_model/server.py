@@ -69,10 +69,10 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
     request_queue_size = 128
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing about clients that leave: agents are killed on purpose."""
         if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
+            super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType] - passed on unread
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -80,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "stub-model"
     stub: StubModel
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class names it so
         """Keep quiet: the request log tells more."""
 
     def do_HEAD(self) -> None:
@@ -136,7 +136,9 @@ class _Handler(BaseHTTPRequestHandler):
         board.note(request.number, outcome=f"fault {_name(fault)}" if fault else reply.label)
         try:
             gate = f"{reply.turn.hold}@{key}" if key else reply.turn.hold
-            end = self._answer(request.number, ask, reply, fault or Fault(), gate if reply.turn.hold and not fault else "")
+            end = self._answer(
+                request.number, ask, reply, fault or Fault(), gate if reply.turn.hold and not fault else ""
+            )
         except OSError:
             end = "client left"
         if end != "sent":
@@ -225,7 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _control(self, verb: str, query: Mapping[str, str], body: Mapping[str, Any]) -> None:
         """The control routes, by GET or POST.
 
-        health; requests [scenario=, key=, bodies=1]; scenarios (body: name to scenario); release, close and held [gate=, timeout=]; forget.
+        `health`; `requests` [scenario=, key=, bodies=1]; `scenarios` (body: name to scenario);
+        `release`, `close` and `held` [gate=, timeout=]; `forget`.
         """
         board = self.stub.board
         match verb:
