@@ -1,6 +1,5 @@
 """The structured values that are kept as JSON, read back: what was asked for, how an agent ended, what it used and changed."""
 
-from collections.abc import Mapping
 from typing import cast
 
 from watchkeeper.domain.model import (
@@ -45,7 +44,7 @@ def changes_from(text: str | None) -> Changes | None:
     if text is None:
         return None
     data = record(text)
-    files = cast("list[Mapping[str, str]]", data.get("files", []))
+    files = cast("list[dict[str, str]]", data.get("files", []))
     data["files"] = tuple(FileChange(path=one["path"], change=one["change"]) for one in files)
     data["commits"] = _texts(data.get("commits", []))
     return Changes(**data)  # pyright: ignore[reportArgumentType]
@@ -53,7 +52,7 @@ def changes_from(text: str | None) -> Changes | None:
 
 def leftovers_from(text: str) -> tuple[Leftover, ...]:
     """What outlived the agent."""
-    found = cast("list[Mapping[str, object]]", from_json(text))
+    found = cast("list[dict[str, object]]", from_json(text))
     return tuple(Leftover(pid=cast("int", one["pid"]), command=_text(one["command"])) for one in found)
 
 

@@ -85,7 +85,7 @@ def filesystem_of(path: Path, mountinfo: Path = MOUNTINFO) -> str | None:
     for line in table.splitlines():
         left, _, right = line.partition(" - ")
         words, kind = left.split(" "), right.partition(" ")[0]
-        if len(words) < 5 or not kind:  # noqa: PLR2004 - the mount point is the fifth word (proc(5))
+        if len(words) < 5 or not kind:  # the mount point is the fifth word (proc(5))
             continue
         mount = Path(_unescape(words[4])).parts
         # Of two mounts at one place the later one is seen.

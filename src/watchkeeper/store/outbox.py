@@ -82,6 +82,6 @@ def _effect(kind: str, payload: dict[str, object]) -> Effect | None:
     try:
         if "how" in payload:
             payload["how"] = StopHow(cast("str", payload["how"]))
-        return known(**payload)  # pyright: ignore[reportArgumentType] - names are checked by the call
+        return cast("Effect", cast("object", known(**payload)))  # pyright: ignore[reportArgumentType] - the call checks the names
     except (TypeError, ValueError):
         return None

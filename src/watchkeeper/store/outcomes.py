@@ -60,7 +60,9 @@ class StoredOutcomes:
                 at=ticks(authorisation.at),
             )
         except RowConflict as conflict:
-            raise Stale(f"The authorisation '{authorisation.id}' cannot be recorded: nothing was written.") from conflict
+            raise Stale(
+                f"The authorisation '{authorisation.id}' cannot be recorded: nothing was written."
+            ) from conflict
 
     def authorisation(self, task_id: str) -> Authorisation | None:
         """The newest authorisation of a task."""

@@ -30,9 +30,7 @@ class StoredRuns:
             # The claim first: it is the row that two claimants fight over.
             _ = self._rows.run("runs_add_claim", task_id=run.task_id, run_id=run.id, fence=run.fence)
             session = _session(run)
-            _ = self._rows.run(
-                "runs_add_session", id=session, task_id=run.task_id, created_at=ticks(run.claimed_at)
-            )
+            _ = self._rows.run("runs_add_session", id=session, task_id=run.task_id, created_at=ticks(run.claimed_at))
             _ = self._rows.run(
                 "runs_add_execution",
                 id=run.execution_id,

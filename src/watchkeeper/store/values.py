@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
-from typing import TypeVar, cast
+from typing import Self, TypeVar, cast
 
 from watchkeeper.errors import DatabaseCorrupt
 from watchkeeper.store.rows import Row, Value
@@ -111,7 +111,7 @@ class Columns:
         self._what = what
         self._next = 0
 
-    def __enter__(self) -> "Columns":
+    def __enter__(self) -> Self:
         """Begin to read."""
         return self
 

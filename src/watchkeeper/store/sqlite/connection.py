@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import apsw
 
@@ -55,12 +56,11 @@ class Connection:
         if not path.exists():
             raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
         with in_our_words(path):
-            self.raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
-            self.raw.set_busy_handler(self._nap)
+            self._raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+            self._raw.set_busy_handler(self._nap)
         try:
             self._identity = _identity(path)
-            with in_our_words(path):
-                self._prepare()
+            self._prepare()
         except BaseException:
             self.close()
             raise
@@ -75,8 +75,18 @@ class Connection:
     def set(self, pragma: str, value: int | str) -> None:
         """Set a pragma of this connection, if it is not set so already. Not inside a transaction."""
         if self._set.get(pragma) != value:
-            _ = self.raw.execute(f"PRAGMA {pragma}={value}")
+            _ = self.query(f"PRAGMA {pragma}={value}")
             self._set[pragma] = value
+
+    def pragma(self, pragma: str) -> int:
+        """The number that a pragma tells."""
+        value = self.query(f"PRAGMA {pragma}")[0][0]
+        return value if isinstance(value, int) else 0
+
+    @property
+    def written(self) -> int:
+        """How many rows this connection has ever written."""
+        return self._raw.total_changes()
 
     def be_patient(self) -> None:
         """Begin anew to count the time that we wait for other programs' locks."""
@@ -108,41 +118,49 @@ class Connection:
     def close(self) -> None:
         """Close it, whatever state it is in."""
         with contextlib.suppress(apsw.Error):
-            self.raw.close(force=True)
+            self._raw.close(force=True)
 
     def roll_back(self) -> bool:
         """Undo the open transaction, if there is one. False: that did not work, the connection is good for nothing."""
         try:
-            if self.raw.in_transaction:
-                _ = self.raw.execute("ROLLBACK")
+            if self._raw.in_transaction:
+                _ = self._raw.execute("ROLLBACK")  # pyright: ignore[reportUnknownMemberType] - apsw's stub
         except apsw.Error:
             return False
         return True
 
+    def query(self, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:
+        """All rows of the answer to some SQL.
+
+        Raises:
+            RowConflict: a unique or foreign key stands against it.
+            DatabaseUnusable: and its kinds.
+        """
+        with in_our_words(self._path):
+            try:
+                return self._rows(sql, values)
+            except apsw.ConstraintError as error:
+                raise conflict(error) from error
+            except UnicodeEncodeError:
+                return self._rows(sql, {key: _storable(value) for key, value in (values or {}).items()})
+
     def run(self, name: str, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""
-        _ = self._execute(name, values)
-        return self.raw.changes()
+        _ = self.query(self._statements[name], values)
+        return self._raw.changes()
 
     def one(self, name: str, **values: Value) -> Row | None:
         """The first row of a statement's answer."""
-        found = self.all(name, **values)
+        found = self.query(self._statements[name], values)
         return found[0] if found else None
 
     def all(self, name: str, **values: Value) -> list[Row]:
         """All rows of a statement's answer."""
-        with in_our_words(self._path):
-            return list(self._execute(name, values))
+        return self.query(self._statements[name], values)
 
-    def _execute(self, name: str, values: Mapping[str, Value]) -> apsw.Cursor:
-        sql = self._statements[name]
-        with in_our_words(self._path):
-            try:
-                return self.raw.execute(sql, values)
-            except apsw.ConstraintError as error:
-                raise conflict(error) from error
-            except UnicodeEncodeError:
-                return self.raw.execute(sql, {key: _storable(value) for key, value in values.items()})
+    def _rows(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
+        found = self._raw.execute(sql, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
+        return cast("list[Row]", found)
 
 
 def _storable(value: Value) -> Value:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
 
 import apsw
 
@@ -42,7 +43,8 @@ def in_our_words(path: Path) -> Generator[None, None, None]:
 
 def conflict(error: apsw.ConstraintError) -> RowConflict | WatchkeeperError:
     """What a refused statement means: a key that is taken, or a row that cannot be, which is a fault of ours."""
-    if error.extendedresult in _CONFLICTS:
+    extended = cast("object", getattr(error, "extendedresult", None))  # apsw's stub does not know it
+    if extended in _CONFLICTS:
         return RowConflict(str(error))
     return WatchkeeperError(f"The database refused an impossible record ({error}): nothing was written.")
 
@@ -92,7 +94,9 @@ def translate(error: apsw.Error, path: Path) -> WatchkeeperError:
                 hint="Nothing was changed. Put a backup in its place.",
             )
         case _:
-            return DatabaseUnusable(f"The database '{path}' cannot be used ({error}).", hint="Nothing was changed; try again.")
+            return DatabaseUnusable(
+                f"The database '{path}' cannot be used ({error}).", hint="Nothing was changed; try again."
+            )
 
 
 def _full(path: Path) -> DatabaseFull:

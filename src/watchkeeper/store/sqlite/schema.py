@@ -9,10 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-import apsw
-
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseUnusable
+from watchkeeper.store.rows import Value
+from watchkeeper.store.sqlite.connection import Connection
 from watchkeeper.store.statements import read_text
 
 PACKAGE = "watchkeeper.store.sqlite"
@@ -51,7 +51,13 @@ SCHEMA = Schema(migrations=(_shipped("0001_first"),))
 """What this version knows."""
 
 
-def migrate(connection: apsw.Connection, schema: Schema) -> None:
+_RECORD = """
+INSERT INTO migration (number, name, sha256, at)
+VALUES (:number, :name, :sha256, CAST(unixepoch('subsec') * 1000000 AS INTEGER))
+"""
+
+
+def migrate(connection: Connection, schema: Schema) -> None:
     """Apply what is missing. The caller holds the turnstile and an open write transaction; it commits.
 
     Raises:
@@ -69,25 +75,23 @@ def migrate(connection: apsw.Connection, schema: Schema) -> None:
                 )
             continue
         crashpoint(f"migration.{step.name}.before")
-        _ = connection.execute(text)
-        _ = connection.execute(
-            "INSERT INTO migration (number, name, sha256, at) VALUES (?, ?, ?, CAST(unixepoch('subsec') * 1e6 AS INTEGER))",
-            (number, step.name, digest),
-        )
+        _ = connection.query(text)
+        _ = connection.query(_RECORD, {"number": number, "name": step.name, "sha256": digest})
         crashpoint(f"migration.{step.name}.after")
-    _ = connection.execute(f"PRAGMA user_version={schema.number}; PRAGMA application_id={APPLICATION_ID}")
+    _ = connection.query(f"PRAGMA user_version={schema.number}; PRAGMA application_id={APPLICATION_ID}")
 
 
-def _applied(connection: apsw.Connection) -> dict[int, str]:
+def _applied(connection: Connection) -> dict[Value, str]:
     """The hashes of the steps that the database has had."""
     if not connection.pragma("user_version"):
         return {}
-    return dict(connection.execute("SELECT number, sha256 FROM migration"))
+    found = connection.query("SELECT number, sha256 FROM migration")
+    return {number: str(digest) for number, digest in found}
 
 
-def dump(connection: apsw.Connection) -> str:
+def dump(connection: Connection) -> str:
     """The schema as the database tells it; `schema.sql` is this text."""
-    found = connection.execute(
+    found = connection.query(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
     )
     return "".join(f"{sql};\n\n" for (sql,) in found).rstrip("\n") + "\n"

@@ -20,7 +20,6 @@ from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable,
 from watchkeeper.ports.store import Tx
 from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite.connection import Connection
-from watchkeeper.store.sqlite.faults import in_our_words
 from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
 from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
 from watchkeeper.store.statements import Statements
@@ -106,15 +105,14 @@ class SqliteStore:
         with self._writing, self._turnstile, self._use() as connection:
             connection.set("synchronous", "FULL" if durable else "NORMAL")
             connection.set("query_only", "OFF")
-            before = connection.raw.total_changes()
+            before = connection.written
             with self._transaction(connection, "BEGIN IMMEDIATE"):
                 connection.writable = True
                 self._check_schema(connection)
                 result = work(StoredTx(connection))
                 crashpoint(f"tx.{name}.before_commit")
-                with in_our_words(self._path):
-                    _ = connection.raw.execute("COMMIT")
-                if connection.raw.total_changes() != before:
+                _ = connection.query("COMMIT")
+                if connection.written != before:
                     self._mark += 1
                 crashpoint(f"tx.{name}.after_commit")
             return result
@@ -131,9 +129,7 @@ class SqliteStore:
     def changed(self, since: int) -> tuple[bool, int]:
         """Whether anybody has committed since the mark `since`, and the new mark."""
         with self._use() as connection:
-            with in_our_words(self._path):
-                seen = connection.raw.pragma("data_version")
-            self._seen = seen if isinstance(seen, int) else 0
+            self._seen = connection.pragma("data_version")
             mark = self._mark + self._seen
         return mark != since, mark
 
@@ -143,9 +139,10 @@ class SqliteStore:
         Raises:
             DatabaseCorrupt: there is some.
         """
-        with self._use() as connection, in_our_words(self._path):
-            found = connection.raw.execute("PRAGMA integrity_check" if thorough else "PRAGMA quick_check").fetchall()
-            broken = connection.raw.execute("PRAGMA foreign_key_check").fetchall() if thorough else []
+        with self._use() as connection:
+            connection.be_patient()
+            found = connection.query("PRAGMA integrity_check" if thorough else "PRAGMA quick_check")
+            broken = connection.query("PRAGMA foreign_key_check") if thorough else []
         if found != [("ok",)] or broken:
             says = str(found[0][0]) if found != [("ok",)] else "records refer to missing ones"
             raise DatabaseCorrupt(
@@ -187,8 +184,7 @@ class SqliteStore:
         good = False
         try:
             connection.check_place()
-            with in_our_words(self._path):
-                _ = connection.raw.execute(begin)
+            _ = connection.query(begin)
             good = True
             yield
         except DatabaseUnusable:
@@ -207,20 +203,19 @@ class SqliteStore:
             self._seen = 0
 
     def _check_schema(self, connection: Connection) -> None:
-        with in_our_words(self._path):
-            number = connection.raw.pragma("user_version")
+        number = connection.pragma("user_version")
         if number == self._schema.number:
             return
-        if not isinstance(number, int) or number > self._schema.number:
+        if number > self._schema.number:
             raise DatabaseNewer(
                 f"The database '{self._path}' was written by a newer version of Watchkeeper.",
                 hint="Upgrade Watchkeeper; nothing was changed.",
             )
         if number == 0:
-            with in_our_words(self._path):
-                empty = not connection.raw.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
-            if empty:
-                raise NoDatabase(f"The database '{self._path}' is empty.", hint="`wk run` makes it with the first task.")
+            if not connection.query("SELECT 1 FROM sqlite_schema LIMIT 1"):
+                raise NoDatabase(
+                    f"The database '{self._path}' is empty.", hint="`wk run` makes it with the first task."
+                )
             raise self._foreign()
         raise _Older(
             f"The database '{self._path}' is of an older version.", hint="`wk daemon start` brings it up to date."
@@ -229,9 +224,7 @@ class SqliteStore:
     def _look(self) -> None:
         """See whether the database can be used as it is."""
         with self._use() as connection, self._transaction(connection, "BEGIN"):
-            with in_our_words(self._path):
-                owner, number = connection.raw.pragma("application_id"), connection.raw.pragma("user_version")
-            if owner != (APPLICATION_ID if number else 0):
+            if connection.pragma("application_id") != (APPLICATION_ID if connection.pragma("user_version") else 0):
                 raise self._foreign()
             self._check_schema(connection)
 
@@ -246,11 +239,9 @@ class SqliteStore:
             if from_nothing:
                 self._make_file()
             with self._use() as connection:
-                with in_our_words(self._path):
-                    mode = connection.raw.pragma("journal_mode", "wal")
-                    connection.set("synchronous", "FULL")
-                    connection.set("query_only", "OFF")
-                if mode != "wal":
+                connection.set("synchronous", "FULL")
+                connection.set("query_only", "OFF")
+                if connection.query("PRAGMA journal_mode=WAL") != [("wal",)]:
                     raise DatabaseUnusable(
                         f"'{self._path}' is on a file system where SQLite cannot keep a write-ahead log.",
                         hint="Set WATCHKEEPER_HOME to a directory on a local disk.",
@@ -258,12 +249,13 @@ class SqliteStore:
                 with self._transaction(connection, "BEGIN IMMEDIATE"):
                     try:
                         self._check_schema(connection)
-                    except NoDatabase if from_nothing else _Older:
-                        with in_our_words(self._path):
-                            migrate(connection.raw, self._schema)
-                            crashpoint("tx.migrate.before_commit")
-                            _ = connection.raw.execute("COMMIT")
-                            crashpoint("tx.migrate.after_commit")
+                    except (NoDatabase, _Older) as missing:
+                        if isinstance(missing, NoDatabase) is not from_nothing:
+                            raise
+                        migrate(connection, self._schema)
+                        crashpoint("tx.migrate.before_commit")
+                        _ = connection.query("COMMIT")
+                        crashpoint("tx.migrate.after_commit")
 
     def _make_file(self) -> None:
         """The file itself, for our user alone and durable under its name."""
