@@ -5,6 +5,7 @@ A durable step (commit, link, rename, sync, spawn, signal) has a point before an
     WATCHKEEPER_CRASH_AT=name        die at the first time the point is reached
     WATCHKEEPER_CRASH_AT=name:3      die at the third
     WATCHKEEPER_CRASH_ONCE=/a/file   die only if this file can be made now: of all processes that reach the point, one dies
+    WATCHKEEPER_CRASH_SIGNAL=STOP    stop instead of dying, so that a test can let this process come back late (SIGCONT)
     WATCHKEEPER_CRASH_LOG=/a/file    append the name of every point that is reached, one a line
 
 "Die" is SIGKILL to ourselves: nothing is flushed, no handler runs, exactly as if somebody had typed `kill -9`. The shim, which
@@ -31,7 +32,8 @@ def crashpoint(name: str) -> None:
         with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - one append, atomic for a short line
             out.write(name + "\n")
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
-        os.kill(os.getpid(), signal.SIGKILL)  # noqa: TID251 - the one process that may be killed without a check is this one
+        name = os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")
+        os.kill(os.getpid(), signal.Signals[f"SIG{name}"])  # noqa: TID251 - the one process that may be killed without a check is this one
 
 
 def _may_die() -> bool:
