@@ -1,5 +1,6 @@
 """Rows of the journal: append-only, numbered in the order of commits, because writers take turns."""
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from watchkeeper.domain.model import Run
@@ -16,7 +17,13 @@ class StoredJournal:
         self._rows = rows
 
     def append(
-        self, kind: str, at: datetime, *, task_id: str | None = None, run: Run | None = None, **data: object
+        self,
+        kind: str,
+        at: datetime,
+        *,
+        task_id: str | None = None,
+        run: Run | None = None,
+        data: Mapping[str, object] | None = None,
     ) -> int:
         """Append an entry and return its number. An entry of a run is one of its task, too."""
         row = self._rows.one(
@@ -26,7 +33,7 @@ class StoredJournal:
             task_id=task_id if task_id is not None or run is None else run.task_id,
             run_id=None if run is None else run.id,
             fence=None if run is None else run.fence,
-            data=to_json(data),
+            data=to_json(data or {}),
         )
         with Columns(row or (), "journal entry") as column:
             return column.number()

@@ -87,6 +87,11 @@ class StoredRuns:
         """All runs of a task, oldest first."""
         return [_run(row) for row in self._rows.all("runs_of_task", task_id=task_id)]
 
+    def by_execution(self, execution_id: str) -> Run | None:
+        """The run that an execution directory belongs to; of several the newest."""
+        row = self._rows.one("runs_by_execution", execution_id=execution_id)
+        return None if row is None else _run(row)
+
     def next_fence(self) -> int:
         """A number that was never given before."""
         row = self._rows.one("runs_next_fence")

@@ -70,6 +70,10 @@ class StoredTasks:
         ]
         return [self.get(task_id) for _, task_id in islice(merge(*walks, reverse=True), limit)]
 
+    def environment_in_use(self, environment_id: str) -> bool:
+        """Whether a task that has not ended names this environment."""
+        return self._rows.one("tasks_environment_in_use", environment_id=environment_id) is not None
+
     def counts(self) -> dict[TaskState, int]:
         """How many tasks there are in each state, those without any included."""
         counts = dict.fromkeys(TaskState, 0)

@@ -10,6 +10,7 @@ from typing import cast
 
 import apsw
 
+from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseUnusable, NoDatabase
 from watchkeeper.store.rows import Row, Value
 from watchkeeper.store.sqlite.faults import conflict, in_our_words
@@ -119,6 +120,13 @@ class Connection:
         """Close it, whatever state it is in."""
         with contextlib.suppress(apsw.Error):
             self._raw.close(force=True)
+
+    def commit(self, name: str) -> None:
+        """Commit the open transaction, which is called `name`. When this raises, nothing was changed."""
+        crashpoint(f"tx.{name}.before_commit")
+        with in_our_words(self._path):
+            _ = self._raw.execute("COMMIT")  # pyright: ignore[reportUnknownMemberType] - apsw's stub
+        crashpoint(f"tx.{name}.after_commit")
 
     def roll_back(self) -> bool:
         """Undo the open transaction, if there is one. False: that did not work, the connection is good for nothing."""

@@ -58,6 +58,8 @@ CREATE INDEX task_waiting ON task (wake_at, priority, seq) WHERE state = 'queued
 
 CREATE INDEX task_state ON task (state, seq);
 
+CREATE INDEX task_environment ON task (environment_id) WHERE ended_at IS NULL;
+
 CREATE TABLE spec (
     task_id TEXT PRIMARY KEY REFERENCES task (id),
     body TEXT NOT NULL CHECK (json_valid(body))

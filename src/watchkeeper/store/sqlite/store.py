@@ -110,11 +110,9 @@ class SqliteStore:
                 connection.writable = True
                 self._check_schema(connection)
                 result = work(StoredTx(connection))
-                crashpoint(f"tx.{name}.before_commit")
-                _ = connection.query("COMMIT")
+                connection.commit(name)
                 if connection.written != before:
                     self._mark += 1
-                crashpoint(f"tx.{name}.after_commit")
             return result
 
     def read(self, work: Callable[[Tx], T]) -> T:
@@ -253,9 +251,7 @@ class SqliteStore:
                         if isinstance(missing, NoDatabase) is not from_nothing:
                             raise
                         migrate(connection, self._schema)
-                        crashpoint("tx.migrate.before_commit")
-                        _ = connection.query("COMMIT")
-                        crashpoint("tx.migrate.after_commit")
+                        connection.commit("migrate")
 
     def _make_file(self) -> None:
         """The file itself, for our user alone and durable under its name."""

@@ -66,6 +66,7 @@ CREATE TABLE task (
 CREATE INDEX task_ready ON task (priority DESC, seq) WHERE state = 'queued' AND stop_at IS NULL AND ready = 1;
 CREATE INDEX task_waiting ON task (wake_at, priority, seq) WHERE state = 'queued' AND stop_at IS NULL AND ready = 0;
 CREATE INDEX task_state ON task (state, seq);
+CREATE INDEX task_environment ON task (environment_id) WHERE ended_at IS NULL;
 
 -- What was asked for: never changes, and may be long, so it is not in the row that is written at every step.
 CREATE TABLE spec (

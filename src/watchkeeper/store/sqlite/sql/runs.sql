@@ -56,5 +56,8 @@ SELECT run_whole.* FROM claim JOIN run_whole ON run_whole.id = claim.run_id ORDE
 -- name: runs_of_task
 SELECT * FROM run_whole WHERE task_id = :task_id ORDER BY number;
 
+-- name: runs_by_execution
+SELECT * FROM run_whole WHERE execution_id = :execution_id ORDER BY number DESC LIMIT 1;
+
 -- name: runs_next_fence
 UPDATE meta SET fence = fence + 1 WHERE id = 1 RETURNING fence;

@@ -30,5 +30,8 @@ SELECT seq FROM task WHERE id = :id;
 -- name: tasks_in_state
 SELECT seq, id FROM task WHERE state = :state AND seq < :before ORDER BY seq DESC LIMIT :limit;
 
+-- name: tasks_environment_in_use
+SELECT 1 FROM task WHERE environment_id = :environment_id AND ended_at IS NULL LIMIT 1;
+
 -- name: tasks_counts
 SELECT state, tasks FROM tally;
