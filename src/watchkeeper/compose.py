@@ -61,9 +61,9 @@ class Watchkeeper:
     @cached_property
     def state(self) -> "StateDirectory":
         """The state directory. Raises StateDirectoryUnusable."""
-        from watchkeeper.runtimes.state_directory import StateDirectory, default_path
+        from watchkeeper.runtimes.state_directory import StateDirectory, locate
 
-        return StateDirectory.open(default_path(self.environ), create=self._writes)
+        return StateDirectory.open(locate(self.environ), create=self._writes)
 
     @cached_property
     def store(self) -> "Store":
