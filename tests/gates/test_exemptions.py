@@ -9,7 +9,7 @@ from support.source import modules
 
 EXEMPTION = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:)", re.IGNORECASE)
 WITH_REASON = re.compile(
-    r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|pyright: ignore\[\w+(, ?\w+)*\])\s+(- |# )\s*\w{3,}"
+    r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|pyright: ignore\[\w+(, ?\w+)*\])\s+(- |# )\s*\S.{2,}"
 )
 
 
