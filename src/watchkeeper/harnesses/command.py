@@ -1,0 +1,194 @@
+"""Any command as an agent.
+
+A plain command knows no events: its exit code decides, and its text is the end of what it printed. The prompt comes by
+standard input unless the command line says where it goes: `{prompt}` stands for its text, `{prompt_file}` for the path of
+a file that holds it. Each stands for a whole argument. `{{prompt}}` is a literal `{prompt}`.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
+from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.json_lines import HOLE
+from watchkeeper.ports.harness import CommandPlan, EventKind, Order, Program, Rights, StreamEvent
+
+PLACEHOLDERS = {"{prompt}": "argument", "{prompt_file}": "file"}
+_LITERALS = {"{{prompt}}": "{prompt}", "{{prompt_file}}": "{prompt_file}"}
+PROMPT_BY = ("stdin", "argument", "file", "none")
+OPTIONS = {"prompt_by": "how the prompt reaches the command: stdin, argument, file or none"}
+
+ARGUMENT_LIMIT = 128 * 1024 - 1
+"""Bytes of one argument that Linux takes (MAX_ARG_STRLEN, with its final NUL)."""
+
+TEXT_LINES = 40
+"""Lines of output that are kept as a run's text."""
+LINE_BYTES = 2000
+"""Bytes of one line that are kept."""
+REASON_CHARACTERS = 300
+
+
+class Command:
+    """Runs the command line that the task brings."""
+
+    name = "command"
+    options = OPTIONS
+
+    def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
+        """There is nothing to find: the task names the program, and the launch looks for it on the caller's PATH."""
+        del environment
+        _prompt_by(options)
+        return Program(path="", version=None)
+
+    def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
+        """It is an ordinary process of the user's."""
+        del options
+        called = spec.argv[0] if spec.argv else "the command"
+        return Rights(says=f"{called} runs as you and may do what you may", network="yours", sandbox="none")
+
+    def check(self, spec: TaskSpec) -> None:
+        """Refuse a command line that cannot be started.
+
+        Raises:
+            BadTask: it is empty, holds a NUL, or says more than once, or within an argument, where the prompt goes.
+        """
+        if not spec.argv or not spec.argv[0]:
+            msg = "The command harness needs a command line."
+            raise BadTask(msg, hint="Give it after `--`: `wk run --harness command -- make test`.")
+        places = [word for word in spec.argv if word in PLACEHOLDERS]
+        if len(places) > 1:
+            msg = "The command line says more than once where the prompt goes."
+            raise BadTask(msg, hint="Leave one of {prompt} and {prompt_file}.")
+        if spec.argv[0] in PLACEHOLDERS:
+            msg = "The prompt cannot be the program."
+            raise BadTask(msg, hint="The first word of the command line names the program.")
+        for word in spec.argv:
+            _check_word(word)
+        if places == ["{prompt}"]:
+            check_argument(spec.prompt)
+
+    def plan(self, order: Order) -> CommandPlan:
+        """Put the place of the prompt into the command line.
+
+        Raises:
+            BadTask: the option `prompt_by` is none of `PROMPT_BY`.
+        """
+        prompt_by = _prompt_by(order.options)
+        argv = [None if word in PLACEHOLDERS else _LITERALS.get(word, word) for word in order.spec.argv]
+        places = [PLACEHOLDERS[word] for word in order.spec.argv if word in PLACEHOLDERS]
+        if places:
+            prompt_by = places[0]
+        elif prompt_by in PLACEHOLDERS.values():
+            argv.append(None)
+        if prompt_by == "argument":
+            check_argument(order.spec.prompt)
+        return CommandPlan(argv=tuple(argv), environment=order.environment, prompt_by=prompt_by)
+
+    def reader(self, spec: TaskSpec) -> "CommandReader":
+        """A reader of plain output."""
+        del spec
+        return CommandReader()
+
+    def takeover(self, spec: TaskSpec, session: str) -> str | None:
+        """A command holds no conversation."""
+        del spec, session
+
+
+def check_argument(prompt: str) -> None:
+    """Refuse a prompt that no argument can hold.
+
+    Raises:
+        BadTask: it is too long, or holds a NUL.
+    """
+    if "\0" in prompt or len(prompt.encode()) > ARGUMENT_LIMIT:
+        msg = f"This prompt cannot be an argument: the system takes up to {ARGUMENT_LIMIT} bytes without a NUL."
+        raise BadTask(msg, hint="Let the command read it from standard input, or from {prompt_file}.")
+
+
+def _check_word(word: str) -> None:
+    if "\0" in word:
+        msg = "The command line holds a NUL character."
+        raise BadTask(msg, hint="No program can be given one; leave it out.")
+    for place in PLACEHOLDERS:
+        if place in word and word != place and word not in _LITERALS:
+            msg = f"In '{word[:80]}', {place} is part of an argument; it can only be a whole one."
+            raise BadTask(msg, hint="For a shell script use: sh -c 'tool --ask \"$1\"' sh '{prompt}'.")
+
+
+def _prompt_by(options: Mapping[str, str]) -> str:
+    chosen = options.get("prompt_by", "stdin")
+    if chosen not in PROMPT_BY:
+        msg = f"The option prompt_by of the command harness is '{chosen}'."
+        raise BadTask(msg, hint=f"It is one of: {', '.join(PROMPT_BY)}.")
+    return chosen
+
+
+class CommandReader:
+    """Keeps the last lines of a command's output."""
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+        self._returned = False
+        self._hole = False
+        self._last: deque[str] = deque(maxlen=TEXT_LINES)
+
+    def feed(self, data: bytes) -> list[StreamEvent]:
+        """Take more output; every line that is not blank is one event."""
+        events: list[StreamEvent] = []
+        *complete, rest = data.split(b"\n")
+        for piece in complete:
+            self._take(piece)
+            events += self._end()
+        self._take(rest)
+        return events
+
+    def condemned(self) -> Condemnation | None:
+        """What a command prints condemns nothing."""
+
+    def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
+        """The exit code decides; of a failure the last line on standard error is the reason."""
+        unfinished = _text(self._line)
+        text = "\n".join([*self._last, unfinished] if unfinished else self._last).strip()
+        if exit_fact is None or exit_fact.status is None:
+            return Trace(finished=False, ok=False, text=text)
+        if exit_fact.status == 0:
+            return Trace(finished=True, ok=True, text=text)
+        if exit_fact.reason is not EndReason.EXITED:
+            return Trace(finished=True, ok=False, text=text)
+        ended = f"signal {exit_fact.signal}" if exit_fact.signal else f"exit code {exit_fact.exit_code}"
+        said = next((line.strip() for line in reversed(stderr_tail.splitlines()) if line.strip()), "")
+        reason = (
+            f"The command ended with {ended}: {_text(said.encode())[:REASON_CHARACTERS]}"
+            if said
+            else (f"The command ended with {ended}.")
+        )
+        return Trace(finished=True, ok=False, kind=FailureKind.CRASH, reason=reason, text=text)
+
+    def _take(self, piece: bytes) -> None:
+        last_hole = piece.rfind(0)
+        if last_hole >= 0:
+            # Only holes that were punched into the log read as NUL.
+            self._hole = True
+            self._line.clear()
+            piece = piece[last_hole + 1 :]
+        for number, part in enumerate(piece.split(b"\r")):
+            self._returned = self._returned or number > 0
+            if part and self._returned:
+                # A progress bar draws over its line: the newest drawing is the line.
+                self._line.clear()
+                self._returned = False
+            self._line += part[: LINE_BYTES - len(self._line)]
+
+    def _end(self) -> list[StreamEvent]:
+        line, hole = _text(self._line), self._hole
+        self._line.clear()
+        self._returned = self._hole = False
+        self._last.append(line)
+        events = [StreamEvent(kind=EventKind.NOTE, text=HOLE)] if hole else []
+        return [*events, StreamEvent(kind=EventKind.TEXT, text=line)] if line.strip() else events
+
+
+def _text(raw: bytes | bytearray) -> str:
+    text = raw.decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() or letter == "\t" else " " for letter in text).rstrip()

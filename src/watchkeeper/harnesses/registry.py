@@ -1,0 +1,116 @@
+"""Harnesses by name: ours, and those that users install.
+
+Ours are loaded by import path when they are asked for, so that a command that starts nothing loads none. Theirs are
+entry points of the group `watchkeeper.harnesses`; looking them up reads the metadata of every installed distribution, so
+that is done only for a name that is not ours, or to list.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import cast
+
+from watchkeeper.errors import HarnessError, UnknownHarness
+from watchkeeper.ports.harness import Harness
+
+GROUP = "watchkeeper.harnesses"
+
+BUILT_IN = {
+    "claude": "watchkeeper.harnesses.claude:Claude",
+    "command": "watchkeeper.harnesses.command:Command",
+    "demo": "watchkeeper.harnesses.demo:Demo",
+}
+"""Name → where its class is."""
+
+_METHODS = ("find", "rights", "check", "plan", "reader", "takeover")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A name that can be given, and the harness or why there is none."""
+
+    name: str
+    harness: Harness | None
+    problem: str = ""
+
+
+def installed() -> Iterable[EntryPoint]:
+    """The entry points of users' own harnesses."""
+    return entry_points(group=GROUP)
+
+
+class Registry:
+    """Every harness there is; each is made once and kept."""
+
+    def __init__(self, found: Callable[[], Iterable[EntryPoint]] = installed) -> None:
+        """Look users' own harnesses up with `found`."""
+        self._found = found
+        self._made: dict[str, Harness] = {}
+
+    def get(self, name: str) -> Harness:
+        """The harness of that name.
+
+        Raises:
+            UnknownHarness: there is none; says which come close and which there are.
+            HarnessError: it is a user's own and cannot be loaded.
+        """
+        if name not in self._made:
+            self._made[name] = self._ours(name) if name in BUILT_IN else self._theirs(name)
+        return self._made[name]
+
+    def names(self) -> list[str]:
+        """Every name that can be given, sorted."""
+        return sorted(BUILT_IN.keys() | {point.name for point in self._found()})
+
+    def listed(self) -> list[Listed]:
+        """Every harness; one that cannot be loaded is listed with its reason and spoils no other."""
+        rows: list[Listed] = []
+        for name in self.names():
+            try:
+                rows.append(Listed(name=name, harness=self.get(name)))
+            except HarnessError as error:
+                rows.append(Listed(name=name, harness=None, problem=str(error)))
+        return rows
+
+    def _ours(self, name: str) -> Harness:
+        module, _, attribute = BUILT_IN[name].partition(":")
+        return cast("Harness", getattr(import_module(module), attribute)())
+
+    def _theirs(self, name: str) -> Harness:
+        points = [point for point in self._found() if point.name == name]
+        if not points:
+            raise self._unknown(name)
+        values = sorted({point.value for point in points})
+        if len(values) > 1:
+            msg = f"Several installed packages bring a harness named '{name}': {', '.join(values)}."
+            raise HarnessError(msg, hint="Uninstall all but one of them.")
+        try:
+            harness = points[0].load()()
+        except Exception as error:
+            # A plug-in is somebody else's code; whatever it raises is about this one name only.
+            msg = f"The harness '{name}' ({points[0].value}) cannot be loaded: {type(error).__name__}: {error}."
+            raise HarnessError(msg, hint=_HINT) from error
+        problem = _problem(name, harness)
+        if problem:
+            msg = f"The harness '{name}' ({points[0].value}) is none: {problem}."
+            raise HarnessError(msg, hint=_HINT)
+        return cast("Harness", harness)
+
+    def _unknown(self, name: str) -> UnknownHarness:
+        names = self.names()
+        close = difflib.get_close_matches(name, names, n=1)
+        meant = f" Did you mean '{close[0]}'?" if close else ""
+        return UnknownHarness(f"There is no harness '{name}'.{meant}", hint=f"There are: {', '.join(names)}.")
+
+
+_HINT = "Mend or uninstall the package that brings it; other harnesses are not affected."
+
+
+def _problem(name: str, harness: object) -> str:
+    missing = [method for method in _METHODS if not callable(getattr(harness, method, None))]
+    if missing:
+        return f"it has no method {', '.join(missing)}"
+    called = getattr(harness, "name", None)
+    return "" if called == name else f"it calls itself {called!r}"
