@@ -8,6 +8,9 @@ Found are: processes that carry the execution's marker in their environment, the
 descends from one of them or is in a session or group that one of them leads. What started before the agent cannot be its, whatever it carries. What carries
 another execution's marker is left alone. A process that shed marker, parent and session cannot be found; that is why this proves `swept` and not `proven`.
 
+A process that forks and exits all the time may slip through any one listing. So a look reads whatever is new, state and environment, until a listing shows
+nothing new: whoever had gone when it was to be read left a child that a later listing shows. A look that never comes to that point does not count as empty.
+
 No process is signalled on its number alone (see `proc`), and nothing that is only likely to be the agent's is signalled at all: it is named instead.
 """
 
@@ -31,6 +34,7 @@ MARKER = "WATCHKEEPER_EXECUTION"
 _GRACE_S = 2.0
 _LIMIT_S = 20.0
 _LOOKS_IN_A_ROW = 2
+_LISTINGS = 50
 _AT_ONCE = 200
 """How many are ended in one go, each holding a descriptor; the next look finds the others."""
 
@@ -66,11 +70,13 @@ class Sweep:
         deadline = time.monotonic() + _LIMIT_S
         empty, polite = 0, True
         while empty < _LOOKS_IN_A_ROW:
-            found = [stat for stat in self._look() if (stat.pid, stat.start_ticks) not in self._hopeless]
-            empty = 0 if found else empty + 1
-            if found and time.monotonic() > deadline:
+            all_, marks, settled = self._look()
+            found = [stat for stat in self._theirs(all_, marks) if (stat.pid, stat.start_ticks) not in self._hopeless]
+            empty = empty + 1 if settled and not found else 0
+            if not empty and time.monotonic() > deadline:
+                self._proven = False
                 for stat in found:
-                    self._doubt(stat, "appeared again and again: not all of it was ended")
+                    self._doubt(stat, "was still there when the sweep gave up")
                 break
             if found:
                 self._end(found[:_AT_ONCE], polite=polite)
@@ -81,13 +87,29 @@ class Sweep:
             spared=tuple(self._spared.values()),
         )
 
-    def _look(self) -> list[Stat]:
-        """Everything alive that is provably the execution's and may be signalled."""
-        all_ = {stat.pid: stat for stat in processes()}
-        self._name_stranger(all_)
+    def _look(self) -> tuple[dict[int, Stat], dict[int, Mark], bool]:
+        """Everything that can be seen, the marks of what could be the agent's, and whether the last listing showed nothing that was not read."""
+        all_: dict[int, Stat] = {}
+        marks: dict[int, Mark] = {}
+        listed: set[int] = set()
         since = self._agent.start_ticks if self._agent is not None else 0
-        young = [stat for stat in all_.values() if stat.alive and stat.start_ticks >= since]
-        marks = {stat.pid: self._mark(stat) for stat in young}
+        for _ in range(_LISTINGS):
+            new = {int(name) for name in os.listdir("/proc") if name.isdecimal()} - listed  # noqa: PTH208 - names are what is wanted
+            if not new:
+                return all_, marks, True
+            listed |= new
+            for pid in new:
+                stat = proc.stat_of(pid)
+                if stat is not None:
+                    all_[pid] = stat
+                    if stat.alive and stat.start_ticks >= since:
+                        marks[pid] = self._mark(stat)
+        return all_, marks, False
+
+    def _theirs(self, all_: Mapping[int, Stat], marks: Mapping[int, Mark]) -> list[Stat]:
+        """Everything alive that is provably the execution's and may be signalled."""
+        self._name_stranger(all_)
+        young = [all_[pid] for pid in marks]
         untouchable = proc.protected()
         ours: dict[int, Stat] = {}
         for stat in young:
@@ -211,15 +233,6 @@ class Sweep:
     def _give_up(self, stat: Stat, why: str) -> None:
         self._hopeless.add((stat.pid, stat.start_ticks))
         self._doubt(stat, why)
-
-
-def processes() -> Iterator[Stat]:
-    """Every process that can be seen, zombies included. Raises OSError."""
-    for name in os.listdir("/proc"):  # noqa: PTH208 - names are what is wanted
-        if name.isdecimal():
-            stat = proc.stat_of(int(name))
-            if stat is not None:
-                yield stat
 
 
 def environ(pid: int) -> bytes:

@@ -1,0 +1,271 @@
+"""Survivors of a dead shim are found and ended, and nobody else is."""
+
+import json
+import sys
+
+import pytest
+
+from watchkeeper.domain.evidence import DecidedBy
+from watchkeeper.domain.model import AgentIdentity, Proof
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
+from watchkeeper.runtimes.sweep import Sweep
+
+from .conftest import AT
+
+ESCAPEE = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        with open(f"/proc/self/stat") as stat:
+            ticks = stat.read().rpartition(")")[2].split()[19]
+        print(os.getpid(), ticks, flush=True)
+        while True:
+            signal.pause()
+    os._exit(0)
+os.wait()
+if len(sys.argv) > 1:
+    signal.pause()
+"""
+
+QUIET_CHILD = """
+import os, signal, subprocess, sys
+setsid = sys.argv[1] == "setsid"
+child = subprocess.Popen(["cat"], env={}, stdin=subprocess.PIPE, start_new_session=setsid)
+print(child.pid, flush=True)
+signal.pause()
+"""
+
+
+def sweep(execution_id: str = "exec1", agent: AgentIdentity | None = None):
+    return Sweep(execution_id, agent, grace_s=0.3).run()
+
+
+def identity(child, ticks: int = 0) -> AgentIdentity:
+    return AgentIdentity(pid=child.pid, start_ticks=child.start_ticks + ticks, boot_id=boot_id(), started_at=AT)
+
+
+def test_a_grandchild_that_left_and_ignores_term_is_ended(stage) -> None:
+    """It has another parent, session and group, and no ear for TERM; its environment gives it away."""
+    parent = stage.python(ESCAPEE, WATCHKEEPER_EXECUTION="exec1")
+    pid, ticks = (int(word) for word in parent.line().split())
+    parent.process.wait()
+    assert proc.identity(pid) == (pid, ticks)
+    report = sweep()
+    assert report.proof is Proof.SWEPT
+    assert proc.has_died(pid, ticks, boot_id(), within_s=0)
+    assert [entry.split()[0] for entry in report.ended] == [str(pid)]
+    assert report.spared == ()
+
+
+def test_the_polite_get_a_chance(stage) -> None:
+    """TERM comes first."""
+    code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(0))); print('ready', flush=True); signal.pause()"
+    child = stage.python(code, WATCHKEEPER_EXECUTION="exec1")
+    assert child.line() == "ready"
+    assert sweep().proof is Proof.SWEPT
+    assert child.line() == "saved"
+    assert child.process.wait() == 0
+
+
+def test_other_executions_are_left_alone(stage) -> None:
+    """Even one that has a similar name, and even below our own."""
+    similar = stage.start("cat", WATCHKEEPER_EXECUTION="exec12")
+    nested = stage.python(
+        "import os, signal, subprocess\n"
+        "child = subprocess.Popen(['cat'], env={'WATCHKEEPER_EXECUTION': 'exec2'}, stdin=subprocess.PIPE)\n"
+        "print(child.pid, flush=True)\n"
+        "signal.pause()",
+        WATCHKEEPER_EXECUTION="exec1",
+    )
+    inner = int(nested.line())
+    ticks = proc.stat_of(inner).start_ticks
+    report = sweep()
+    assert report.proof is Proof.SWEPT
+    assert not nested.running
+    assert similar.running
+    # Its input was our victim's, so it may end by itself; what counts is that it was not on our list.
+    assert not any(entry.startswith(f"{inner} ") for entry in report.ended)
+    proc.has_died(inner, ticks, boot_id(), within_s=10)
+
+
+def test_a_stranger_under_the_recorded_pid_is_spared_and_named(stage) -> None:
+    """The pid was given to somebody else: the record names nobody, so the sweep is complete all the same."""
+    stranger = stage.start("cat")
+    report = sweep(agent=identity(stranger, ticks=-1))
+    assert report.proof is Proof.SWEPT
+    assert report.ended == ()
+    assert report.spared == (
+        f"Process {stranger.pid} is not the recorded agent (it started at another time): it was not signalled.",
+    )
+    assert stranger.process.communicate("still here")[0] == "still here"
+
+
+def test_the_strangers_session_is_spared_too(stage) -> None:
+    """Nothing follows from a session or group whose number is a stranger's."""
+    stranger = stage.start(sys.executable, "-c", f"import os; os.setsid()\n{QUIET_CHILD}", "stay")
+    member = int(stranger.line())
+    ticks = proc.stat_of(member).start_ticks
+    report = sweep(agent=identity(stranger, ticks=-1))
+    assert report.ended == ()
+    assert stranger.running
+    assert not proc.has_died(member, ticks, boot_id(), within_s=0)
+
+
+def test_the_recorded_agent_and_its_quiet_children_are_ended(stage) -> None:
+    """No marker anywhere: the agent is known by its record and the others by descent."""
+    for how in ("stay", "setsid"):
+        agent = stage.start(sys.executable, "-c", QUIET_CHILD, how)
+        child = int(agent.line())
+        ticks = proc.stat_of(child).start_ticks
+        report = sweep(agent=identity(agent))
+        assert report.proof is Proof.SWEPT
+        assert not agent.running
+        assert proc.has_died(child, ticks, boot_id(), within_s=0)
+
+
+def test_members_of_the_agents_session_are_ended(stage) -> None:
+    """An orphan without a marker is known by the session that the agent leads."""
+    code = """
+import os, signal
+os.setsid()
+reading, writing = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.setpgid(0, 0)
+        os.write(writing, str(os.getpid()).encode())
+        os.execve("/bin/sleep", ["sleep", "600"], {})
+    os._exit(0)
+os.wait()
+print(os.read(reading, 20).decode(), flush=True)
+signal.pause()
+"""
+    agent = stage.python(code)
+    orphan = int(agent.line())
+    stat = proc.stat_of(orphan)
+    assert (stat.session, stat.parent == agent.pid) == (agent.pid, False)
+    report = sweep(agent=identity(agent))
+    assert report.proof is Proof.SWEPT
+    assert proc.has_died(orphan, stat.start_ticks, boot_id(), within_s=0)
+
+
+def test_what_may_be_the_agents_is_named_and_nothing_is_claimed(stage) -> None:
+    """The leader is gone, so its session's number proves nothing: the orphan lives, and the sweep is not complete."""
+    code = """
+import os, signal
+os.setsid()
+if os.fork() == 0:
+    print(os.getpid(), flush=True)
+    os.execve("/bin/sleep", ["sleep", "600"], {})
+signal.pause()
+"""
+    agent = stage.python(code)
+    orphan = int(agent.line())
+    ticks = proc.stat_of(orphan).start_ticks
+    agent.die()
+    report = sweep(agent=identity(agent))
+    assert report.proof is Proof.UNPROVEN
+    assert report.ended == ()
+    assert len(report.spared) == 1
+    assert f"Process {orphan} " in report.spared[0]
+    assert not proc.has_died(orphan, ticks, boot_id(), within_s=0)
+    assert sweep(agent=identity(agent), execution_id="other").proof is Proof.UNPROVEN
+    proc.signal_checked(orphan, ticks, boot_id(), proc.signal.SIGKILL)
+
+
+def test_what_started_before_the_agent_is_not_its(stage) -> None:
+    """A marker in an older process was not put there by the agent."""
+    older = stage.start("cat", WATCHKEEPER_EXECUTION="exec1")
+    report = sweep(agent=identity(older, ticks=+1))
+    assert report.ended == ()
+    assert older.running
+
+
+def test_we_survive_our_own_sweep(stage) -> None:
+    """Neither the sweeping process nor its parents are signalled, whatever they carry; everything else is, and the sweep says that it is not complete."""
+    code = """
+import json, os, subprocess
+from watchkeeper.runtimes.sweep import Sweep
+other = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+report = Sweep("exec1", None, grace_s=1).run()
+print(json.dumps([os.getpid(), os.getppid(), other.wait(), report.proof.value, list(report.spared)]), flush=True)
+"""
+    shell = stage.start("sh", "-c", '"$0" -c "$1"; echo after', sys.executable, code, WATCHKEEPER_EXECUTION="exec1")
+    me, parent, other, proof, spared = json.loads(shell.line())
+    assert shell.line() == "after"
+    assert (parent, other, proof) == (shell.pid, -15, "unproven")
+    assert sorted(int(sentence.split()[1]) for sentence in spared) == sorted([me, parent])
+
+
+@pytest.mark.parametrize("pause_s", [0.02, 0.001])
+def test_a_fork_chain_is_caught_or_nothing_is_claimed(stage, pause_s: float) -> None:
+    """Whatever forks and exits all the time slips through single listings, but not through a claim that nothing is left."""
+    code = f"""
+import os, time
+print("ready", flush=True)
+os.close(1)
+end = time.monotonic() + 40
+while time.monotonic() < end:
+    if os.fork():
+        os._exit(0)
+    os.setsid()
+    time.sleep({pause_s})
+"""
+    chain = stage.python(code, WATCHKEEPER_EXECUTION="exec1")
+    assert chain.line() == "ready"
+    report = sweep()
+    again = sweep()
+    assert report.proof is not Proof.SWEPT or again.ended == ()
+    assert again.proof is Proof.SWEPT or pause_s < 0.01
+
+
+@pytest.fixture
+def killed_shim(stage):
+    """A run whose shim was killed while its agent worked on."""
+    run = stage.prepared()
+    agent = stage.start("cat", WATCHKEEPER_EXECUTION=run.execution_id)
+    shim = stage.start("cat")
+    stage.hold(run)
+    stage.decide(run, shim=shim)
+    stage.agent(run, agent=agent, shim=shim)
+    return run, agent, shim
+
+
+def test_the_runtime_sweeps_after_a_killed_shim(stage, killed_shim) -> None:
+    """Everything is read from the directory."""
+    run, agent, shim = killed_shim
+    stage.locks[0].close()
+    shim.die()
+    report = stage.runtime.sweep(run)
+    assert report.proof is Proof.SWEPT
+    assert report.ended == (f"{agent.pid} cat",)
+    assert not agent.running
+
+
+def test_nothing_is_signalled_while_the_shim_may_live(stage, killed_shim) -> None:
+    """The lock is held; or it was taken away under a shim that lives; or the directory is not the one; or a record is torn; or nothing was launched."""
+    run, agent, shim = killed_shim
+
+    def refused() -> bool:
+        report = stage.runtime.sweep(run)
+        return report.proof is Proof.UNPROVEN and report.ended == () and len(report.spared) == 1 and agent.running
+
+    assert refused()
+    (stage.directory(run) / "lock").unlink()
+    assert refused()
+    stage.locks[0].close()
+    (stage.directory(run) / "lock").touch()
+    assert refused()
+    shim.die()
+    stage.decide(run, shim=shim, boot_id="another")
+    assert refused()
+    stage.decide(run, shim=shim, pid_namespace="pid:[1]")
+    assert refused()
+    stage.write(run, "decide", b"{")
+    assert refused()
+    stage.decide(run, DecidedBy.RECOVERY)
+    assert refused()
+    stage.directory(run).rename(stage.state / "executions" / "moved")
+    assert refused()
