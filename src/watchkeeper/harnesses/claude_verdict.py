@@ -58,7 +58,9 @@ def judge_result(
     codes = [text_at(result, "api_error"), text_at(error, "api_error"), text_at(error, "error")]
     kind = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
     if kind is None:
-        kind = _by_status(status) if text_at(result, "terminal_reason") == "api_error" else FailureKind.UNKNOWN
+        # Older versions call this reason `completed`.
+        refused_request = bool(error) or text_at(result, "terminal_reason") == "api_error"
+        kind = _by_status(status) if refused_request else FailureKind.UNKNOWN
     if kind is FailureKind.OVERLOADED and limited:
         kind = FailureKind.QUOTA
     return kind, reason

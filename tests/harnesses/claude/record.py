@@ -5,6 +5,7 @@ line is the adapter's own. Paths, ids and times are replaced by neutral ones, an
 went are cut, so that recording again gives nearly the same files.
 """
 
+import argparse
 import json
 import os
 import re
@@ -128,14 +129,20 @@ _DROPPED = (
 """Long lists in the first event that say nothing about the run."""
 
 
-def main(names: list[str]) -> int:
+def main() -> int:
     """Record the runs of these names, or all."""
-    program = claude_program()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--program", type=Path, help="another version of the program")
+    parser.add_argument("--into", type=Path, default=HERE / "transcripts")
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    options = parser.parse_args()
+    program = options.program or claude_program()
+    options.into.mkdir(exist_ok=True)
     with StubModel(SCENARIOS) as stub:
-        for name in names or sorted(RECORDINGS):
+        for name in options.names or sorted(RECORDINGS):
             lines, facts = record(program, stub, name, RECORDINGS[name])
-            (HERE / "transcripts" / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
-            sys.stdout.write(f"{name}: {facts}\n")
+            _ = (options.into / f"{name}.jsonl").write_text("".join(lines), encoding="utf-8")
+            _ = sys.stdout.write(f"{name}: {facts}\n")
     return 0
 
 
@@ -225,4 +232,4 @@ def _neutral(line: str, scratch: str, stub: StubModel, seen: dict[str, str]) -> 
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -16,6 +16,7 @@ from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
+OLDER = Path(__file__).parent / "transcripts-2.1.197"
 
 JUDGED: dict[str, K | None] = {
     "answer_only": None,
@@ -63,9 +64,9 @@ UNFINISHED = {"killed", "terminated", "unknown_option"}
 """Recordings without a final event."""
 
 
-def load(name: str) -> tuple[dict[str, Any], bytes]:
+def load(name: str, where: Path = TRANSCRIPTS) -> tuple[dict[str, Any], bytes]:
     """How a recorded run ended, and what it printed."""
-    head, _, printed = (TRANSCRIPTS / f"{name}.jsonl").read_bytes().partition(b"\n")
+    head, _, printed = (where / f"{name}.jsonl").read_bytes().partition(b"\n")
     return json.loads(head), printed
 
 
@@ -75,9 +76,9 @@ def exit_fact(code: int, reason: EndReason = EndReason.EXITED) -> ExitFact:
     return ExitFact(status=status, reason=reason, at=datetime(2026, 1, 1, tzinfo=UTC), elapsed_s=1.0)
 
 
-def replay(name: str) -> tuple[list[StreamEvent], Trace, ClaudeReader]:
+def replay(name: str, where: Path = TRANSCRIPTS) -> tuple[list[StreamEvent], Trace, ClaudeReader]:
     """Read a whole recording at once."""
-    head, printed = load(name)
+    head, printed = load(name, where)
     reader = ClaudeReader()
     events = reader.feed(printed)
     return events, reader.trace(exit_fact(head["exit"]), head["stderr"]), reader
@@ -102,6 +103,14 @@ def test_a_recorded_run_has_the_kind_that_it_was_recorded_for(name: str) -> None
     assert trace.ok == (JUDGED[name] is None and name not in UNFINISHED)
     assert bool(trace.reason) == (trace.kind is not None)
     assert "\n" not in trace.reason
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in OLDER.glob("*.jsonl")))
+def test_an_older_version_is_read_alike(name: str) -> None:
+    """It names fewer codes, and interrupted it prints no final event."""
+    _, trace, _ = replay(name, OLDER)
+    assert trace.kind == (None if name == "interrupted" else JUDGED[name])
+    assert trace.ok == (name in {"success", "background"})
 
 
 def test_a_good_run_tells_session_model_steps_tools_usage_and_text() -> None:
