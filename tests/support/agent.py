@@ -1,0 +1,58 @@
+"""The agent of the crash tests: it notes that it began, prints what is always the same, and does what its arguments say.
+
+    agent.py STARTS [lines N] [wait FILE] [stubborn] [fail-first CODE] [exit CODE]
+
+`stubborn`: ignores TERM and leaves grandchildren in sessions of their own that ignore it too. `fail-first CODE`: the first run ends with CODE.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+_STUBBORN_CHILD = (
+    "import os, signal, time\n"
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+    "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+    "os.fork() and os._exit(0)\n"
+    "os.setsid()\n"
+    "os.fork() and os._exit(0)\n"
+    "time.sleep(300)\n"
+)
+
+
+def main() -> None:
+    """Do it."""
+    starts, *words = sys.argv[1:]
+    with Path(starts).open("a", encoding="utf-8") as out:
+        out.write(os.environ["WATCHKEEPER_RUN"] + "\n")
+    code = 0
+    while words:
+        match words:
+            case ["lines", number, *words]:
+                for line in range(int(number)):
+                    print(f"line {line}: the quick brown fox jumps over the lazy dog", flush=line % 100 == 0)
+            case ["wait", file, *words]:
+                print("waiting", flush=True)
+                while not Path(file).exists():
+                    time.sleep(0.005)
+                print("released", flush=True)
+            case ["stubborn", *words]:
+                signal.signal(signal.SIGTERM, signal.SIG_IGN)
+                for _ in range(2):
+                    subprocess.run([sys.executable, "-c", _STUBBORN_CHILD], check=True)
+            case ["fail-first", number, *words]:
+                if os.environ["WATCHKEEPER_RUN"].endswith(".1"):
+                    code, words = int(number), []
+            case ["exit", number, *words]:
+                code = int(number)
+            case _:
+                sys.exit(f"unknown: {words}")
+    sys.stdout.flush()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

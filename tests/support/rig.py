@@ -1,0 +1,246 @@
+"""A Watchkeeper of its own for one test: a scratch state directory, a git repository, real processes, and a look at the database from outside.
+
+Processes get their crash points through the environment. `once` makes sure that of all processes that reach the point only the first one dies.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from support.waiting import wait_until
+
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, Run, Task, TaskState
+from watchkeeper.errors import NotFound, StateError
+from watchkeeper.ports.store import JournalEntry, Tx
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
+
+QUICK = {
+    "WATCHKEEPER_DAEMON_START_GRACE": "1",
+    "WATCHKEEPER_DAEMON_POLL": "0.5",
+    "WATCHKEEPER_QUEUE_RETRY_BASE": "0.05",
+    "WATCHKEEPER_QUEUE_RELAUNCH_BASE": "0.05",
+    "WATCHKEEPER_STOP_GRACE": "0.3",
+}
+"""Settings under which nothing waits longer than it must."""
+
+AGENT = Path(__file__).with_name("agent.py")
+MARKER = "WATCHKEEPER_EXECUTION"
+
+T = TypeVar("T")
+
+
+@dataclass
+class Rig:
+    """One scratch installation."""
+
+    root: Path
+    crash: Mapping[str, str] = field(default_factory=dict)
+    daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for name in ("state", "home", "repo", "run"):
+            (self.root / name).mkdir(mode=0o700)
+        git = ["git", "-C", str(self.repo), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+        subprocess.run([*git, "init", "-q"], check=True)
+        (self.repo / "README").write_text("A repository.\n", encoding="utf-8")
+        subprocess.run([*git, "add", "."], check=True)
+        subprocess.run([*git, "commit", "-qm", "Begin"], check=True)
+
+    @property
+    def repo(self) -> Path:
+        return self.root / "repo"
+
+    @property
+    def state(self) -> Path:
+        return self.root / "state"
+
+    @property
+    def starts(self) -> Path:
+        return self.root / "starts"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.root / "home"),
+            "LANG": "C.UTF-8",
+            "XDG_RUNTIME_DIR": str(self.root / "run"),
+            "WATCHKEEPER_HOME": str(self.state),
+            **QUICK,
+            **self.crash,
+        }
+
+    def arm(self, point: str, *, how: str = "KILL") -> None:
+        """From now on the first process that reaches the point dies there."""
+        self.crash = {
+            "WATCHKEEPER_CRASH_AT": point,
+            "WATCHKEEPER_CRASH_ONCE": str(self.root / "died"),
+            "WATCHKEEPER_CRASH_SIGNAL": how,
+        }
+
+    def record_points(self) -> Path:
+        """From now on every process appends the points it reaches; returns the file."""
+        log = self.root / "points"
+        self.crash = {"WATCHKEEPER_CRASH_LOG": str(log)}
+        return log
+
+    def disarm(self) -> None:
+        """No process that is started from now on dies at a point."""
+        self.crash = {}
+
+    @property
+    def died(self) -> bool:
+        """Whether somebody has died at the armed point."""
+        return (self.root / "died").exists()
+
+    # Commands
+
+    def wk(self, *args: str, given: bytes = b"", check: bool = True) -> subprocess.CompletedProcess[bytes]:
+        """Run one command; with `check` it must end with 0."""
+        command = [sys.executable, "-m", "watchkeeper", *args]
+        done = subprocess.run(command, env=self.environment, cwd=self.repo, input=given, capture_output=True, check=False, timeout=60)
+        if check and done.returncode != 0:
+            message = f"wk {' '.join(args)} ended with {done.returncode}:\n{done.stdout.decode()}\n{done.stderr.decode()}"
+            raise AssertionError(message)
+        return done
+
+    def run(self, *agent: str, options: tuple[str, ...] = ()) -> str:
+        """Hand the test agent over and return the task's id."""
+        done = self.wk("run", "--json", *options, "--", sys.executable, str(AGENT), str(self.starts), *agent)
+        return str(json.loads(done.stdout)["id"])
+
+    # The daemon
+
+    def start_daemon(self) -> subprocess.Popen[bytes]:
+        """Start a daemon as our child and wait until it is ready or dead."""
+        reader, writer = os.pipe()
+        log = (self.root / "daemon.log").open("ab")
+        daemon = subprocess.Popen(
+            [sys.executable, "-m", "watchkeeper", "daemon", "run"],
+            env={**self.environment, "WATCHKEEPER_READY_FD": str(writer)},
+            pass_fds=(writer,),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        )
+        log.close()
+        os.close(writer)
+        readable, _, _ = select.select([reader], [], [], 30)
+        os.close(reader)
+        assert readable, "the daemon neither became ready nor died"
+        self.daemons.append(daemon)
+        return daemon
+
+    def keep_daemon(self) -> subprocess.Popen[bytes]:
+        """The running daemon; a new one if the last one has died."""
+        if not self.daemons or self.daemons[-1].poll() is not None:
+            return self.start_daemon()
+        return self.daemons[-1]
+
+    def kill_daemon(self) -> None:
+        """`kill -9` of the daemon that we started last."""
+        self.daemons[-1].kill()
+        self.daemons[-1].wait()
+
+    # Looking
+
+    def tasks(self) -> list[Task]:
+        """All tasks, oldest first; none if there is no database yet."""
+        return self._read(lambda tx: list(reversed(tx.tasks.in_states(list(TaskState), 1000)))) or []
+
+    def task(self, task_id: str) -> Task:
+        found = self._read(lambda tx: tx.tasks.get(task_id))
+        assert found is not None
+        return found
+
+    def runs(self, task_id: str) -> list[Run]:
+        return self._read(lambda tx: tx.runs.of_task(task_id)) or []
+
+    def outcome(self, run_id: str) -> Outcome | None:
+        return self._read(lambda tx: tx.outcomes.get(run_id))
+
+    def journal(self) -> list[JournalEntry]:
+        return self._read(lambda tx: tx.journal.after(0, 100_000)) or []
+
+    def pending(self) -> int:
+        return self._read(lambda tx: tx.outbox.pending()) or 0
+
+    def _read(self, work: Callable[[Tx], T]) -> T | None:
+        try:
+            parts = Watchkeeper.open(self.repo, self.environment, writes=False)
+            with contextlib.closing(parts.store) as store:
+                return store.read(work)
+        except (StateError, NotFound):
+            return None
+
+    def log(self, run: Run, stream: str = "stdout") -> bytes:
+        path = self.state / "executions" / run.execution_id / f"{stream}.log"
+        return path.read_bytes() if path.exists() else b""
+
+    def log_hash(self, run: Run) -> str:
+        return hashlib.sha256(self.log(run)).hexdigest()
+
+    def started_runs(self) -> list[str]:
+        """The runs whose agent really began, one entry for each beginning."""
+        return self.starts.read_text(encoding="utf-8").split() if self.starts.exists() else []
+
+    def wait_resting(self, task_id: str, *, within_s: float = 30.0, keep: bool = True) -> Task:
+        """Wait until nothing more happens to the task by itself, keeping a daemon alive meanwhile."""
+
+        def resting() -> Task | None:
+            if keep:
+                self.keep_daemon()
+            task = self.task(task_id)
+            return task if task.state in RESTING_TASK_STATES else None
+
+        return wait_until(resting, within_s=within_s, what=f"task {task_id} came to rest ({self.root})")
+
+    def survivors(self) -> list[int]:
+        """Living processes that carry the mark of an execution of this rig."""
+        ids = {f"{MARKER}={path.name}".encode() for path in (self.state / "executions").glob("*")}
+        found: list[int] = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                with contextlib.suppress(OSError):
+                    if ids & set((entry / "environ").read_bytes().split(b"\0")) and proc.identity(int(entry.name)):
+                        found.append(int(entry.name))
+        return found
+
+    def close(self) -> None:
+        """End every process of this rig: daemons that are our children, and, by their checked identity, what carries our mark."""
+        for daemon in self.daemons:
+            if daemon.poll() is None:
+                daemon.kill()
+            daemon.wait()
+        with contextlib.suppress(StateError):
+            parts = Watchkeeper.open(self.repo, self.environment, writes=False)
+            parts.daemon_host.kill()
+        deadline = time.monotonic() + 10
+        while (left := self._processes()) and time.monotonic() < deadline:
+            for pid in left:
+                who = proc.identity(pid)
+                if who is not None:
+                    proc.signal_checked(*who, boot_id(), signal.SIGKILL)
+
+    def _processes(self) -> list[int]:
+        """What carries our mark, and shims, whose last argument is a directory of ours."""
+        found = self.survivors()
+        ours = str(self.state / "executions").encode()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    if ours in (entry / "cmdline").read_bytes() and proc.identity(int(entry.name)):
+                        found.append(int(entry.name))
+        return found
