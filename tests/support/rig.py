@@ -50,6 +50,7 @@ class Rig:
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
+        self.root.mkdir(parents=True)
         for name in ("state", "home", "repo", "run"):
             (self.root / name).mkdir(mode=0o700)
         git = ["git", "-C", str(self.repo), "-c", "user.name=t", "-c", "user.email=t@example.org"]
@@ -110,9 +111,13 @@ class Rig:
     def wk(self, *args: str, given: bytes = b"", check: bool = True) -> subprocess.CompletedProcess[bytes]:
         """Run one command; with `check` it must end with 0."""
         command = [sys.executable, "-m", "watchkeeper", *args]
-        done = subprocess.run(command, env=self.environment, cwd=self.repo, input=given, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(
+            command, env=self.environment, cwd=self.repo, input=given, capture_output=True, check=False, timeout=60
+        )
         if check and done.returncode != 0:
-            message = f"wk {' '.join(args)} ended with {done.returncode}:\n{done.stdout.decode()}\n{done.stderr.decode()}"
+            message = (
+                f"wk {' '.join(args)} ended with {done.returncode}:\n{done.stdout.decode()}\n{done.stderr.decode()}"
+            )
             raise AssertionError(message)
         return done
 

@@ -1,0 +1,197 @@
+"""The flows that are swept for crashes, and what must hold after each, however it was disturbed.
+
+A flow is played by a rig on which one crash point may be armed. Whoever reaches it first dies there: a command, the daemon or a shim. A person then types the
+command again if it died, and the daemon is started again whenever it is gone. In the end the task rests, and the invariants are checked.
+"""
+
+import hashlib
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from support.rig import Rig
+from support.waiting import wait_until
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import EndReason, OutcomeStatus, Run, RunState, Task, TaskState
+
+LINES = 3000
+
+
+def _text(*more: str) -> bytes:
+    lines = [f"line {line}: the quick brown fox jumps over the lazy dog" for line in range(LINES)]
+    return "".join(f"{line}\n" for line in [*lines, *more]).encode()
+
+
+WHOLE_LOG = hashlib.sha256(_text()).hexdigest()
+RELEASED_LOG = hashlib.sha256(_text("waiting", "released")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flow:
+    """One flow: how it is played, and how it ends when nobody dies."""
+
+    name: str
+    play: Callable[[Rig], str]
+    """Plays it to its end and returns the task's id."""
+    ends: TaskState
+    code: int | None
+    """The agent's own exit code in its last run, if it ends by itself."""
+
+
+def _insist(rig: Rig, *command: str) -> bool:
+    """Type a command, and once more if it was killed; True if it was killed."""
+    done = rig.wk(*command, check=False)
+    if done.returncode != -9:
+        if done.returncode not in {0, 8}:  # 8: the first one, killed after its commit, had already done it
+            raise AssertionError(f"wk {command}: {done.returncode} {done.stderr.decode()}")
+        return False
+    done = rig.wk(*command, check=False)
+    assert done.returncode in {0, 8}, done.stderr.decode()
+    return True
+
+
+def _hand_over(rig: Rig, *agent: str) -> str:
+    """Add the task; if the command was killed, only add it again if it had not been added."""
+    try:
+        return rig.run(*agent)
+    except AssertionError:
+        if not rig.died:
+            raise
+        added = rig.tasks()
+        return added[0].id if added else rig.run(*agent)
+
+
+def _add(rig: Rig) -> str:
+    task_id = _hand_over(rig, "lines", str(LINES), "exit", "0")
+    rig.wait_resting(task_id)
+    return task_id
+
+
+def _launch(rig: Rig) -> str:
+    rig.start_daemon()
+    return _add(rig)
+
+
+def _observe(rig: Rig) -> str:
+    """The agent works until it is let go, so that the end comes while everything watches."""
+    rig.start_daemon()
+    task_id = _hand_over(rig, "lines", str(LINES), "wait", str(rig.root / "go"), "exit", "7")
+
+    def working_or_resting() -> bool:
+        rig.keep_daemon()
+        return bool(rig.started_runs()) or rig.task(task_id).run_id is None and bool(rig.task(task_id).runs)
+
+    wait_until(working_or_resting, within_s=20, what="the agent works")
+    (rig.root / "go").touch()
+    rig.wait_resting(task_id)
+    return task_id
+
+
+def _stop(rig: Rig) -> str:
+    """A stubborn agent with stubborn grandchildren is stopped while it works."""
+    rig.start_daemon()
+    task_id = _hand_over(rig, "stubborn", "wait", str(rig.root / "never"))
+
+    def working() -> bool:
+        rig.keep_daemon()
+        return bool(rig.started_runs()) and len(rig.survivors()) >= 3 or rig.task(task_id).state is TaskState.HELD
+
+    wait_until(working, within_s=20, what="the agent and its grandchildren work")
+    _insist(rig, "stop", task_id, "--grace", "0.2", "--no-wait")
+    rig.wait_resting(task_id)
+    return task_id
+
+
+def _retry(rig: Rig) -> str:
+    """The first run fails; a person has it tried again."""
+    rig.start_daemon()
+    task_id = _hand_over(rig, "lines", str(LINES), "fail-first", "5", "exit", "0")
+    rig.wait_resting(task_id)
+    if rig.task(task_id).state is TaskState.FAILED:
+        _insist(rig, "retry", task_id)
+        rig.wait_resting(task_id)
+    return task_id
+
+
+FLOWS = (
+    Flow(name="add", play=_add, ends=TaskState.DONE, code=0),
+    Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0),
+    Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7),
+    Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None),
+    Flow(name="retry", play=_retry, ends=TaskState.DONE, code=0),
+)
+
+
+def violations(rig: Rig, flow: Flow, task_id: str, *, point: str = "") -> list[str]:
+    """Everything that does not hold, one sentence each; the task rests."""
+    task = rig.task(task_id)
+    runs = rig.runs(task_id)
+    started = Counter(rig.started_runs())
+    found = _of_task(rig, flow, task, runs, point)
+    for run in runs:
+        found += _of_run(rig, flow, run, started[run.id])
+    found += [
+        f"a run that nobody knows began: {run_id}" for run_id in started if run_id not in {run.id for run in runs}
+    ]
+    if alive := rig.survivors():
+        found.append(f"alive after the end: {alive}")
+    return found + _of_database(rig, task)
+
+
+def _of_task(rig: Rig, flow: Flow, task: Task, runs: list[Run], point: str) -> list[str]:
+    found: list[str] = []
+    if len(rig.tasks()) != 1:
+        found.append(f"{len(rig.tasks())} tasks instead of one")
+    lost = any(run.kind is FailureKind.LOST for run in runs)
+    if lost and not point.startswith("shim."):
+        found.append("a run was lost although its shim was not killed")
+    if task.state is not flow.ends and not (task.state is TaskState.HELD and lost):
+        found.append(f"the task is {task.state.value} ({task.reason}) instead of {flow.ends.value}")
+    outcomes = [outcome for run in runs if (outcome := rig.outcome(run.id))]
+    if sum(outcome.status is OutcomeStatus.SUCCEEDED for outcome in outcomes) > 1:
+        found.append("it succeeded more than once")
+    if task.state is TaskState.DONE and task.attempts > task.spec.max_attempts:
+        found.append(f"{task.attempts} attempts")
+    return found
+
+
+def _of_run(rig: Rig, flow: Flow, run: Run, starts: int) -> list[str]:
+    found: list[str] = []
+    if starts > 1:
+        found.append(f"run {run.id} began {starts} times")
+    if run.kind is FailureKind.NEVER_LAUNCHED and starts:
+        found.append(f"run {run.id} is said never to have been launched, and began")
+    outcome = rig.outcome(run.id)
+    if (run.state is RunState.SETTLED) != (outcome is not None):
+        found.append(f"run {run.id} is {run.state.value} and its outcome is {outcome}")
+    if run.exit is not None and run.exit.reason is EndReason.EXITED:
+        found += _of_exit(rig, flow, run, run.exit.exit_code)
+    return found
+
+
+def _of_exit(rig: Rig, flow: Flow, run: Run, code: int | None) -> list[str]:
+    """The true exit status, and every byte of the log."""
+    wanted = 5 if flow.name == "retry" and run.number == 1 else flow.code
+    found = [] if code == wanted else [f"run {run.id} ended with {code} instead of {wanted}"]
+    whole = RELEASED_LOG if flow.name == "observe" else WHOLE_LOG
+    if flow.name != "stop" and rig.log_hash(run) != whole:
+        found.append(f"the log of run {run.id} is not whole: {len(rig.log(run))} bytes")
+    return found
+
+
+def _of_database(rig: Rig, task: Task) -> list[str]:
+    found: list[str] = []
+    with sqlite3.connect(f"file:{rig.state / 'wk.db'}?mode=ro", uri=True) as db:
+        answer = db.execute("PRAGMA integrity_check").fetchall()
+        claims = db.execute("SELECT count(*) FROM claim").fetchone()[0]
+    db.close()
+    if answer != [("ok",)]:
+        found.append(f"the database is damaged: {answer}")
+    if claims and task.state is not TaskState.HELD:
+        found.append("a claim is left")
+    last = [entry.data["state"] for entry in rig.journal() if entry.kind.startswith("task.") and "state" in entry.data]
+    if last and last[-1] != task.state.value:
+        found.append(f"the journal ends with {last[-1]}, the row says {task.state.value}")
+    return found
