@@ -4,7 +4,6 @@ Helpers are in `tests/support` and are imported as `support.<module>` (pytest pu
 """
 
 import os
-from collections.abc import Iterator
 
 import hypothesis
 import pytest
@@ -17,9 +16,8 @@ pytest_plugins = ["support.no_skips"]
 
 
 @pytest.fixture(autouse=True)
-def _environment_of_its_own(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _environment_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """No variable of the person who runs the tests reaches a test, and none of a test's reaches the next."""
     for name in list(os.environ):
-        if name.startswith("WATCHKEEPER_") and name not in {"WATCHKEEPER_NO_SKIPS"}:
+        if name.startswith("WATCHKEEPER_") and name != "WATCHKEEPER_NO_SKIPS":
             monkeypatch.delenv(name)
-    yield

@@ -33,7 +33,8 @@ def steps_without_points(module: Module) -> list[str]:
     wrong = [
         f"{module.path}:{name}"
         for name, function in module.functions()
-        if any(is_step(call) for call in own_calls(function)) and not any(is_point(call) for call in own_calls(function))
+        if any(is_step(call) for call in own_calls(function))
+        and not any(is_point(call) for call in own_calls(function))
     ]
     if any(is_step(call) for call in own_calls(module.tree)):
         wrong.append(f"{module.path}:")
@@ -63,7 +64,9 @@ def is_step(call: ast.Call) -> bool:
     if method and name.endswith(".replace"):  # of a Path it has one argument; of a text two; of a time only named ones
         return len(call.args) == 1 and not call.keywords
     first = call.args[0] if call.args else None
-    commits = isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.upper().startswith("COMMIT")
+    commits = (
+        isinstance(first, ast.Constant) and isinstance(first.value, str) and first.value.upper().startswith("COMMIT")
+    )
     return name in STEPS or (commits and name.endswith("execute"))
 
 
@@ -106,7 +109,9 @@ def test_every_crash_point_is_before_or_after_something() -> None:
 def test_the_gate_sees_a_step_without_a_point() -> None:
     text = "import os\ndef good():\n    crashpoint('a.before')\n    os.link(1, 2)\ndef bad(p):\n    p.rename('x')\n"
     assert steps_without_points(parse("x.py", text)) == ["x.py:bad"]
-    assert steps_without_points(parse("x.py", "def f(s, p):\n    s.replace('a', 'b')\n    p.replace('a')\n")) == ["x.py:f"]
+    assert steps_without_points(parse("x.py", "def f(s, p):\n    s.replace('a', 'b')\n    p.replace('a')\n")) == [
+        "x.py:f"
+    ]
     assert steps_without_points(parse("x.py", "def f(db):\n    db.execute('COMMIT')\n")) == ["x.py:f"]
     assert steps_without_points(parse("x.py", "import os\nos.fsync(1)\n")) == ["x.py:"]
     inner = "import os\ndef f():\n    crashpoint('x.before')\n    def g():\n        os.fsync(1)\n"

@@ -8,9 +8,7 @@ import pytest
 from support.source import modules
 
 EXEMPTION = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:)", re.IGNORECASE)
-WITH_REASON = re.compile(
-    r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|pyright: ignore\[\w+(, ?\w+)*\])\s+(- |# )\s*\S.{2,}"
-)
+WITH_REASON = re.compile(r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|pyright: ignore\[\w+(, ?\w+)*\])\s+(- |# )\s*\S.{2,}")
 
 
 def unexplained(text: str) -> list[int]:
@@ -27,7 +25,13 @@ def test_every_exemption_in_the_source_says_why() -> None:
 
 @pytest.mark.parametrize(
     "comment",
-    ["# noqa", "# noqa: S101", "# type: ignore", "# type: ignore[arg-type] - because so", "# pyright: ignore[reportAny]"],
+    [
+        "# noqa",
+        "# noqa: S101",
+        "# type: ignore",
+        "# type: ignore[arg-type] - because so",
+        "# pyright: ignore[reportAny]",
+    ],
 )
 def test_the_gate_sees_an_exemption_without_a_reason(comment: str) -> None:
     assert unexplained(f"x = 1  {comment}\n") == [1]

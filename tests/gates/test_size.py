@@ -28,7 +28,11 @@ def function_lengths(tree: list[Module]) -> dict[str, int]:
 def _length(node: Function) -> int:
     first = node.body[0]
     docstring = 0
-    if node.body[0:1] and hasattr(first, "value") and isinstance(getattr(getattr(first, "value", None), "value", None), str):
+    if (
+        node.body[0:1]
+        and hasattr(first, "value")
+        and isinstance(getattr(getattr(first, "value", None), "value", None), str)
+    ):
         docstring = (first.end_lineno or first.lineno) - first.lineno + 1
     return (node.end_lineno or node.lineno) - node.lineno + 1 - docstring
 

@@ -42,5 +42,7 @@ def test_it_stands_alone(package: str) -> None:
 
 
 def test_the_gate_sees_what_is_foreign() -> None:
-    module = parse("x.py", "import os\nimport apsw\nfrom watchkeeper.ports import store\nfrom watchkeeper.shim import a\n")
+    module = parse(
+        "x.py", "import os\nimport apsw\nfrom watchkeeper.ports import store\nfrom watchkeeper.shim import a\n"
+    )
     assert foreign_imports(module, ("watchkeeper.shim",)) == ["apsw", "watchkeeper.ports.store"]
