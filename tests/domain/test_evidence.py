@@ -31,20 +31,9 @@ BASE = Evidence(
 
 def every_evidence() -> Iterator[Evidence]:
     """Every combination of what each field can say."""
-    for directory, lock, decision, agent, end, gone, unreadable, boot, namespace, since, stop in product(
-        DirectoryState,
-        LockState,
-        (None, *DECISIONS.values()),
-        (None, AGENT),
-        (None, EXIT),
-        (None, GONE),
-        ((), ("exit.json",)),
-        (BOOT, "another", ""),
-        (NAMESPACE, "another"),
-        (None, 1.0, 60.0),
-        (False, True),
-    ):
-        yield Evidence(
+    records = product((None, *DECISIONS.values()), (None, AGENT), (None, EXIT), (None, GONE), ((), ("exit.json",)))
+    for (decision, agent, end, gone, unreadable), directory, lock in product(records, DirectoryState, LockState):
+        seen = Evidence(
             directory=directory,
             lock=lock,
             decision=decision,
@@ -52,12 +41,11 @@ def every_evidence() -> Iterator[Evidence]:
             exit=end,
             gone=gone,
             unreadable=unreadable,
-            boot_id=boot,
-            pid_namespace=namespace,
-            since_spawn_s=since,
             start_grace_s=GRACE_S,
-            stop_asked=stop,
         )
+        for boot, namespace in product((BOOT, "another", ""), (NAMESPACE, "another")):
+            for since, stop in product((None, 1.0, 60.0), (False, True)):
+                yield replace(seen, boot_id=boot, pid_namespace=namespace, since_spawn_s=since, stop_asked=stop)
 
 
 EVERYTHING = [(evidence, judge(evidence)) for evidence in every_evidence()]

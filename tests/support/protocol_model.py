@@ -163,6 +163,12 @@ def _shim_steps(protocol: Protocol, state: State, shim: int, found: Exploration)
             yield _released(_moved(state, shim, "released"), shim)
         case "recorded":
             yield _wrote(state, shim, "released", PROC, found)
+        case _:
+            yield from _shim_ends(state, shim, found)
+
+
+def _shim_ends(state: State, shim: int, found: Exploration) -> Iterator[State]:
+    match state.shims[shim]:
         case "released" if state.agents[shim] == "over":
             yield _wrote(state, shim, "exited", END, found)
         case "exited":

@@ -181,7 +181,7 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
         case S.PREPARED, ShimStarted(at=at):
             return RunDecision(run=replace(run, state=S.STARTING, shim_started_at=at))
         case _, AgentSeen() | ExitSeen() | NeverLaunched() | Lost() | HeldBack():
-            return RunDecision(run=_observed(run, event))
+            return RunDecision(run=run if _too_late_for(run, event) else _observed(run, event))
         case _, Settled(outcome=outcome):
             return RunDecision(run=_settled(run, outcome))
         case _:
@@ -196,8 +196,6 @@ def _prepared(run: Run, directory: DirectoryIdentity) -> RunDecision:
 def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | HeldBack) -> Run:
     """What evidence makes of a run that is not settled."""
     match run.state, event:
-        case S.HELD, AgentSeen() if not _still_open(run):
-            return run  # its end was established (R5); a late shim that holds the lock for a moment does not undo that
         case ((S.PREPARED | S.STARTING | S.HELD), AgentSeen(agent=agent)):
             return replace(run, state=S.RUNNING, agent=agent, kind=None, reason="")
         case ((S.RUNNING | S.ENDED), AgentSeen()):
@@ -206,10 +204,6 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
             return replace(run, state=S.ENDED, exit=fact, kind=None, reason="")
         case S.ENDED, ExitSeen():
             return run
-        case S.HELD, NeverLaunched() | Lost() if not _still_open(run):
-            return run
-        case S.HELD, NeverLaunched() if run.agent is not None:
-            return run  # an agent was seen: that contradicts, and stays a person's to resolve
         case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):
             return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN)
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), Lost(proof=proof, reason=reason)):
@@ -271,9 +265,21 @@ def _end(run: Run, how: StopHow, grace_s: float | None, why: EndReason) -> EndEx
     )
 
 
-def _still_open(run: Run) -> bool:
-    """Whether a held run has neither an end on record nor a proof, so that evidence which comes back can still end it."""
-    return run.proof is None and run.exit is None
+def _too_late_for(run: Run, event: RunEvent) -> bool:
+    """Whether this evidence, come back about a held run, says less than what is known of it already.
+
+    Once an end or a proof of death is on record, a late shim that holds the lock for a moment does not undo it (R5). Where an agent was seen, "never
+    launched" contradicts, and stays a person's to resolve.
+    """
+    if run.state is not S.HELD:
+        return False
+    match event:
+        case AgentSeen() | Lost():
+            return run.proof is not None or run.exit is not None
+        case NeverLaunched():
+            return run.proof is not None or run.exit is not None or run.agent is not None
+        case _:
+            return False
 
 
 def _settled(run: Run, outcome: Outcome) -> Run:

@@ -30,6 +30,7 @@ from watchkeeper.domain.run import (
     Condemned,
     ExitSeen,
     HeldBack,
+    InterruptWanted,
     Lost,
     NeverLaunched,
     Prepared,
@@ -161,6 +162,7 @@ def run_events() -> tuple[RunEvent, ...]:
         Condemned(condemnation=Condemnation(kind=FailureKind.QUOTA, reason="The limit is used up.")),
         StopWanted(how=StopHow.STOP),
         StopTold(how=StopHow.STOP),
+        InterruptWanted(),
         SessionSeen(harness_session="s1"),
         Settled(outcome=an_outcome(Disposition.FAILED)),
     )

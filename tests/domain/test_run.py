@@ -1,0 +1,193 @@
+"""The state machine of a run, cell by cell."""
+
+from dataclasses import replace
+
+import pytest
+
+from watchkeeper.domain.effects import EndExecution, StartShim
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import Disposition, EndReason, Proof, RunState, StopHow
+from watchkeeper.domain.run import (
+    RUN_EVENTS,
+    AgentSeen,
+    Condemned,
+    ExitSeen,
+    HeldBack,
+    InterruptWanted,
+    Lost,
+    NeverLaunched,
+    Prepared,
+    RunEvent,
+    SessionSeen,
+    Settled,
+    ShimStarted,
+    StopTold,
+    StopWanted,
+    decide_run,
+)
+from watchkeeper.domain.samples import AGENT, EXIT, LATER, a_run, an_outcome, run_events
+from watchkeeper.errors import Refused
+
+S = RunState
+
+LISTED: dict[type[RunEvent], dict[RunState, RunState]] = {
+    Prepared: {S.RESERVED: S.PREPARED},
+    ShimStarted: {S.PREPARED: S.STARTING} | {s: s for s in (S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    AgentSeen: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.HELD), S.RUNNING) | {S.ENDED: S.ENDED},
+    ExitSeen: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.ENDED),
+    NeverLaunched: dict.fromkeys((S.RESERVED, S.PREPARED, S.STARTING, S.ENDED, S.HELD), S.ENDED),
+    Lost: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.ENDED),
+    HeldBack: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.HELD),
+    Condemned: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    StopWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    InterruptWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    StopTold: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    SessionSeen: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    Settled: {S.ENDED: S.SETTLED, S.HELD: S.SETTLED},
+}
+"""Every pair that is allowed, and where it leads. Settled takes everything and stays."""
+
+
+def test_every_event_is_in_the_list() -> None:
+    """The samples, the list of events and the table above speak of the same events."""
+    assert {type(event) for event in run_events()} == set(RUN_EVENTS) == set(LISTED)
+
+
+@pytest.mark.parametrize("state", RunState)
+@pytest.mark.parametrize("event", run_events(), ids=lambda event: type(event).__name__)
+def test_each_pair_leads_where_it_should_or_is_refused(state: RunState, event: RunEvent) -> None:
+    """Each listed pair leads to its state; every other raises and names both."""
+    if state is S.SETTLED:
+        decision = decide_run(a_run(state), event)
+        assert (decision.run, decision.effects) == (a_run(state), ())
+        return
+    expected = LISTED[type(event)].get(state)
+    if expected is None:
+        with pytest.raises(Refused, match=f"{state}.*{type(event).__name__}"):
+            decide_run(a_run(state), event)
+    else:
+        assert decide_run(a_run(state), event).run.state is expected
+
+
+def test_preparing_asks_for_the_shim_once() -> None:
+    """The directory is recorded and the start queued by the same decision; a second time is refused."""
+    decision = decide_run(a_run(S.RESERVED), run_events()[0])
+    assert decision.run.directory is not None
+    assert decision.effects == (StartShim(run_id="t1.1", fence=7, execution_id="x1"),)
+    with pytest.raises(Refused):
+        decide_run(decision.run, run_events()[0])
+
+
+def test_a_launch_that_was_refused_keeps_its_kind() -> None:
+    """A program that is missing is told from a launch that came to nothing."""
+    event = NeverLaunched(reason="`claude` is not installed.", kind=FailureKind.PROGRAM_MISSING)
+    run = decide_run(a_run(S.RESERVED), event).run
+    assert (run.kind, run.reason, run.proof) == (FailureKind.PROGRAM_MISSING, event.reason, Proof.PROVEN)
+
+
+def test_an_exit_is_recorded_once() -> None:
+    """The first exit record stays; the run has no failure kind of its own then."""
+    run = decide_run(a_run(S.RUNNING), ExitSeen(exit=EXIT)).run
+    again = decide_run(run, ExitSeen(exit=replace(EXIT, status=256))).run
+    assert again.exit == EXIT
+    assert again.kind is None
+
+
+def test_a_held_run_is_regained_by_its_agent() -> None:
+    """The reason for holding it goes."""
+    run = decide_run(a_run(S.HELD), AgentSeen(agent=AGENT)).run
+    assert (run.state, run.agent, run.kind, run.reason) == (S.RUNNING, AGENT, None, "")
+
+
+def test_a_held_run_takes_a_late_proof() -> None:
+    """What was unknown and is now proven ends like any other."""
+    never = decide_run(a_run(S.HELD), NeverLaunched(reason="The agent was never started.")).run
+    assert (never.state, never.proof) == (S.ENDED, Proof.PROVEN)
+    lost = decide_run(a_run(S.HELD), Lost(proof=Proof.PROVEN, reason="The machine was restarted.")).run
+    assert (lost.state, lost.kind) == (S.ENDED, FailureKind.LOST)
+
+
+@pytest.mark.parametrize("proof", Proof)
+def test_a_run_held_because_it_was_lost_does_not_come_alive(proof: Proof) -> None:
+    """A proof of death stays (R5): a late shim that holds the lock for a moment changes nothing, nor does another verdict."""
+    lost = decide_run(a_run(S.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
+    held = decide_run(lost, HeldBack(reason="The shim was killed.")).run
+    assert held.kind is FailureKind.LOST
+    for event in (AgentSeen(agent=AGENT), NeverLaunched(reason=""), Lost(proof=Proof.UNPROVEN, reason="")):
+        assert decide_run(held, event).run == held
+
+
+def test_a_run_whose_agent_was_seen_was_never_never_launched() -> None:
+    """Such a verdict contradicts the record: refused while it runs, ignored while it is held."""
+    with pytest.raises(Refused):
+        decide_run(a_run(S.RUNNING), NeverLaunched(reason=""))
+    held = decide_run(a_run(S.RUNNING), HeldBack(reason="A record cannot be read.")).run
+    assert decide_run(held, NeverLaunched(reason="")).run == held
+
+
+def test_an_end_on_record_is_not_undone_by_a_hold() -> None:
+    """A run that was held after its exit was recorded does not run again."""
+    held = decide_run(a_run(S.ENDED), HeldBack(reason="The execution directory is missing.")).run
+    assert decide_run(held, AgentSeen(agent=AGENT)).run == held
+    assert decide_run(held, ExitSeen(exit=EXIT)).run.state is S.ENDED
+
+
+@pytest.mark.parametrize("state", [S.PREPARED, S.STARTING, S.RUNNING])
+def test_a_condemned_run_is_told_once(state: RunState) -> None:
+    """The first condemnation stays and asks for the end; a second asks for nothing."""
+    event = next(event for event in run_events() if isinstance(event, Condemned))
+    decision = decide_run(a_run(state), event)
+    end = EndExecution(run_id="t1.1", fence=7, execution_id="x1", how=StopHow.STOP, why=EndReason.CONDEMNED)
+    assert decision.effects == (end,)
+    other = Condemned(condemnation=replace(event.condemnation, kind=FailureKind.SIGNED_OUT))
+    again = decide_run(decision.run, other)
+    assert (again.run, again.effects) == (decision.run, ())
+
+
+@pytest.mark.parametrize("how", StopHow)
+@pytest.mark.parametrize("state", [S.PREPARED, S.STARTING, S.RUNNING, S.ENDED])
+def test_a_stop_reaches_whatever_may_be_alive(state: RunState, how: StopHow) -> None:
+    """Also what the agent left behind while its shim waits for it."""
+    (effect,) = decide_run(a_run(state), StopWanted(how=how, grace_s=3.0)).effects
+    assert effect == EndExecution(
+        run_id="t1.1", fence=7, execution_id="x1", how=how, why=EndReason(how.value), grace_s=3.0
+    )
+
+
+def test_a_stop_of_what_never_ran_asks_for_nothing() -> None:
+    """Nothing is there to be ended: not before it is prepared, and not after it is proven that none ran."""
+    never = decide_run(a_run(S.STARTING), NeverLaunched(reason="")).run
+    for run in (a_run(S.RESERVED), never, a_run(S.HELD)):
+        assert decide_run(run, StopWanted(how=StopHow.STOP)).effects == ()
+
+
+def test_the_strongest_stop_that_was_told_is_kept() -> None:
+    """A late acknowledgement of a stop does not take a kill back."""
+    killed = decide_run(a_run(S.RUNNING), StopTold(how=StopHow.KILL)).run
+    assert decide_run(killed, StopTold(how=StopHow.STOP)).run.stop_told is StopHow.KILL
+
+
+def test_a_run_is_settled_by_its_own_outcome_only() -> None:
+    """Another run's, or another fence's, is refused (R4)."""
+    for other in (replace(an_outcome(), run_id="t1.2"), replace(an_outcome(), fence=8)):
+        with pytest.raises(Refused, match="another run"):
+            decide_run(a_run(S.ENDED), Settled(outcome=other))
+
+
+@pytest.mark.parametrize("disposition", Disposition)
+def test_a_held_run_is_settled_by_a_persons_word_only(disposition: Disposition) -> None:
+    """Given up or stopped; nothing else is decided about what is uncertain."""
+    event = Settled(outcome=an_outcome(disposition))
+    if disposition in {Disposition.FAILED, Disposition.STOPPED}:
+        assert decide_run(a_run(S.HELD), event).run.settled_at == LATER
+    else:
+        with pytest.raises(Refused, match="by a person only"):
+            decide_run(a_run(S.HELD), event)
+
+
+@pytest.mark.parametrize("state", [S.PREPARED, S.STARTING, S.RUNNING])
+def test_a_service_that_interrupts_its_agents_says_so(state: RunState) -> None:
+    """The exit record will say `interrupted`, never `stop`: nobody asked for the task's end."""
+    (effect,) = decide_run(a_run(state), InterruptWanted()).effects
+    assert isinstance(effect, EndExecution)
+    assert effect.why is EndReason.INTERRUPTED
