@@ -31,12 +31,12 @@ def exit_from(text: str | None) -> ExitFact | None:
     data = record(text)
     data["reason"] = EndReason(_text(data["reason"]))
     data["at"] = moment(cast("int", data["at"]))
-    return ExitFact(**data)  # pyright: ignore[reportArgumentType]
+    return ExitFact(**data)  # pyright: ignore[reportArgumentType] - as above
 
 
 def usage_from(text: str) -> Usage:
     """What a run used."""
-    return Usage(**record(text))  # pyright: ignore[reportArgumentType]
+    return Usage(**record(text))  # pyright: ignore[reportArgumentType] - as above
 
 
 def changes_from(text: str | None) -> Changes | None:
@@ -47,7 +47,7 @@ def changes_from(text: str | None) -> Changes | None:
     files = cast("list[dict[str, str]]", data.get("files", []))
     data["files"] = tuple(FileChange(path=one["path"], change=one["change"]) for one in files)
     data["commits"] = _texts(data.get("commits", []))
-    return Changes(**data)  # pyright: ignore[reportArgumentType]
+    return Changes(**data)  # pyright: ignore[reportArgumentType] - as above
 
 
 def leftovers_from(text: str) -> tuple[Leftover, ...]:

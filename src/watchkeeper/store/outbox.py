@@ -5,12 +5,15 @@ from datetime import datetime
 from typing import cast
 
 from watchkeeper.domain.effects import EFFECTS, Effect
-from watchkeeper.domain.model import StopHow
+from watchkeeper.domain.model import EndReason, StopHow
 from watchkeeper.ports.store import OutboxRow
 from watchkeeper.store.rows import Row, Rows
 from watchkeeper.store.values import Columns, record, ticks, to_json
 
 _BY_KIND = {effect.kind: effect for effect in EFFECTS}
+_CHOICES = {"how": StopHow, "why": EndReason}
+"""The fields of effects that hold one of a closed list."""
+
 _PAGE = 100
 
 
@@ -80,8 +83,8 @@ def _effect(kind: str, payload: dict[str, object]) -> Effect | None:
     if known is None:
         return None
     try:
-        if "how" in payload:
-            payload["how"] = StopHow(cast("str", payload["how"]))
+        for name in _CHOICES.keys() & payload.keys():
+            payload[name] = _CHOICES[name](cast("str", payload[name]))
         return cast("Effect", cast("object", known(**payload)))  # pyright: ignore[reportArgumentType] - the call checks the names
     except (TypeError, ValueError):
         return None

@@ -14,7 +14,6 @@ from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseUnusable, NoDatabase
 from watchkeeper.store.rows import Row, Value
 from watchkeeper.store.sqlite.faults import conflict, in_our_words
-from watchkeeper.store.sqlite.turnstile import WAIT_S
 from watchkeeper.store.statements import Statements
 
 OLDEST_SQLITE = (3, 51, 3)
@@ -41,8 +40,8 @@ def refuse_old_sqlite(version: str | None = None) -> None:
 class Connection:
     """One connection to a database file that exists, and the port's `rows` over it."""
 
-    def __init__(self, path: Path, statements: Statements, vfs: str | None = None) -> None:
-        """Open it.
+    def __init__(self, path: Path, statements: Statements, wait_s: float, vfs: str | None = None) -> None:
+        """Open it; wait at most `wait_s` seconds for the locks of other programs.
 
         Raises:
             NoDatabase: there is no file.
@@ -52,6 +51,7 @@ class Connection:
         self._path = path
         self._statements = statements
         self._set: dict[str, int | str] = {}
+        self._wait_s = wait_s
         self._patience_until = 0.0
         self.writable = False
         if not path.exists():
@@ -91,7 +91,7 @@ class Connection:
 
     def be_patient(self) -> None:
         """Begin anew to count the time that we wait for other programs' locks."""
-        self._patience_until = time.monotonic() + WAIT_S
+        self._patience_until = time.monotonic() + self._wait_s
 
     def _nap(self, naps: int) -> bool:
         """SQLite asks whether to go on waiting. In Python, not by SQLite's own timeout, so that Ctrl-C works meanwhile."""

@@ -231,7 +231,7 @@ CREATE TRIGGER task_removed AFTER DELETE ON task BEGIN
     UPDATE tally SET tasks = tasks - 1 WHERE state = OLD.state;
 END;
 
-CREATE TRIGGER claim_of_queued BEFORE INSERT ON claim
+CREATE TRIGGER claim_of_queued AFTER INSERT ON claim
 WHEN NOT EXISTS (SELECT 1 FROM task WHERE id = NEW.task_id AND state = 'queued' AND stop_at IS NULL) BEGIN
     SELECT raise(ABORT, 'only a queued task that is not stopped is claimed');
 END;

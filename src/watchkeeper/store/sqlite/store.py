@@ -170,7 +170,7 @@ class SqliteStore:
                 if self._closed:
                     raise DatabaseUnusable("The database is closed.")
                 if self._connection is None:
-                    self._connection = Connection(self._path, self._statements, self._vfs)
+                    self._connection = Connection(self._path, self._statements, self._turnstile.wait_s, self._vfs)
                 yield self._connection
             finally:
                 self._user = None

@@ -93,7 +93,7 @@ class Turnstile:
     def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
         """Use the file `path`, which is made when it is first needed; wait at most `wait_s` seconds for a turn."""
         self._path = path
-        self._wait_s = wait_s
+        self.wait_s = wait_s
         self._fd: int | None = None
         self._mask: set[int | signal.Signals] | None = None
 
@@ -138,7 +138,7 @@ class Turnstile:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            fd = _Waiter(self._path).wait(self._wait_s)
+            fd = _Waiter(self._path).wait(self.wait_s)
             if fd is None:
                 raise self._busy() from None
             self.close()
@@ -154,7 +154,7 @@ class Turnstile:
         pid, _, command = holder.partition(" ")
         who = f"process {pid} ({command})" if pid and command else "another process"
         return DatabaseBusy(
-            f"The database is held by {who} for more than {self._wait_s:g} s.",
+            f"The database is held by {who} for more than {self.wait_s:g} s.",
             hint="Nothing was changed. Try again; if that process hangs or is stopped (Ctrl-Z), continue or end it.",
         )
 

@@ -1,0 +1,112 @@
+"""Records for tests, and the few transactions that most of them begin with, written against the port."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import (
+    Cause,
+    Disposition,
+    Outcome,
+    OutcomeStatus,
+    Proof,
+    Run,
+    RunState,
+    Task,
+    TaskSpec,
+    TaskState,
+)
+from watchkeeper.ports.store import Claim, Tx
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
+
+
+def later(seconds: float) -> datetime:
+    """So many seconds after noon."""
+    return NOON + timedelta(seconds=seconds)
+
+
+def make_spec(**given: object) -> TaskSpec:
+    """What somebody asked for."""
+    fields: dict[str, object] = {
+        "prompt": "Fix it.", "title": "Fix", "harness": "command", "model": None, "cwd": "/tmp", "argv": ("true",)
+    }  # fmt: skip
+    return TaskSpec(**(fields | given))
+
+
+def make_task(task_id: str = "t1", *, priority: int = 0, **given: object) -> Task:
+    """A queued task."""
+    fields: dict[str, object] = {
+        "id": task_id, "spec": make_spec(priority=priority), "state": TaskState.QUEUED, "created_at": NOON, "updated_at": NOON,
+        "environment_id": f"env-{task_id}",
+    }  # fmt: skip
+    return Task(**(fields | given))
+
+
+def make_run(task: Task, fence: int, **given: object) -> Run:
+    """A reserved run of a task."""
+    number = task.runs + 1
+    fields: dict[str, object] = {
+        "id": f"{task.id}.{number}", "task_id": task.id, "number": number, "fence": fence, "execution_id": f"x-{task.id}-{number}",
+        "cause": Cause.INITIAL if number == 1 else Cause.RETRY, "state": RunState.RESERVED, "machine": "m1", "incarnation": 1,
+        "claimed_at": NOON,
+    }  # fmt: skip
+    return Run(**(fields | given))
+
+
+def add(tx: Tx, task: Task) -> Task:
+    """Insert a task and return it as it is stored."""
+    tx.tasks.add(task)
+    return tx.tasks.get(task.id)
+
+
+def claim(tx: Tx, now: datetime = NOON, operation_id: str | None = None) -> Claim | None:
+    """Claim the next ready task, once per operation id."""
+    if operation_id is not None:
+        earlier = tx.queue.operation(operation_id)
+        if earlier is not None:
+            return None if earlier.cancelled else earlier.claim
+    task = tx.queue.next_ready(now)
+    if task is None:
+        return None
+    run = reserve(tx, task)
+    claimed = Claim(task_id=task.id, run_id=run.id, fence=run.fence)
+    if operation_id is not None:
+        tx.queue.record_operation(operation_id, claimed, cancelled=False, at=now)
+    return claimed
+
+
+def reserve(tx: Tx, task: Task) -> Run:
+    """Make a run that owns the task."""
+    run = make_run(task, tx.runs.next_fence())
+    tx.runs.add(run)
+    tx.tasks.save(replace(task, state=TaskState.RUNNING, run_id=run.id, runs=run.number, wake_at=None), task)
+    return run
+
+
+def make_outcome(run: Run, **given: object) -> Outcome:
+    """A plain success."""
+    fields: dict[str, object] = {
+        "run_id": run.id, "fence": run.fence, "status": OutcomeStatus.SUCCEEDED, "disposition": Disposition.DONE, "kind": None,
+        "reason": "Done.", "at": NOON, "proof": Proof.PROVEN,
+    }  # fmt: skip
+    return Outcome(**(fields | given))
+
+
+def end(tx: Tx, run: Run) -> Run:
+    """Record that the run never launched, which is the shortest way to its end."""
+    ended = replace(run, state=RunState.ENDED, kind=FailureKind.NEVER_LAUNCHED, proof=Proof.PROVEN)
+    tx.runs.save(ended, run)
+    return ended
+
+
+def settle(tx: Tx, run: Run, wake_at: datetime | None = None) -> Task:
+    """Settle a live run: the task is done, or queued again for `wake_at`."""
+    again = wake_at is not None
+    ended = end(tx, run) if run.state is not RunState.ENDED else run
+    tx.runs.save(replace(ended, state=RunState.SETTLED, settled_at=NOON, proof=Proof.PROVEN), ended)
+    tx.outcomes.add(make_outcome(run, disposition=Disposition.RETRY if again else Disposition.DONE, wake_at=wake_at))
+    task = tx.tasks.get(run.task_id)
+    state, ended_at = (TaskState.QUEUED, None) if again else (TaskState.DONE, NOON)
+    tx.tasks.save(replace(task, state=state, run_id=None, wake_at=wake_at, ended_at=ended_at), task)
+    return tx.tasks.get(task.id)
