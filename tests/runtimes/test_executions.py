@@ -1,0 +1,115 @@
+"""Directories: listing, reading, removing."""
+
+from pathlib import Path
+
+import pytest
+
+from watchkeeper.errors import Refused
+from watchkeeper.runtimes.executions import ExecutionDirectories
+
+
+def test_only_whole_directories_have_names(stage) -> None:
+    """Neither half-written ones nor half-deleted ones, files or symlinks."""
+    assert stage.runtime.executions().names() == []
+    stage.prepared("b")
+    stage.prepared("a")
+    root = stage.state / "executions"
+    (root / ".c.new").mkdir()
+    (root / ".d.gone").mkdir()
+    (root / "file").touch()
+    (root / "link").symlink_to(root / "a")
+    assert stage.runtime.executions().names() == ["a", "b"]
+
+
+def test_what_the_daemon_kept_is_read_back(stage) -> None:
+    """The snapshot, the proof and the dropped ranges; nothing from a directory that is not ours."""
+    executions = stage.runtime.executions()
+    run = stage.prepared()
+    assert executions.before(run) == {"head": "abc"}
+    assert executions.gone(run) is None
+    assert executions.dropped(run, "stdout") == []
+    stage.gone(run)
+    stage.write(run, "dropped.json", {"stdout.log": [[5, 9]]})
+    assert executions.gone(run).proven
+    assert executions.dropped(run, "stdout") == [(5, 9)]
+    assert executions.dropped(run, "stderr") == []
+    assert executions.log(run, "stdout") == stage.directory(run) / "stdout.log"
+    with pytest.raises(ValueError, match="stream"):
+        executions.log(run, "../token")
+    for name in ("gone.json", "before.json", "dropped.json"):
+        stage.write(run, name, b"{")
+    assert (executions.gone(run), executions.before(run), executions.dropped(run, "stdout")) == (None, None, [])
+    stage.gone(run)
+    stage.directory(run).rename(stage.state / "aside")
+    stage.directory(run).mkdir()
+    stage.gone(run)
+    assert executions.gone(run) is None
+
+
+def test_removing_leaves_nothing(stage) -> None:
+    """Nor what an earlier crash left beside it; twice is fine."""
+    run = stage.prepared()
+    root = stage.state / "executions"
+    (root / ".exec1.gone").mkdir()
+    (root / ".exec1.gone" / "x").touch()
+    (root / ".exec1.new").mkdir()
+    stage.runtime.executions().remove(run.execution_id)
+    assert list(root.iterdir()) == []
+    stage.runtime.executions().remove(run.execution_id)
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../state", "/tmp", "a/b", ".x.new", "x" * 65])
+def test_a_name_that_points_elsewhere_is_refused(stage, name: str) -> None:
+    """Nothing outside is ever deleted."""
+    with pytest.raises(Refused):
+        stage.runtime.executions().remove(name)
+
+
+def test_a_symlink_is_not_followed(stage) -> None:
+    """What it points to stays."""
+    elsewhere = stage.state / "precious"
+    elsewhere.mkdir()
+    (elsewhere / "file").touch()
+    root = stage.state / "executions"
+    root.mkdir()
+    (root / "link").symlink_to(elsewhere)
+    with pytest.raises(Refused):
+        stage.runtime.executions().remove("link")
+    run = stage.prepared()
+    (stage.directory(run) / "inside").symlink_to(elsewhere)
+    stage.runtime.executions().remove(run.execution_id)
+    assert (elsewhere / "file").exists()
+
+
+def test_the_directory_of_a_living_shim_stays(stage) -> None:
+    """Whoever asks for its removal is mistaken."""
+    run = stage.prepared()
+    lock = stage.hold(run)
+    with pytest.raises(Refused, match="living shim"):
+        stage.runtime.executions().remove(run.execution_id)
+    lock.close()
+    stage.runtime.executions().remove(run.execution_id)
+    assert not stage.directory(run).exists()
+
+
+def test_killed_while_removing_it_can_be_finished(script, stage, tmp_path: Path) -> None:
+    """At each crash point the name is whole or gone, and `tidy` clears up."""
+    code = """
+import sys
+from pathlib import Path
+from watchkeeper.runtimes.executions import ExecutionDirectories
+ExecutionDirectories(Path(sys.argv[1])).remove("exec1")
+"""
+    for step in ("rename.before", "rename.after", "delete.before", "delete.after"):
+        root = tmp_path / step
+        (root / "exec1").mkdir(parents=True)
+        for name in ("spec.json", "token"):
+            (root / "exec1" / name).touch()
+        assert script(code, str(root), WATCHKEEPER_CRASH_AT=f"executions.remove.{step}").returncode == -9
+        directories = ExecutionDirectories(root)
+        if step == "rename.before":
+            assert len(list((root / "exec1").iterdir())) == 2
+        else:
+            assert directories.names() == []
+        directories.tidy()
+        assert [path.name for path in root.iterdir()] == directories.names()

@@ -1,0 +1,160 @@
+"""Starting shims and talking to them."""
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from watchkeeper.domain.model import EndReason, StopHow
+from watchkeeper.ports.runtime import ShimUnreachable
+from watchkeeper.runtimes import control, proc
+from watchkeeper.runtimes.boot import boot_id
+
+IMAGE = """
+import json, os, sys
+print("complaint", file=sys.stderr)
+fds = sorted(int(name) for name in os.listdir("/proc/self/fd"))
+with open(sys.argv[1] + "/born", "w") as out:
+    json.dump({"pid": os.getpid(), "session": os.getsid(0), "cwd": os.getcwd(), "environment": dict(os.environ), "isolated": sys.flags.isolated,
+               "site": sys.flags.no_site, "input": os.read(0, 1).decode(), "fds": fds}, out)
+"""
+
+
+@pytest.fixture
+def born(stage, tmp_path: Path, monkeypatch) -> dict[str, object]:
+    """What a shim finds around it when it starts."""
+    monkeypatch.setenv("SECRET_KEY", "x")
+    monkeypatch.setenv("WATCHKEEPER_CRASH_LOG", str(tmp_path / "points"))
+    (tmp_path / "image.py").write_text(IMAGE)
+    run = stage.prepared()
+    os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+    stage.runtime.start_shim(run)
+    (shim,) = stage.runtime._shims
+    shim.wait(timeout=30)
+    stage.runtime.reap()
+    assert stage.runtime._shims == []
+    assert proc.stat_of(shim.pid) is None
+    assert (stage.directory(run) / "shim.err").read_text() == "complaint\n"
+    assert "shim.spawn.after" in (tmp_path / "points").read_text()
+    return json.loads((stage.directory(run) / "born").read_text())
+
+
+def test_a_shim_is_born_with_nothing_of_ours(born: dict[str, object]) -> None:
+    """A session of its own, no input, no descriptors, and an environment of next to nothing; and it leaves no zombie."""
+    assert born["session"] == born["pid"]
+    assert (born["cwd"], born["isolated"], born["site"], born["input"]) == ("/", 1, 1, "")
+    # 3 is the listing of the descriptors itself.
+    assert born["fds"] == [0, 1, 2, 3]
+    assert set(born["environment"]) - {"LC_CTYPE"} == {"PATH", "WATCHKEEPER_CRASH_LOG"}
+
+
+def test_a_shim_is_not_started_in_another_directory(stage, tmp_path: Path) -> None:
+    """The prepared one was moved and something else has its name."""
+    (tmp_path / "image.py").write_text(IMAGE)
+    run = stage.prepared()
+    stage.directory(run).rename(stage.state / "aside")
+    stage.directory(run).mkdir()
+    with pytest.raises(OSError, match="not there"):
+        stage.runtime.start_shim(run)
+    assert list(stage.directory(run).iterdir()) == []
+
+
+@contextmanager
+def listening(address: Path, answer: bytes | None) -> Iterator[list[bytes]]:
+    """A shim that answers once with `answer`, or with None hears and never answers."""
+    heard: list[bytes] = []
+    over = threading.Event()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(address))
+        server.listen()
+
+        def serve() -> None:
+            connection, _ = server.accept()
+            with connection:
+                with connection.makefile("rb") as lines:
+                    heard.append(lines.readline())
+                if answer is None:
+                    over.wait(30)
+                elif heard[0]:
+                    connection.sendall(answer)
+
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield heard
+        over.set()
+        thread.join(30)
+
+
+@pytest.mark.parametrize(
+    ("how", "why", "said"),
+    [
+        (StopHow.STOP, EndReason.STOP, {"do": "stop", "grace_s": 3.0, "how": "stop"}),
+        (StopHow.STOP, EndReason.CONDEMNED, {"do": "stop", "grace_s": 3.0, "how": "condemned"}),
+        (StopHow.KILL, EndReason.KILL, {"do": "kill"}),
+    ],
+)
+def test_a_shim_is_told_with_its_token(stage, how: StopHow, why: EndReason, said: dict[str, object]) -> None:
+    """At the address in its spec, whatever ours would be today."""
+    run = stage.prepared()
+    stage.runtime._sockets = Path("/nowhere")
+    with listening(stage.sockets / "exec1.sock", b'{"ok": true}\n') as heard:
+        stage.runtime.end(run, how, grace_s=3.0, why=why)
+    token = (stage.directory(run) / "token").read_text()
+    assert json.loads(heard[0]) == {"token": token, **said}
+
+
+@pytest.mark.parametrize("answer", [b'{"ok": false, "error": "wrong token"}\n', b"", b"{\n", b"[]\n", b'{"ok": 1}\n'])
+def test_any_other_answer_is_no_answer(stage, answer: bytes) -> None:
+    """Only `ok` means that it was heard."""
+    run = stage.prepared()
+    with listening(stage.sockets / "exec1.sock", answer), pytest.raises(ShimUnreachable):
+        stage.runtime.end(run, StopHow.STOP, grace_s=None, why=EndReason.STOP)
+
+
+def test_a_shim_that_is_not_there_is_unreachable(stage) -> None:
+    """No socket, a dead socket, no directory, a torn spec."""
+    run = stage.prepared()
+
+    def unreachable() -> None:
+        with pytest.raises(ShimUnreachable):
+            stage.runtime.end(run, StopHow.STOP, grace_s=None, why=EndReason.STOP)
+
+    unreachable()
+    with socket.socket(socket.AF_UNIX) as dead:
+        dead.bind(str(stage.sockets / "exec1.sock"))
+    unreachable()
+    stage.write(run, "spec.json", b"{")
+    unreachable()
+    stage.directory(run).rename(stage.state / "aside")
+    unreachable()
+
+
+def test_nobody_is_waited_for_for_long(stage) -> None:
+    """A shim that hears and does not answer, and one whose queue is full."""
+    with listening(stage.sockets / "deaf", None), pytest.raises(ShimUnreachable):
+        control.ask(str(stage.sockets / "deaf"), "t", {"do": "status"}, patience_s=0.1)
+    with socket.socket(socket.AF_UNIX) as full:
+        full.bind(str(stage.sockets / "full"))
+        full.listen(0)
+        for _ in range(3):
+            with pytest.raises(ShimUnreachable):
+                control.ask(str(stage.sockets / "full"), "t", {"do": "status"}, patience_s=0.1)
+
+
+def test_the_token_is_shown_to_our_own_user_only(stage, monkeypatch) -> None:
+    """Somebody else listens at the address: nothing is sent."""
+    with listening(stage.sockets / "theirs", b'{"ok": true}\n') as heard:
+        monkeypatch.setattr(os, "geteuid", lambda: 4711)
+        with pytest.raises(ShimUnreachable, match="user"):
+            control.ask(str(stage.sockets / "theirs"), "t", {"do": "status"})
+    assert heard == [b""]
+
+
+def test_boot_id_is_a_word() -> None:
+    """One line, without its end."""
+    assert len(boot_id().split()) == 1
