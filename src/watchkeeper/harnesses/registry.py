@@ -8,6 +8,7 @@ that is done only for a name that is not ours, or to list.
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
@@ -103,6 +104,21 @@ class Registry:
         close = difflib.get_close_matches(name, names, n=1)
         meant = f" Did you mean '{close[0]}'?" if close else ""
         return UnknownHarness(f"There is no harness '{name}'.{meant}", hint=f"There are: {', '.join(names)}.")
+
+
+@cache
+def _registry() -> Registry:
+    return Registry()
+
+
+def get_harness(name: str) -> Harness:
+    """The harness of that name, kept for the life of this process, as `Registry.get`."""
+    return _registry().get(name)
+
+
+def harness_names() -> list[str]:
+    """Every name that can be given, as `Registry.names`."""
+    return _registry().names()
 
 
 _HINT = "Mend or uninstall the package that brings it; other harnesses are not affected."

@@ -1,0 +1,69 @@
+"""Which variables of the caller's environment an agent gets: an allow-list, and what was asked for by name.
+
+An agent needs to find programs, its own sign-in and the way through a proxy; it does not need every secret that a shell
+holds. Our own variables (`WATCHKEEPER_…`) are never passed on.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from watchkeeper.errors import BadTask
+
+OURS = "WATCHKEEPER_"
+
+STANDARD = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
+    "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS",
+    "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
+    "SSL_CERT_FILE", "SSL_CERT_DIR", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS",
+    "VIRTUAL_ENV", "JAVA_HOME", "GOPATH", "CARGO_HOME", "RUSTUP_HOME", "NVM_DIR", "PYENV_ROOT",
+)  # fmt: skip
+"""Names, or beginnings followed by `*`, that every agent gets. Not among them: SSH_AUTH_SOCK, DISPLAY, DBUS and
+XDG_RUNTIME_DIR, which are doors to what the user is signed in to; and TERM, because there is no terminal."""
+
+BY_HARNESS: Mapping[str, tuple[str, ...]] = {
+    "claude": (
+        "ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "AWS_REGION", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK",
+        "CLOUD_ML_REGION", "API_TIMEOUT_MS",
+    ),
+    "codex": ("OPENAI_*", "CODEX_*"),
+    "gemini": ("GEMINI_*", "GOOGLE_*"),
+    "opencode": ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
+    "pi": ("PI_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
+}  # fmt: skip
+"""What an agent program needs for its own sign-in. A harness that is not here gets the standard names only."""
+
+
+def allowed(name: str, harness: str) -> bool:
+    """Whether the allow-list lets this variable through to that harness."""
+    if name.startswith(OURS):
+        return False
+    return any(
+        name.startswith(entry[:-1]) if entry.endswith("*") else name == entry
+        for entry in (*STANDARD, *BY_HARNESS.get(harness, ()))
+    )
+
+
+def capture(environ: Mapping[str, str], names: Iterable[str], harness: str) -> dict[str, str]:
+    """What an agent of `harness` gets of the caller's environment.
+
+    Args:
+        environ: the caller's environment.
+        names: names that were asked for beside the allow-list.
+        harness: the harness's name.
+
+    Raises:
+        BadTask: a name that was asked for is not set, cannot be a name, or is one of ours.
+    """
+    asked = dict.fromkeys(names)
+    for name in asked:
+        if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
+            msg = f"'{name[:80]}' cannot be the name of a variable."
+            raise BadTask(msg, hint="Give names only; the values are taken from your environment.")
+        if name.startswith(OURS):
+            msg = f"'{name}' is Watchkeeper's own and is not passed on."
+            raise BadTask(msg, hint="Leave it out.")
+        if name not in environ:
+            msg = f"The variable '{name}' was asked for and is not set."
+            raise BadTask(msg, hint=f"Set it first (`export {name}=…`), or leave it out.")
+    return {name: value for name, value in environ.items() if name in asked or allowed(name, harness)}

@@ -1,0 +1,347 @@
+"""Settings: a flag wins over the environment, that over the repository's file, that over the user's file, that over the default.
+
+Every value knows where it came from. Unknown keys and wrong types are refused, with the file and the key. A repository's
+file can be written by whoever works in the repository, agents included, so it may set only what is harmless: what agents
+may do, what they may spend, which programs run and what of the environment they see is the user's alone.
+"""
+
+import difflib
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from watchkeeper.errors import SettingsError
+
+REPOSITORY_FILE = ".watchkeeper.toml"
+PREFIX = "WATCHKEEPER_"
+MAX_FILE_BYTES = 1024 * 1024
+HARNESS_OPTIONS: dict[str, frozenset[str]] = {
+    "claude": frozenset(
+        {
+            "program", "isolation", "permission_mode", "allowed_tools", "max_turns", "max_budget_usd", "max_retries",
+            "request_timeout_s",
+        }
+    ),
+    "command": frozenset({"prompt_by"}),
+    "demo": frozenset({"pace"}),
+}  # fmt: skip
+"""The options of our own harnesses; those of users' own are checked by themselves. A test compares."""
+
+_HARNESS_KEY = re.compile(r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
+_LONGEST_S = 365 * 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One setting as it stands, and where it came from."""
+
+    key: str
+    value: object
+    origin: str
+    """`default`, `flag`, `environment NAME`, `user FILE` or `repository FILE`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One setting that there is."""
+
+    name: str
+    read: Callable[[object], object]
+    """From what was written to the value. Raises ValueError with what it must be."""
+    default: object
+    default_says: str
+    kind: str
+    says: str
+    user_only: bool = True
+
+
+def duration(written: object) -> float:
+    """Seconds from `90`, `90s`, `15m`, `2h` or `1d`. Raises ValueError."""
+    seconds = _amount(written, _TIMES)
+    if seconds is None or not 0 <= seconds <= _LONGEST_S:
+        raise ValueError("a duration such as 90, 90s, 15m, 2h or 1d")
+    return seconds
+
+
+def size(written: object) -> int:
+    """Bytes from `65536`, `64K`, `64M` or `1G`. Raises ValueError."""
+    count = _amount(written, _SIZES)
+    if count is None or not 64 * 1024 <= count <= 2**50:
+        raise ValueError("a size of at least 64K, such as 64M or 1G")
+    return int(count)
+
+
+def _amount(written: object, units: Mapping[str, float]) -> float | None:
+    if isinstance(written, bool):
+        return None
+    if isinstance(written, int | float):
+        return float(written) if math.isfinite(written) else None
+    found = _AMOUNT.fullmatch(written.strip()) if isinstance(written, str) else None
+    if found is None or found[2] not in units:
+        return None
+    return float(found[1]) * units[found[2]]
+
+
+def _positive(written: object) -> float:
+    seconds = duration(written)
+    if seconds == 0:
+        raise ValueError("a duration above zero, such as 5s")
+    return seconds
+
+
+def _deadline(written: object) -> float | None:
+    return None if written == "none" else _positive(written)
+
+
+def _word(written: object) -> str:
+    if not isinstance(written, str) or not written or not written.isprintable():
+        raise ValueError("a word")
+    return written
+
+
+def _names(written: object) -> tuple[str, ...]:
+    parts = written.replace(",", " ").split() if isinstance(written, str) else written
+    if isinstance(parts, list) and all(
+        isinstance(part, str) and re.fullmatch(r"[A-Za-z_]\w*", part) for part in cast("list[object]", parts)
+    ):
+        return tuple(dict.fromkeys(cast("list[str]", parts)))
+    raise ValueError("a list of names of variables")
+
+
+def _option(written: object) -> str:
+    if isinstance(written, bool):
+        return "true" if written else "false"
+    if isinstance(written, str | int | float):
+        return str(written)
+    raise ValueError("a string")
+
+
+def _count(low: int, high: int) -> Callable[[object], int]:
+    def read(written: object) -> int:
+        if isinstance(written, str) and re.fullmatch(r"\d{1,9}", written.strip()):
+            written = int(written)
+        if isinstance(written, bool) or not isinstance(written, int) or not low <= written <= high:
+            raise ValueError(f"a whole number from {low} to {high}")
+        return written
+
+    return read
+
+
+def _choice(*words: str) -> Callable[[object], str]:
+    def read(written: object) -> str:
+        if written not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return cast("str", written)
+
+    return read
+
+
+def _key(name: str, read: Callable[[object], object], default: object, kind: str, says: str, *, anyone: bool = False,
+         default_says: str = "") -> Key:  # fmt: skip
+    value = None if default is None else read(default)
+    shown = default_says or str(default)
+    return Key(name=name, read=read, default=value, default_says=shown, kind=kind, says=says, user_only=not anyone)
+
+
+_KEYS = (
+    _key("run.harness", _word, None, "word", "Which agent program runs a task that names none.", anyone=True,
+         default_says="the only one installed"),
+    _key("run.model", _word, None, "word", "The model, as the agent program calls it.", anyone=True,
+         default_says="the program's own"),
+    _key("run.deadline", _deadline, None, "duration or `none`", "After how long a run is ended.", anyone=True,
+         default_says="none"),
+    _key("run.retries", _count(0, 20), 2, "0 to 20", "How often a run that failed for a passing reason is tried again."),
+    _key("run.on_lost", _choice("hold", "retry", "fail"), "hold", "`hold`, `retry`, `fail`",
+         "What becomes of a task whose run may have worked and is lost."),
+    _key("run.leftovers", _choice("kill", "wait"), "kill", "`kill`, `wait`",
+         "What becomes of processes that outlive the agent.", anyone=True),
+    _key("queue.limit", _count(1, 1000), 4, "1 to 1000", "How many agents run at once."),
+    _key("queue.retry_base", _positive, "15s", "duration", "How long to wait before the first retry; it doubles."),
+    _key("queue.retry_cap", _positive, "10m", "duration", "The longest wait before a retry."),
+    _key("queue.relaunch_base", _positive, "1s", "duration",
+         "How long to wait after a launch that never happened; it doubles."),
+    _key("daemon.start_grace", _positive, "5s", "duration", "How long an agent's supervisor may take to start."),
+    _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
+    _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
+    _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
+    _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
+    _key("environment.names", _names, [], "list of names", "Variables that agents get beside the standard ones.",
+         default_says="none"),
+)  # fmt: skip
+
+KEYS: dict[str, Key] = {key.name: key for key in _KEYS}
+"""Every setting but those of harnesses, `harness.NAME.OPTION`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings as they stand. Durations are seconds, sizes bytes."""
+
+    run_harness: str | None
+    run_model: str | None
+    run_deadline_s: float | None
+    run_retries: int
+    run_on_lost: str
+    run_leftovers: str
+    queue_limit: int
+    queue_retry_base_s: float
+    queue_retry_cap_s: float
+    queue_relaunch_base_s: float
+    daemon_start_grace_s: float
+    daemon_poll_s: float
+    logs_limit_bytes: int
+    stop_grace_s: float
+    prune_keep_days: int
+    environment_names: tuple[str, ...]
+    values: tuple[Value, ...]
+    """Each of them with its origin, and the options of harnesses."""
+
+    def harness_options(self, name: str) -> dict[str, str]:
+        """The options of one harness, `program` included."""
+        start = f"harness.{name}."
+        return {v.key.removeprefix(start): str(v.value) for v in self.values if v.key.startswith(start)}
+
+
+_ATTRIBUTES = {
+    name: name.replace(".", "_") + ("_s" if "duration" in key.kind else "_bytes" if key.kind == "size" else "")
+    for name, key in KEYS.items()
+}
+
+
+def load(
+    cwd: Path, environ: Mapping[str, str], flags: Mapping[str, object] | None = None, *, repository: bool = True
+) -> Settings:
+    """Read all settings as they hold in `cwd`.
+
+    Args:
+        cwd: where the caller stands.
+        environ: the caller's environment; its HOME and XDG_CONFIG_HOME say where the user's file is.
+        flags: key → what was given on the command line.
+        repository: whether the repository's file counts.
+
+    Raises:
+        SettingsError: a file cannot be read, a key is unknown or not allowed there, a value is wrong.
+    """
+    found = {name: Value(key=name, value=key.default, origin="default") for name, key in KEYS.items()}
+    user = user_file(environ)
+    if user is not None:
+        _merge(found, _written(user), f"user {user}")
+    project = repository_file(cwd) if repository else None
+    if project is not None and project != user:
+        _merge(found, _written(project), f"repository {project}", is_repository=True)
+    for variable, key, text in _from_environment(environ):
+        _merge(found, {key: text}, f"environment {variable}")
+    _merge(found, flags or {}, "flag")
+    fields = {attribute: found[name].value for name, attribute in _ATTRIBUTES.items()}
+    return Settings(**fields, values=tuple(found[name] for name in sorted(found)))  # pyright: ignore[reportArgumentType] # each reader returns what its field holds
+
+
+def user_file(environ: Mapping[str, str]) -> Path | None:
+    """Where the user's file is or would be; None without a home."""
+    configured, home = environ.get("XDG_CONFIG_HOME", ""), environ.get("HOME", "")
+    if configured.startswith("/"):  # the standard says: a relative one is to be ignored
+        return Path(configured) / "watchkeeper" / "config.toml"
+    return Path(home) / ".config" / "watchkeeper" / "config.toml" if home.startswith("/") else None
+
+
+def repository_file(cwd: Path) -> Path | None:
+    """The nearest repository file from `cwd` up to the top of its checkout; outside git only `cwd` itself counts."""
+    passed: list[Path] = []
+    for directory in (cwd, *cwd.parents):
+        passed.append(directory)
+        if (directory / ".git").exists():
+            break
+    else:
+        passed = [cwd]
+    return next((file for directory in passed if (file := directory / REPOSITORY_FILE).is_file()), None)
+
+
+def _written(file: Path) -> dict[str, object]:
+    """What a file sets, as key → what was written; nothing if there is no file."""
+    import tomllib  # noqa: PLC0415 - most calls find no file
+
+    try:
+        with file.open("rb") as opened:
+            raw = opened.read(MAX_FILE_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except OSError as error:
+        raise SettingsError(f"The settings in {file} cannot be read: {error.strerror}.") from error
+    if len(raw) > MAX_FILE_BYTES:
+        raise SettingsError(
+            f"The settings in {file} are larger than {MAX_FILE_BYTES} bytes.", hint="Is it the right file?"
+        )
+    try:
+        return _flat(cast("dict[str, object]", tomllib.loads(raw.decode())), "", file)
+    except (ValueError, RecursionError) as error:
+        raise SettingsError(f"The settings in {file} are no TOML: {error}.", hint="Mend the file.") from error
+
+
+def _flat(table: Mapping[str, object], above: str, file: Path) -> dict[str, object]:
+    flat: dict[str, object] = {}
+    depth = above.count(".")
+    for name, value in table.items():
+        path = f"{above}{name}"
+        deeper = depth == 0 or (depth == 1 and above == "harness.")
+        if isinstance(value, dict) and deeper:
+            flat |= _flat(cast("dict[str, object]", value), f"{path}.", file)
+        else:
+            flat[path] = value
+    return flat
+
+
+def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Variables that set something, as variable, key, text. Others of our prefix are not settings and stay unread."""
+    sections = {name.partition(".")[0] for name in KEYS} | {"harness"}
+    rows: list[tuple[str, str, str]] = []
+    for variable in sorted(environ):
+        section, _, rest = variable.removeprefix(PREFIX).lower().partition("_")
+        if not variable.startswith(PREFIX) or section not in sections or not rest:
+            continue
+        if section == "harness":
+            rest = rest.replace("_", ".", 1)
+        rows.append((variable, f"{section}.{rest}", environ[variable]))
+    return rows
+
+
+def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, *, is_repository: bool = False) -> None:
+    for name, value in written.items():
+        key = KEYS.get(name) or _harness_key(name)
+        if key is None:
+            raise _unknown(name, origin)
+        if is_repository and key.user_only:
+            raise SettingsError(
+                f"'{name}' cannot be set by a repository ({origin}).",
+                hint="Whoever works in the repository can write that file; set it in your own file or by a flag.",
+            )
+        try:
+            found[name] = Value(key=name, value=key.read(value), origin=origin)
+        except ValueError as error:
+            raise SettingsError(f"'{name}' ({origin}) is {_shown(value)}; it must be {error}.") from error
+
+
+def _harness_key(name: str) -> Key | None:
+    found = _HARNESS_KEY.fullmatch(name)
+    if found is None or found[2] not in HARNESS_OPTIONS.get(found[1], {found[2]}):
+        return None
+    return Key(name=name, read=_option, default=None, default_says="", kind="string", says="An option of a harness.")
+
+
+def _unknown(name: str, origin: str) -> SettingsError:
+    known = [*KEYS, *(f"harness.{harness}.{option}" for harness, all_ in HARNESS_OPTIONS.items() for option in all_)]
+    close = difflib.get_close_matches(name, known, n=1)
+    meant = f" Did you mean '{close[0]}'?" if close else ""
+    return SettingsError(
+        f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists every setting."
+    )
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"
