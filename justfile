@@ -13,34 +13,42 @@ fmt:
     ruff check --select I --fix .
 
 # is every file as the formatter would have it?
+[no-exit-message]
 fmt-check:
     ruff format --check .
 
 # ruff, with everything on that has no reason to be off
+[no-exit-message]
 lint:
     ruff check .
 
 # basedpyright, strict over src
+[no-exit-message]
 types:
     basedpyright
 
 # do imports point inward?
+[no-exit-message]
 contracts:
     lint-imports --no-logo
 
 # every test, on two cores
+[no-exit-message]
 tests *arguments:
     pytest -n 2 {{ arguments }}
 
 # one part of the tests: `just part domain`
+[no-exit-message]
 part name *arguments:
     pytest tests/{{ name }} {{ arguments }}
 
 # die at every named point, recover, compare
+[no-exit-message]
 crash *arguments:
     pytest -n 2 tests/crash {{ arguments }}
 
 # the whole program with real processes, real git and the real agent
+[no-exit-message]
 e2e *arguments:
     pytest tests/e2e {{ arguments }}
 
