@@ -201,7 +201,7 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
         case ((S.RUNNING | S.ENDED), AgentSeen()):
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), ExitSeen(exit=fact)):
-            return replace(run, state=S.ENDED, exit=fact, kind=None, reason="")
+            return replace(run, state=S.ENDED, exit=run.exit or fact, kind=None, reason="")
         case S.ENDED, ExitSeen():
             return run
         case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):

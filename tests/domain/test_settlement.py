@@ -1,0 +1,372 @@
+"""From facts to an outcome: total, deterministic, and right in every case that people care about."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
+from itertools import product
+
+import pytest
+
+from watchkeeper.domain.failure import ROWS, FailureKind
+from watchkeeper.domain.model import (
+    Changes,
+    Condemnation,
+    Disposition,
+    EndReason,
+    ExitFact,
+    FileChange,
+    OnLost,
+    Outcome,
+    OutcomeStatus,
+    Proof,
+    Run,
+    RunState,
+    StopHow,
+    StopRequest,
+    Task,
+    TaskState,
+    Trace,
+)
+from watchkeeper.domain.run import Lost, NeverLaunched, Settled, decide_run
+from watchkeeper.domain.samples import AT, EXIT, LATER, STOP, a_run, a_spec, a_task
+from watchkeeper.domain.settlement import (
+    MAX_UNLAUNCHED,
+    Facts,
+    Hold,
+    RetryPolicy,
+    describe_exit,
+    resolve_held,
+    settle,
+)
+from watchkeeper.domain.task import RunSettled, decide_task
+
+OK = Trace(finished=True, ok=True, text="Done.", tool_calls=1, expects_trace=True)
+OURS = {FailureKind.NEVER_LAUNCHED, FailureKind.LOST, FailureKind.STOPPED}
+
+
+def ended(end: ExitFact = EXIT, condemned: FailureKind | None = None) -> Run:
+    """A run whose exit was recorded."""
+    condemnation = Condemnation(kind=condemned, reason="") if condemned is not None else None
+    return replace(a_run(RunState.ENDED), exit=end, condemned=condemnation)
+
+
+def exited(reason: EndReason = EndReason.EXITED, *, status: int | None = 0, errno: int | None = None) -> ExitFact:
+    """How an agent ended."""
+    return replace(EXIT, status=status, reason=reason, errno=errno)
+
+
+def lost(proof: Proof) -> Run:
+    """A run that was lost."""
+    return decide_run(a_run(RunState.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
+
+
+def never(kind: FailureKind = FailureKind.NEVER_LAUNCHED) -> Run:
+    """A run for which no agent was started."""
+    return decide_run(a_run(RunState.STARTING), NeverLaunched(reason="It was never started.", kind=kind)).run
+
+
+def task(
+    *, attempts: int = 0, unlaunched: int = 0, most: int = 3, on_lost: OnLost = OnLost.HOLD, stopped: bool = False
+) -> Task:
+    """The task that the run is of."""
+    running = a_task(TaskState.RUNNING, spec=a_spec(max_attempts=most, on_lost=on_lost), stop=STOP if stopped else None)
+    return replace(running, attempts=attempts, unlaunched=unlaunched)
+
+
+def failing(kind: FailureKind) -> Trace:
+    """What a program printed that failed in this way."""
+    return Trace(finished=True, ok=False, kind=kind)
+
+
+def decided(run: Run, trace: Trace | None = OK, owner: Task | None = None, *, gone: bool = True) -> Outcome:
+    """The outcome of these facts; fails if it is a hold."""
+    found = settle(Facts(task=owner or task(), run=run, at=LATER, trace=trace, gone_proven=gone))
+    assert isinstance(found, Outcome)
+    return found
+
+
+def traces() -> Iterator[Trace | None]:
+    """Every shape of what a program may have printed."""
+    yield None
+    kinds = (None, *FailureKind)
+    for finished, ok, kind, expects in product((False, True), (False, True), kinds, (False, True)):
+        yield Trace(finished=finished, ok=ok, kind=kind, expects_trace=expects)
+    for until in (AT, LATER + timedelta(hours=1)):
+        yield Trace(finished=True, ok=False, kind=FailureKind.QUOTA, quota_until=until)
+
+
+def runs() -> Iterator[Run]:
+    """Every shape of a run that has ended."""
+    for reason, status, errno in product(EndReason, (0, None), (None, ENOENT)):
+        for condemned in (None, FailureKind.QUOTA, FailureKind.LOST):
+            yield ended(exited(reason, status=status, errno=errno), condemned)
+    yield from (lost(proof) for proof in Proof)
+    yield from (never(kind) for kind in (FailureKind.NEVER_LAUNCHED, FailureKind.PROGRAM_MISSING))
+    yield replace(a_run(RunState.ENDED), exit=None)
+
+
+def tasks() -> Iterator[Task]:
+    """Every shape of a task that they may be of."""
+    for on_lost, stopped, attempts, unlaunched in product(OnLost, (False, True), (0, 2), (0, MAX_UNLAUNCHED)):
+        yield task(on_lost=on_lost, stopped=stopped, attempts=attempts, unlaunched=unlaunched)
+
+
+def test_every_kind_has_a_row_and_a_sentence() -> None:
+    """None is missing, and each sentence is one."""
+    assert set(ROWS) == set(FailureKind)
+    assert all(row.says.endswith(".") for row in ROWS.values())
+    assert not any(row.counts for row in ROWS.values() if row.unit_back)
+    assert all(row.retried for row in ROWS.values() if row.parks)
+
+
+def test_settlement_is_total_and_sane() -> None:
+    """Every combination of run, output, task and emptiness is decided, the same each time, and can be applied."""
+    owners, printed = list(tasks()), list(traces())
+    seen: set[Disposition] = set()
+    holds = 0
+    for number, (run, trace) in enumerate(product(runs(), printed)):
+        # The tasks are dealt out in turn: each meets every shape of run and of output, if not every pair of them.
+        owner, gone = owners[number % len(owners)], number % 5 > 1
+        facts = Facts(task=owner, run=run, at=LATER, trace=trace, gone_proven=gone)
+        found = settle(facts)
+        assert settle(facts) == found
+        if isinstance(found, Hold):
+            holds += 1
+            assert run.kind is FailureKind.LOST and owner.stop is None and found.reason
+        else:
+            seen.add(found.disposition)
+            _assert_sane(facts, found)
+    assert holds
+    assert seen == set(Disposition)
+
+
+def _assert_sane(facts: Facts, found: Outcome) -> None:
+    owner, disposition = facts.task, found.disposition
+    assert (found.run_id, found.fence, found.at) == (facts.run.id, facts.run.fence, LATER)
+    assert found.reason
+    assert (found.kind is None) == (disposition is Disposition.DONE) == (found.status is OutcomeStatus.SUCCEEDED)
+    assert (found.kind is FailureKind.STOPPED) == (disposition is Disposition.STOPPED)
+    assert (found.status is OutcomeStatus.STOPPED) == (disposition is Disposition.STOPPED)
+    if owner.stop is not None:
+        assert disposition in {Disposition.STOPPED, Disposition.DONE}
+    if facts.run.exit is not None:
+        assert found.kind not in OURS - {FailureKind.STOPPED}
+    if disposition is Disposition.RETRY:
+        assert found.wake_at is not None and found.wake_at > LATER
+        assert found.proof is Proof.PROVEN
+    else:
+        assert found.wake_at is None
+    assert decide_run(facts.run, Settled(outcome=found)).run.state is RunState.SETTLED
+    after = decide_task(owner, RunSettled(outcome=found)).task
+    assert after.state is not TaskState.RUNNING
+    assert after.attempts <= owner.spec.max_attempts
+
+
+def test_success() -> None:
+    """The program's own final event decides."""
+    outcome = decided(ended())
+    assert (outcome.status, outcome.disposition, outcome.text) == (OutcomeStatus.SUCCEEDED, Disposition.DONE, "Done.")
+
+
+@pytest.mark.parametrize(
+    ("trace", "kind"),
+    [
+        (None, FailureKind.UNKNOWN),
+        (Trace(finished=False, ok=False), FailureKind.CRASH),
+        (Trace(finished=False, ok=True), FailureKind.CRASH),
+        (Trace(finished=True, ok=False), FailureKind.UNKNOWN),
+        (Trace(finished=True, ok=True, expects_trace=True), FailureKind.NOTHING_RECORDED),
+        (Trace(finished=True, ok=True, text=" \n", expects_trace=True), FailureKind.NOTHING_RECORDED),
+        (Trace(finished=True, ok=True), None),
+    ],
+)
+def test_an_exit_alone_is_no_success(trace: Trace | None, kind: FailureKind | None) -> None:
+    """Without a final event, or without any trace of work where one is due, it failed, whatever the exit code."""
+    assert decided(ended(), trace).kind is kind
+
+
+@pytest.mark.parametrize("changes", [{"files": (FileChange(path="a", change="added"),)}, {"commits": ("abc",)}])
+def test_a_change_is_a_trace_of_work(changes: dict) -> None:
+    """A file or a commit is enough."""
+    silent = Trace(finished=True, ok=True, expects_trace=True)
+    facts = Facts(task=task(), run=ended(), at=LATER, trace=silent, changes=Changes(known=True, **changes))
+    found = settle(facts)
+    assert isinstance(found, Outcome)
+    assert found.kind is None
+
+
+@pytest.mark.parametrize("kind", [kind for kind, row in ROWS.items() if row.retried and not row.parks and row.counts])
+def test_automatic_retries_never_exceed_the_attempts(kind: FailureKind) -> None:
+    """Two more after the first, with a growing wait, then it failed."""
+    owner, waits = task(most=3), []
+    while True:
+        outcome = decided(ended(), failing(kind), owner)
+        if outcome.disposition is not Disposition.RETRY:
+            break
+        assert outcome.wake_at is not None
+        waits.append((outcome.wake_at - LATER).total_seconds())
+        queued = decide_task(owner, RunSettled(outcome=outcome)).task
+        owner = replace(queued, state=TaskState.RUNNING, run_id="t1.1", wake_at=None)
+    assert outcome.disposition is Disposition.FAILED
+    assert waits == [15.0, 30.0]
+    assert decide_task(owner, RunSettled(outcome=outcome)).task.attempts == 3
+
+
+def test_launches_that_never_happened_cost_no_attempt_and_end_held() -> None:
+    """Five in a row are tried again, the sixth is a person's."""
+    owner, retried = task(most=1), 0
+    while (outcome := decided(never(), None, owner)).disposition is Disposition.RETRY:
+        retried += 1
+        queued = decide_task(owner, RunSettled(outcome=outcome)).task
+        assert queued.attempts == 0
+        owner = replace(queued, state=TaskState.RUNNING, run_id="t1.1", wake_at=None)
+    assert retried == MAX_UNLAUNCHED == 5
+    held = decide_task(owner, RunSettled(outcome=outcome)).task
+    assert (held.state, held.run_id, held.attempts) == (TaskState.HELD, None, 0)
+
+
+def test_a_refused_launch_follows_its_own_kind() -> None:
+    """A missing program is a person's to install."""
+    outcome = decided(never(FailureKind.PROGRAM_MISSING), None)
+    assert (outcome.kind, outcome.disposition) == (FailureKind.PROGRAM_MISSING, Disposition.NEEDS_INPUT)
+
+
+@pytest.mark.parametrize(
+    ("on_lost", "proof", "disposition"),
+    [
+        *((OnLost.HOLD, proof, None) for proof in Proof),
+        *((OnLost.FAIL, proof, Disposition.FAILED) for proof in Proof),
+        (OnLost.RETRY, Proof.PROVEN, Disposition.RETRY),
+        (OnLost.RETRY, Proof.SWEPT, None),
+        (OnLost.RETRY, Proof.UNPROVEN, None),
+    ],
+)
+def test_a_lost_run_follows_the_tasks_policy(on_lost: OnLost, proof: Proof, disposition: Disposition | None) -> None:
+    """Held unless asked otherwise, and tried again only with proof that nothing of it is alive (R6)."""
+    found = settle(Facts(task=task(on_lost=on_lost), run=lost(proof), at=LATER))
+    assert (found.disposition if isinstance(found, Outcome) else None) is disposition
+
+
+def test_a_lost_run_counts() -> None:
+    """It may have worked: the last attempt is not tried again."""
+    owner = task(on_lost=OnLost.RETRY, attempts=2, most=3)
+    assert decided(lost(Proof.PROVEN), None, owner).disposition is Disposition.FAILED
+
+
+@pytest.mark.parametrize("on_lost", OnLost)
+def test_a_stopped_task_that_lost_its_run_is_stopped(on_lost: OnLost) -> None:
+    """A person has said what they want: nothing is held back."""
+    outcome = decided(lost(Proof.UNPROVEN), None, task(on_lost=on_lost, stopped=True), gone=False)
+    assert (outcome.disposition, outcome.proof) == (Disposition.STOPPED, Proof.UNPROVEN)
+
+
+def test_what_is_not_proven_gone_is_not_tried_again_by_itself() -> None:
+    """The shim died after the exit record: the end is known, but two agents must never work in one tree (R6)."""
+    outcome = decided(ended(), failing(FailureKind.OVERLOADED), gone=False)
+    assert (outcome.disposition, outcome.kind) == (Disposition.HELD, FailureKind.OVERLOADED)
+    assert (outcome.wake_at, outcome.proof) == (None, Proof.UNPROVEN)
+    assert "not proven" in outcome.reason
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a_stop_wins_over_every_failure(kind: FailureKind) -> None:
+    """Nothing is tried again, parked or asked after a stop."""
+    assert decided(ended(), failing(kind), task(stopped=True)).disposition is Disposition.STOPPED
+
+
+@pytest.mark.parametrize("reason", [EndReason.STOP, EndReason.KILL])
+def test_an_agent_that_was_stopped_is_stopped(reason: EndReason) -> None:
+    """Whatever it printed."""
+    outcome = decided(ended(exited(reason, status=15)))
+    assert (outcome.kind, outcome.disposition) == (FailureKind.STOPPED, Disposition.STOPPED)
+
+
+def test_an_interrupted_agent_is_not_tried_again() -> None:
+    """A person is asked; it costs no attempt; and it is not `stopped`, because nobody asked for that."""
+    outcome = decided(ended(exited(EndReason.INTERRUPTED, status=15)))
+    assert (outcome.kind, outcome.disposition) == (FailureKind.INTERRUPTED, Disposition.NEEDS_INPUT)
+    assert not ROWS[FailureKind.INTERRUPTED].counts
+
+
+def test_a_deadline_names_itself() -> None:
+    """The sentence carries the number."""
+    owner = a_task(TaskState.RUNNING, spec=a_spec(deadline_s=90.0))
+    outcome = decided(ended(exited(EndReason.DEADLINE, status=9)), None, owner)
+    assert (outcome.kind, outcome.reason) == (FailureKind.DEADLINE, "The deadline of 90 s passed.")
+
+
+def test_a_condemned_run_fails_as_it_was_condemned() -> None:
+    """Unless it ended by itself before it was told."""
+    end = exited(EndReason.CONDEMNED, status=15)
+    assert decided(ended(end, FailureKind.SIGNED_OUT)).kind is FailureKind.SIGNED_OUT
+    assert decided(ended(EXIT, FailureKind.SIGNED_OUT)).kind is None
+
+
+@pytest.mark.parametrize(
+    ("until", "wait_s"),
+    [(LATER + timedelta(hours=2), 7200.0), (LATER - timedelta(hours=2), 15.0), (LATER, 15.0)],
+    ids=["later", "long ago", "now"],
+)
+def test_a_quota_parks_until_its_time(until: object, wait_s: float) -> None:
+    """Without costing an attempt; a time that has passed does not make it start over and over."""
+    trace = replace(failing(FailureKind.QUOTA), quota_until=until)
+    outcome = decided(ended(), trace, task(attempts=2))
+    assert outcome.disposition is Disposition.RETRY
+    assert outcome.wake_at == LATER + timedelta(seconds=wait_s)
+
+
+def test_a_quota_without_a_known_time_needs_a_person() -> None:
+    """Nobody knows when to try again."""
+    assert decided(ended(), failing(FailureKind.QUOTA)).disposition is Disposition.NEEDS_INPUT
+
+
+@pytest.mark.parametrize("kind", sorted(OURS))
+@pytest.mark.parametrize("condemned", [False, True])
+def test_a_program_is_not_believed_what_is_ours_to_say(kind: FailureKind, condemned: bool) -> None:
+    """It could have itself started again and again, uncounted."""
+    run = ended(exited(EndReason.CONDEMNED), kind) if condemned else ended()
+    assert decided(run, failing(kind)).kind is FailureKind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("errno", "kind", "says"),
+    [
+        (ENOENT, FailureKind.PROGRAM_MISSING, "missing"),
+        (ENOTDIR, FailureKind.PROGRAM_MISSING, "missing"),
+        (EACCES, FailureKind.PROGRAM_BROKEN, "may not be executed"),
+        (ENOEXEC, FailureKind.PROGRAM_BROKEN, f"error {ENOEXEC}"),
+        (None, FailureKind.PROGRAM_BROKEN, "could not be started."),
+    ],
+)
+def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKind, says: str) -> None:
+    """The reason is named."""
+    outcome = decided(ended(exited(EndReason.SPAWN_FAILED, status=None, errno=errno)))
+    assert outcome.kind is kind
+    assert says in outcome.reason
+
+
+@pytest.mark.parametrize(("status", "says"), [(768, "exit code 3"), (9, "signal 9"), (137, "signal 9"), (None, "not")])
+def test_an_exit_is_described(status: int | None, says: str) -> None:
+    """From the raw wait status, also with a core dump."""
+    assert says in describe_exit(exited(status=status))
+
+
+@pytest.mark.parametrize("tries", [0, 1, 2, 7, 100, 10**6])
+def test_back_offs_double_up_to_the_cap(tries: int) -> None:
+    """However many tries there were."""
+    policy = RetryPolicy(base_s=15.0, cap_s=600.0, relaunch_base_s=1.0)
+    assert policy.after_attempt(tries) == min(600.0, 15.0 * 2 ** min(max(0, tries - 1), 20))
+    assert policy.after_unlaunched(tries) == min(600.0, 2.0 ** min(max(0, tries - 1), 20))
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_persons_word_on_a_held_run_keeps_what_is_known(stopped: bool) -> None:
+    """Its proof, and its exit if there is one."""
+    wish = StopRequest(how=StopHow.STOP, by="ada", at=LATER)
+    owner = replace(a_task(TaskState.HELD, stop=wish if stopped else None), reason="The shim was killed.")
+    run = replace(lost(Proof.SWEPT), state=RunState.HELD)
+    outcome = resolve_held(owner, run, LATER, stopped=stopped, by="ada")
+    assert outcome.proof is Proof.SWEPT
+    assert outcome.kind is (FailureKind.STOPPED if stopped else FailureKind.LOST)
+    assert outcome.reason.startswith("ada ")
