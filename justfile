@@ -52,6 +52,10 @@ crash *arguments:
 e2e *arguments:
     pytest tests/e2e {{ arguments }}
 
+# write the tables of docs/rules.md anew
+tables:
+    python scripts/write_tables.py
+
 # write the lock files anew, with hashes (`just lock --upgrade` takes newer versions)
 lock *arguments:
     python scripts/lock.py {{ arguments }}
