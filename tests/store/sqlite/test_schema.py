@@ -1,0 +1,234 @@
+"""Migrations, versions, and how a database comes to be."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+
+import apsw
+import pytest
+from support.records import make_task
+
+from watchkeeper.domain.model import (
+    Cause,
+    Disposition,
+    OutcomeStatus,
+    Proof,
+    RunState,
+    StopHow,
+    TaskState,
+)
+from watchkeeper.errors import DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.store.sqlite.connection import OLDEST_SQLITE, refuse_old_sqlite
+from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, Migration, Schema, dump
+from watchkeeper.store.sqlite.store import SqliteStore
+from watchkeeper.store.statements import Statements, parameters, parse
+
+TOPICS = ("tasks", "runs", "queue", "outcomes", "journal", "outbox", "machines")
+NEXT = Schema(
+    migrations=(*SCHEMA.migrations, Migration(name="0002_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"))
+)
+
+
+def open_at(root: Path, *, create: bool = False, upgrade: bool = False, schema: Schema = SCHEMA) -> SqliteStore:
+    """Open the database of that directory."""
+    return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=upgrade, wait_s=5, schema=schema)
+
+
+def all_statements() -> dict[str, str]:
+    """Every statement that is shipped."""
+    folder = files(PACKAGE) / "sql"
+    return {name: sql for topic in TOPICS for name, sql in parse((folder / f"{topic}.sql").read_text()).items()}
+
+
+def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
+    """`schema.sql` is what a reader looks at, and it is what the migrations make."""
+    assert dump(sqlite._connection) == (files(PACKAGE) / "schema.sql").read_text()
+
+
+def test_every_migration_is_known() -> None:
+    names = sorted(entry.name for entry in (files(PACKAGE) / "migrations").iterdir() if entry.name.endswith(".sql"))
+    assert names == [f"{step.name}.sql" for step in SCHEMA.migrations]
+    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+
+
+def test_each_migration_is_recorded_with_its_hash(sqlite: SqliteStore) -> None:
+    rows = sqlite._connection.query("SELECT number, name, sha256 FROM migration")
+    assert rows == [(1, "0001_first", hashlib.sha256(SCHEMA.migrations[0].read().encode()).hexdigest())]
+    assert sqlite._connection.pragma("user_version") == SCHEMA.number
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "kind"),
+    [("task", "state", TaskState), ("run", "state", RunState), ("run", "cause", Cause), ("task", "stop_how", StopHow),
+     ("outcome", "status", OutcomeStatus), ("outcome", "disposition", Disposition), ("outcome", "proof", Proof)],
+)  # fmt: skip
+def test_the_database_knows_the_words_of_the_rules(sqlite: SqliteStore, table: str, column: str, kind: type[StrEnum]) -> None:
+    """The lists in the CHECK constraints are the enumerations of the domain."""
+    (sql,) = sqlite._connection.query(f"SELECT sql FROM sqlite_schema WHERE name = '{table}'")[0]
+    listed = sql.split(f"CHECK ({column} IN (", 1)[1].split(")", 1)[0]
+    assert {word.strip(" '\n") for word in listed.split(",")} == {word.value for word in kind}
+
+
+def test_statements_live_where_their_names_say() -> None:
+    assert {name.partition("_")[0] for name in all_statements()} == set(TOPICS)
+    folder = files(PACKAGE) / "sql"
+    assert {entry.name for entry in folder.iterdir()} == {f"{topic}.sql" for topic in TOPICS}
+
+
+def test_statements_are_used_and_used_ones_exist() -> None:
+    """No statement without a caller, no caller without a statement."""
+    source = "".join(path.read_text() for path in Path(str(files("watchkeeper.store"))).glob("*.py"))
+    assert {name for name in all_statements() if f'"{name}"' not in source} == set()
+    with pytest.raises(KeyError):
+        _ = Statements(PACKAGE)["tasks_nothing"]
+
+
+def test_parameters_are_read_from_the_statement() -> None:
+    assert parameters("SELECT :a, ':b' || x::int WHERE y = :c_d") >= {"a", "c_d"}
+
+
+def test_a_reader_makes_nothing(tmp_path: Path) -> None:
+    with pytest.raises(NoDatabase):
+        _ = open_at(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_without_anything_in_it_is_no_database(tmp_path: Path) -> None:
+    """A crash may have left one; a reader says so, and whoever creates goes on from there."""
+    (tmp_path / "wk.db").touch()
+    with pytest.raises(NoDatabase):
+        _ = open_at(tmp_path)
+    open_at(tmp_path, create=True).check(thorough=True)
+
+
+def test_only_we_can_read_it(tmp_path: Path) -> None:
+    old = os.umask(0)
+    try:
+        store = open_at(tmp_path, create=True)
+        store.transact("add", lambda tx: tx.tasks.add(make_task()))
+        assert {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == dict.fromkeys(
+            ("wk.db", "wk.db-wal", "wk.db-shm", "turnstile"), "0o600"
+        )
+    finally:
+        _ = os.umask(old)
+
+
+@pytest.mark.parametrize("upgrade", [False, True])
+def test_a_newer_database_is_refused(tmp_path: Path, upgrade: bool) -> None:
+    open_at(tmp_path, create=True, schema=NEXT).close()
+    with pytest.raises(DatabaseNewer):
+        _ = open_at(tmp_path, create=True, upgrade=upgrade)
+
+
+def test_a_database_that_becomes_newer_is_refused(tmp_path: Path) -> None:
+    """An upgrade under our feet is noticed by the next transaction."""
+    old = open_at(tmp_path, create=True)
+    open_at(tmp_path, upgrade=True, schema=NEXT).close()
+    with pytest.raises(DatabaseNewer):
+        old.transact("add", lambda tx: tx.tasks.add(make_task()))
+    with pytest.raises(DatabaseNewer):
+        old.read(lambda tx: tx.journal.last())
+
+
+def test_an_older_database_waits_for_the_daemon(tmp_path: Path) -> None:
+    store = open_at(tmp_path, create=True)
+    store.transact("add", lambda tx: tx.tasks.add(make_task()))
+    store.close()
+    for create in (True, False):
+        with pytest.raises(DatabaseUnusable) as caught:
+            _ = open_at(tmp_path, create=create, schema=NEXT)
+        assert "wk daemon start" in caught.value.hint
+    upgraded = open_at(tmp_path, upgrade=True, schema=NEXT)
+    assert upgraded.read(lambda tx: tx.tasks.get("t1")).id == "t1"
+    assert [row[0] for row in upgraded._connection.query("SELECT number FROM migration")] == [1, 2]
+
+
+def test_a_failed_migration_leaves_the_database_as_it_was(tmp_path: Path) -> None:
+    open_at(tmp_path, create=True).close()
+    broken = Migration(name="0002_broken", read=lambda: "CREATE TABLE half (id INTEGER) STRICT; SELECT nonsense;")
+    with pytest.raises(DatabaseUnusable):
+        _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(*SCHEMA.migrations, broken)))
+    store = open_at(tmp_path)
+    assert dump(store._connection) == (files(PACKAGE) / "schema.sql").read_text()
+
+
+def test_a_migration_that_was_changed_afterwards_is_noticed(tmp_path: Path) -> None:
+    open_at(tmp_path, create=True).close()
+    first = Migration(name="0001_first", read=lambda: SCHEMA.migrations[0].read() + "-- edited\n")
+    with pytest.raises(DatabaseUnusable, match="another build"):
+        _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(first, NEXT.migrations[1])))
+
+
+@pytest.mark.parametrize("version", [0, 1, 9])
+def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path, version: int) -> None:
+    other = apsw.Connection(str(tmp_path / "wk.db"))
+    _ = other.execute(f"CREATE TABLE photos (id); PRAGMA user_version={version}")
+    other.close()
+    before = (tmp_path / "wk.db").read_bytes()
+    for create, upgrade in ((True, False), (False, True)):
+        with pytest.raises(DatabaseUnusable, match="not a database of Watchkeeper"):
+            _ = open_at(tmp_path, create=create, upgrade=upgrade)
+    assert (tmp_path / "wk.db").read_bytes() == before
+
+
+def test_an_old_sqlite_is_refused() -> None:
+    refuse_old_sqlite()
+    refuse_old_sqlite(".".join(map(str, OLDEST_SQLITE)))
+    with pytest.raises(DatabaseUnusable, match=r"3\.51\.2"):
+        refuse_old_sqlite("3.51.2")
+
+
+CREATE = """
+import sys
+from pathlib import Path
+from watchkeeper.store.sqlite.store import SqliteStore
+root = Path(sys.argv[1])
+SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False)
+"""
+POINTS = [
+    "database.file.before", "database.file.after", "migration.0001_first.before", "migration.0001_first.after",
+    "tx.migrate.before_commit", "tx.migrate.after_commit",
+]  # fmt: skip
+
+
+def run_python(code: str, root: Path, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run some Python in a process of its own."""
+    env = dict(os.environ) | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
+    return subprocess.run([sys.executable, "-c", code, str(root)], env=env, capture_output=True, text=True, timeout=60)  # noqa: PLW1510 - the test looks
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_crash_while_it_is_made(tmp_path: Path, point: str) -> None:
+    """Killed at any step of making the database: the next one finishes it, and readers are told what is there."""
+    assert run_python(CREATE, tmp_path, WATCHKEEPER_CRASH_AT=point).returncode == -9
+    try:
+        open_at(tmp_path).close()
+        assert point == "tx.migrate.after_commit"
+    except NoDatabase:
+        pass
+    open_at(tmp_path, create=True).check(thorough=True)
+
+
+@pytest.mark.parametrize(("point", "there"), [("tx.add.before_commit", []), ("tx.add.after_commit", ["t1"])])
+def test_a_crash_around_a_commit(tmp_path: Path, sqlite: SqliteStore, point: str, there: list[str]) -> None:
+    code = CREATE.replace("SqliteStore.open(", "s = SqliteStore.open(") + (
+        "from support.records import make_task\ns.transact('add', lambda tx: tx.tasks.add(make_task()))\n"
+    )
+    assert run_python(code, tmp_path, WATCHKEEPER_CRASH_AT=point).returncode == -9
+    assert sqlite.read(lambda tx: tx.tasks.ids_like("", 9)) == there
+
+
+def test_many_make_it_at_once(tmp_path: Path, store_factory: Callable[[], SqliteStore]) -> None:
+    root = tmp_path / "new"
+    root.mkdir()
+    env = dict(os.environ) | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    made = [subprocess.Popen([sys.executable, "-c", CREATE, str(root)], env=env) for _ in range(6)]
+    assert [process.wait(60) for process in made] == [0] * 6
+    store = open_at(root)
+    store.check(thorough=True)
+    assert len(store._connection.query("SELECT * FROM meta")) == 1

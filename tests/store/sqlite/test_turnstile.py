@@ -1,0 +1,151 @@
+"""Whose turn it is to write."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from support.records import NOON, make_task
+from support.waiting import wait_until
+
+from watchkeeper.errors import DatabaseBusy
+from watchkeeper.store.sqlite.store import SqliteStore
+from watchkeeper.store.sqlite.turnstile import Turnstile
+
+
+def blocked() -> set[int]:
+    """The signals that this thread does not take now."""
+    return set(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+
+def test_a_second_one_waits_and_names_the_first(tmp_path: Path) -> None:
+    with Turnstile(tmp_path / "t"), pytest.raises(DatabaseBusy, match=f"process {os.getpid()} ") as caught:
+        _ = Turnstile(tmp_path / "t", 0.05).__enter__()
+    assert "Nothing was changed" in caught.value.hint
+
+
+def test_who_gave_up_leaves_no_lock_behind(tmp_path: Path) -> None:
+    """The thread that still stands in line lets go as soon as it is its turn."""
+    with Turnstile(tmp_path / "t"), pytest.raises(DatabaseBusy):
+        _ = Turnstile(tmp_path / "t", 0.05).__enter__()
+    with Turnstile(tmp_path / "t", 5):
+        pass
+    wait_until(lambda: all(one.name != "turnstile" for one in threading.enumerate()), what="the waiting thread has ended")
+
+
+def test_who_waits_gets_its_turn_when_it_is_free(tmp_path: Path) -> None:
+    first, got = Turnstile(tmp_path / "t"), threading.Event()
+
+    def second() -> None:
+        turnstile = Turnstile(tmp_path / "t", 30)
+        with turnstile:
+            got.set()
+        with turnstile:  # once more, with the descriptor that was won
+            pass
+        turnstile.close()
+
+    with first:
+        thread = threading.Thread(target=second)
+        thread.start()
+        wait_until(lambda: any(one.name == "turnstile" for one in threading.enumerate()), what="somebody waits")
+        assert not got.is_set()
+    assert got.wait(10)
+    thread.join(10)
+    with first:
+        pass
+
+
+def test_ctrl_z_waits_for_the_end_of_a_transaction(tmp_path: Path, sqlite: SqliteStore) -> None:
+    """A stopped writer would stop every other one; the signal is taken when the transaction is over, also when it failed."""
+    assert signal.SIGTSTP not in blocked()
+    assert signal.SIGTSTP in sqlite.transact("look", lambda tx: blocked())
+    assert signal.SIGTSTP not in blocked()
+    with pytest.raises(ZeroDivisionError):
+        sqlite.transact("fail", lambda tx: 1 // 0)
+    assert signal.SIGTSTP not in blocked()
+    with Turnstile(tmp_path / "turnstile"), pytest.raises(DatabaseBusy):
+        _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
+    assert signal.SIGTSTP not in blocked()
+
+
+def test_who_blocks_the_signal_itself_keeps_it_blocked(sqlite: SqliteStore) -> None:
+    _ = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP})
+    try:
+        sqlite.transact("nothing", lambda tx: None)
+        assert signal.SIGTSTP in blocked()
+    finally:
+        _ = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
+
+
+HOLDER = """
+import os, signal, sys
+from pathlib import Path
+from watchkeeper.store.sqlite.store import SqliteStore
+root = Path(sys.argv[1])
+store = SqliteStore.open(root / "wk.db", root / "turnstile", create=False, upgrade=False, wait_s=60)
+def work(tx):
+    print("holding", flush=True)
+    sys.stdin.readline()
+print("opened", flush=True)
+try:
+    store.transact("hold", work)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+    sys.exit(7)
+"""
+
+
+def start(root: Path) -> "subprocess.Popen[str]":
+    """A process that takes the turnstile and holds it until it is sent a line."""
+    env = dict(os.environ) | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(root)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+
+
+def line(process: "subprocess.Popen[str]") -> str:
+    """The next line that it prints."""
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+def test_ctrl_c_ends_the_waiting(tmp_path: Path, sqlite: SqliteStore) -> None:
+    """And leaves nothing held and nothing half done."""
+    with Turnstile(tmp_path / "turnstile"):
+        process = start(tmp_path)
+        assert line(process) == "opened"
+        tasks = Path(f"/proc/{process.pid}/task")
+        wait_until(lambda: len(list(tasks.iterdir())) > 1, what="it waits in line")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 7
+    sqlite.transact("add", lambda tx: tx.tasks.add(make_task()))
+    assert process.communicate()[0].split() == ["interrupted"]
+
+
+def test_ctrl_c_in_a_transaction_undoes_it(tmp_path: Path, sqlite: SqliteStore) -> None:
+    process = start(tmp_path)
+    assert [line(process), line(process)] == ["opened", "holding"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(20) == 7
+    _ = process.communicate()
+    assert sqlite.transact("j", lambda tx: tx.journal.append("x", NOON)) == 1
+
+
+def test_a_killed_holder_holds_nothing(tmp_path: Path, sqlite: SqliteStore) -> None:
+    process = start(tmp_path)
+    assert [line(process), line(process)] == ["opened", "holding"]
+    process.kill()
+    _ = process.communicate()
+    assert sqlite.transact("j", lambda tx: tx.journal.append("x", NOON)) == 1
+
+
+def test_the_name_of_the_holder_says_no_more_than_it_must(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Program and verb; what somebody typed behind them stays out of the file (R17)."""
+    for argv, says in ((["/usr/bin/wk", "run", "secret"], "wk run"), (["wk", "my secret"], "wk"), ([], "python")):
+        monkeypatch.setattr(sys, "argv", argv)
+        with Turnstile(tmp_path / "t"):
+            pass
+        assert (tmp_path / "t").read_text().strip() == f"{os.getpid()} {says}"
