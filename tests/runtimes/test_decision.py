@@ -2,17 +2,23 @@
 
 import json
 import multiprocessing
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+from runtimes.stage import Script, Stage
 
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.runtimes import atomic, records
 
+if TYPE_CHECKING:
+    from multiprocessing.queues import Queue
+
 ROUNDS = 200
 
 
-def race(root: Path, by: str, barrier, answers) -> None:
+def race(root: Path, by: str, barrier: Barrier, answers: "Queue[tuple[str, list[bool]]]") -> None:
     """Try to decide in every directory, in step with the other."""
     won = []
     for number in range(ROUNDS):
@@ -41,7 +47,7 @@ def test_of_two_exactly_one_is_first(tmp_path: Path) -> None:
         assert [path.name for path in (tmp_path / str(number)).iterdir()] == ["decide"]
 
 
-def test_the_first_decision_stays(stage) -> None:
+def test_the_first_decision_stays(stage: Stage) -> None:
     """Ours is readable, and whoever is second is told so."""
     run = stage.prepared()
     assert stage.runtime.take_decision(run, DecidedBy.STOP)
@@ -50,7 +56,7 @@ def test_the_first_decision_stays(stage) -> None:
     assert decision.record.by is DecidedBy.STOP
 
 
-def test_the_shims_decision_stays(stage) -> None:
+def test_the_shims_decision_stays(stage: Stage) -> None:
     """A shim was first: nothing is overwritten."""
     run = stage.prepared()
     stage.decide(run)
@@ -59,7 +65,7 @@ def test_the_shims_decision_stays(stage) -> None:
     assert (stage.directory(run) / "decide").read_bytes() == before
 
 
-def test_nothing_is_decided_in_a_directory_that_is_not_ours(stage) -> None:
+def test_nothing_is_decided_in_a_directory_that_is_not_ours(stage: Stage) -> None:
     """Another directory has the name, or none."""
     run = stage.prepared()
     path = stage.directory(run)
@@ -72,7 +78,7 @@ def test_nothing_is_decided_in_a_directory_that_is_not_ours(stage) -> None:
     assert list(path.iterdir()) == []
 
 
-def test_killed_while_deciding_it_is_decided_or_not(script, stage) -> None:
+def test_killed_while_deciding_it_is_decided_or_not(script: Script, stage: Stage) -> None:
     """At each crash point the register is empty or whole."""
     code = """
 import sys
@@ -80,7 +86,13 @@ from watchkeeper.runtimes import atomic
 with atomic.directory(sys.argv[1]) as fd:
     print(atomic.publish(fd, "decide", b"x" * 500, point="decide"))
 """
-    for point in ("decide.write.before", "decide.write.after", "decide.link.before", "decide.link.after", "decide.sync.after"):
+    for point in (
+        "decide.write.before",
+        "decide.write.after",
+        "decide.link.before",
+        "decide.link.after",
+        "decide.sync.after",
+    ):
         directory = stage.state / point
         directory.mkdir()
         assert script(code, str(directory), WATCHKEEPER_CRASH_AT=point).returncode == -9

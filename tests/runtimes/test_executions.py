@@ -3,12 +3,13 @@
 from pathlib import Path
 
 import pytest
+from runtimes.stage import Script, Stage
 
 from watchkeeper.errors import Refused
 from watchkeeper.runtimes.executions import ExecutionDirectories
 
 
-def test_only_whole_directories_have_names(stage) -> None:
+def test_only_whole_directories_have_names(stage: Stage) -> None:
     """Neither half-written ones nor half-deleted ones, files or symlinks."""
     assert stage.runtime.executions().names() == []
     stage.prepared("b")
@@ -21,7 +22,7 @@ def test_only_whole_directories_have_names(stage) -> None:
     assert stage.runtime.executions().names() == ["a", "b"]
 
 
-def test_what_the_daemon_kept_is_read_back(stage) -> None:
+def test_what_the_daemon_kept_is_read_back(stage: Stage) -> None:
     """The snapshot, the proof and the dropped ranges; nothing from a directory that is not ours."""
     executions = stage.runtime.executions()
     run = stage.prepared()
@@ -30,7 +31,9 @@ def test_what_the_daemon_kept_is_read_back(stage) -> None:
     assert executions.dropped(run, "stdout") == []
     stage.gone(run)
     stage.write(run, "dropped.json", {"stdout.log": [[5, 9]]})
-    assert executions.gone(run).proven
+    gone = executions.gone(run)
+    assert gone is not None
+    assert gone.proven
     assert executions.dropped(run, "stdout") == [(5, 9)]
     assert executions.dropped(run, "stderr") == []
     assert executions.log(run, "stdout") == stage.directory(run) / "stdout.log"
@@ -46,7 +49,7 @@ def test_what_the_daemon_kept_is_read_back(stage) -> None:
     assert executions.gone(run) is None
 
 
-def test_removing_leaves_nothing(stage) -> None:
+def test_removing_leaves_nothing(stage: Stage) -> None:
     """Nor what an earlier crash left beside it; twice is fine."""
     run = stage.prepared()
     root = stage.state / "executions"
@@ -59,13 +62,13 @@ def test_removing_leaves_nothing(stage) -> None:
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../state", "/tmp", "a/b", ".x.new", "x" * 65])
-def test_a_name_that_points_elsewhere_is_refused(stage, name: str) -> None:
+def test_a_name_that_points_elsewhere_is_refused(stage: Stage, name: str) -> None:
     """Nothing outside is ever deleted."""
     with pytest.raises(Refused):
         stage.runtime.executions().remove(name)
 
 
-def test_a_symlink_is_not_followed(stage) -> None:
+def test_a_symlink_is_not_followed(stage: Stage) -> None:
     """What it points to stays."""
     elsewhere = stage.state / "precious"
     elsewhere.mkdir()
@@ -81,7 +84,7 @@ def test_a_symlink_is_not_followed(stage) -> None:
     assert (elsewhere / "file").exists()
 
 
-def test_the_directory_of_a_living_shim_stays(stage) -> None:
+def test_the_directory_of_a_living_shim_stays(stage: Stage) -> None:
     """Whoever asks for its removal is mistaken."""
     run = stage.prepared()
     lock = stage.hold(run)
@@ -92,7 +95,7 @@ def test_the_directory_of_a_living_shim_stays(stage) -> None:
     assert not stage.directory(run).exists()
 
 
-def test_killed_while_removing_it_can_be_finished(script, stage, tmp_path: Path) -> None:
+def test_killed_while_removing_it_can_be_finished(script: Script, stage: Stage, tmp_path: Path) -> None:
     """At each crash point the name is whole or gone, and `tidy` clears up."""
     code = """
 import sys

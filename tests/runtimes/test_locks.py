@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from runtimes.stage import Stage
+
 from watchkeeper.domain.evidence import LockState
 from watchkeeper.runtimes.locks import hold_lock, probe
 
@@ -33,7 +35,7 @@ def test_looking_never_gets_in_the_way(tmp_path: Path) -> None:
         held.close()
 
 
-def test_the_kernel_frees_the_lock_of_the_dead(stage, tmp_path: Path) -> None:
+def test_the_kernel_frees_the_lock_of_the_dead(stage: Stage, tmp_path: Path) -> None:
     """However the holder dies."""
     code = f"""
 from pathlib import Path
@@ -49,7 +51,7 @@ input()
     assert probe(tmp_path / "lock") is LockState.FREE
 
 
-def test_a_child_does_not_carry_the_lock_on(stage, tmp_path: Path) -> None:
+def test_a_child_does_not_carry_the_lock_on(stage: Stage, tmp_path: Path) -> None:
     """A program that the holder started is no holder."""
     held = hold_lock(tmp_path / "lock")
     assert held is not None

@@ -3,27 +3,39 @@
 import os
 import resource
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import TypeVar
 
 import pytest
+from runtimes.stage import Child, Stage
 
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState, VerdictKind, judge
-from watchkeeper.domain.model import DirectoryIdentity
+from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.runtimes import atomic, observation
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import OpenExecution
+from watchkeeper.runtimes.locks import HeldLock
+
+T = TypeVar("T")
 
 
-def seen(stage, run, *, stop_asked: bool = False) -> Evidence:
+def seen(stage: Stage, run: Run, *, stop_asked: bool = False) -> Evidence:
     return stage.runtime.observe(run, stop_asked=stop_asked)
 
 
-def verdict(stage, run) -> VerdictKind:
+def got(value: T | None) -> T:
+    """What must be there."""
+    assert value is not None
+    return value
+
+
+def verdict(stage: Stage, run: Run) -> VerdictKind:
     return judge(seen(stage, run)).kind
 
 
-def test_a_life_is_seen_step_by_step(stage) -> None:
+def test_a_life_is_seen_step_by_step(stage: Stage) -> None:
     """From prepared to gone, with the facts of each record."""
     run = stage.prepared(shim_started_at=stage.clock.now())
     evidence = seen(stage, run, stop_asked=True)
@@ -34,23 +46,23 @@ def test_a_life_is_seen_step_by_step(stage) -> None:
     lock = stage.hold(run)
     assert seen(stage, run).lock is LockState.HELD
     stage.decide(run, shim=shim)
-    assert seen(stage, run).decision.by is DecidedBy.SHIM
+    assert got(seen(stage, run).decision).by is DecidedBy.SHIM
     assert verdict(stage, run) is VerdictKind.WAITING
     stage.agent(run, agent=agent, shim=shim)
-    assert seen(stage, run).agent.pid == agent.pid
+    assert got(seen(stage, run).agent).pid == agent.pid
     assert verdict(stage, run) is VerdictKind.ALIVE
     stage.exit(run)
-    assert seen(stage, run).exit.exit_code == 1
+    assert got(seen(stage, run).exit).exit_code == 1
     assert not judge(seen(stage, run)).final
     stage.gone(run)
-    assert seen(stage, run).gone.leftovers[0].command == "sleep"
+    assert got(seen(stage, run).gone).leftovers[0].command == "sleep"
     assert judge(seen(stage, run)).final
     lock.close()
     shim.die()
     assert judge(seen(stage, run)).final
 
 
-def test_a_killed_shim_is_seen(stage) -> None:
+def test_a_killed_shim_is_seen(stage: Stage) -> None:
     """Before and after it let the agent start, on this boot and on another."""
     run = stage.prepared()
     (stage.directory(run) / "lock").touch()
@@ -65,7 +77,7 @@ def test_a_killed_shim_is_seen(stage) -> None:
     assert verdict(stage, run) is VerdictKind.LOST_TO_REBOOT
 
 
-def test_a_free_lock_does_not_outweigh_a_living_shim(stage) -> None:
+def test_a_free_lock_does_not_outweigh_a_living_shim(stage: Stage) -> None:
     """Somebody deleted or replaced the lock's file: whether the shim lives is unknown, and its agent is not ended."""
     run = stage.prepared()
     shim = stage.start("cat")
@@ -81,7 +93,7 @@ def test_a_free_lock_does_not_outweigh_a_living_shim(stage) -> None:
     assert verdict(stage, run) is VerdictKind.SHIM_DIED
 
 
-def test_a_directory_is_known_by_device_and_inode(stage) -> None:
+def test_a_directory_is_known_by_device_and_inode(stage: Stage) -> None:
     """A missing one is absent, any other one is foreign, whatever is in it."""
     run = stage.prepared()
     path, aside = stage.directory(run), stage.state / "aside"
@@ -99,12 +111,16 @@ def test_a_directory_is_known_by_device_and_inode(stage) -> None:
     aside.rename(path)
     assert seen(stage, run).directory is DirectoryState.INTACT
     assert seen(stage, replace(run, directory=None)).directory is DirectoryState.FOREIGN
-    device = run.directory.device + 1
-    assert seen(stage, replace(run, directory=DirectoryIdentity(device=device, inode=run.directory.inode))).directory is DirectoryState.FOREIGN
+    known = got(run.directory)
+    device = known.device + 1
+    assert (
+        seen(stage, replace(run, directory=DirectoryIdentity(device=device, inode=known.inode))).directory
+        is DirectoryState.FOREIGN
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_closed_directory_is_unreadable(stage) -> None:
+def test_a_closed_directory_is_unreadable(stage: Stage) -> None:
     """It may be ours, but nothing can be said."""
     run = stage.prepared()
     stage.directory(run).chmod(0)
@@ -112,13 +128,13 @@ def test_a_closed_directory_is_unreadable(stage) -> None:
 
 
 @pytest.mark.parametrize("change", [{"task_id": "x"}, {"id": "x"}, {"fence": 8}])
-def test_a_directory_of_another_run_is_foreign(stage, change: dict[str, object]) -> None:
+def test_a_directory_of_another_run_is_foreign(stage: Stage, change: dict[str, object]) -> None:
     """The spec must name this task, run and fence."""
     run = stage.prepared()
     assert seen(stage, replace(run, **change)).directory is DirectoryState.FOREIGN
 
 
-def test_a_directory_of_another_database_is_foreign(stage) -> None:
+def test_a_directory_of_another_database_is_foreign(stage: Stage) -> None:
     """A restored copy does not take over what belongs to the original."""
     run = stage.run()
     run = replace(run, directory=stage.runtime.prepare(stage.order(run, database_id="db2")))
@@ -127,7 +143,7 @@ def test_a_directory_of_another_database_is_foreign(stage) -> None:
 
 @pytest.mark.parametrize("name", ["decide", "proc.json", "exit.json", "gone.json", "spec.json"])
 @pytest.mark.parametrize("damage", ["torn", "empty", "fifo", "directory", "symlink", "huge"])
-def test_a_damaged_record_is_named(stage, name: str, damage: str) -> None:
+def test_a_damaged_record_is_named(stage: Stage, name: str, damage: str) -> None:
     """It is there and says nothing: the verdict is unknown, never a guess, and no look waits for a fifo."""
     run = stage.prepared()
     shim = stage.start("cat")
@@ -160,7 +176,7 @@ def test_a_damaged_record_is_named(stage, name: str, damage: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["decide", "proc.json", "exit.json", "spec.json"])
-def test_a_record_that_was_taken_away_is_missed(stage, name: str) -> None:
+def test_a_record_that_was_taken_away_is_missed(stage: Stage, name: str) -> None:
     """The records after it prove that it was there once; without them it would read as 'never happened'."""
     run = stage.prepared()
     (stage.directory(run) / "lock").touch()
@@ -174,7 +190,7 @@ def test_a_record_that_was_taken_away_is_missed(stage, name: str) -> None:
     assert judge(evidence).kind is VerdictKind.UNKNOWN
 
 
-def test_records_that_contradict_the_decision_are_named(stage) -> None:
+def test_records_that_contradict_the_decision_are_named(stage: Stage) -> None:
     """An agent of another shim, or one where nobody was launched."""
     run = stage.prepared()
     (stage.directory(run) / "lock").touch()
@@ -188,7 +204,7 @@ def test_records_that_contradict_the_decision_are_named(stage) -> None:
     assert verdict(stage, run) is VerdictKind.NEVER_LAUNCHED
 
 
-def test_a_spawn_that_failed_needs_no_agent(stage) -> None:
+def test_a_spawn_that_failed_needs_no_agent(stage: Stage) -> None:
     """If the fork itself fails there is nobody to record."""
     run = stage.prepared()
     stage.hold(run)
@@ -197,12 +213,12 @@ def test_a_spawn_that_failed_needs_no_agent(stage) -> None:
     assert verdict(stage, run) is VerdictKind.ENDED
 
 
-def test_a_system_in_trouble_is_no_evidence(stage) -> None:
+def test_a_system_in_trouble_is_no_evidence(stage: Stage) -> None:
     """Without a free descriptor nothing can be said about the run, so nothing is."""
     run = stage.prepared()
     seen(stage, run)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    used = max(int(name) for name in os.listdir("/proc/self/fd"))
+    used = max(int(name) for name in os.listdir("/proc/self/fd"))  # noqa: PTH208 - names are what is wanted
     fillers = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (used + 2, hard))
     try:
@@ -224,7 +240,7 @@ def test_a_system_in_trouble_is_no_evidence(stage) -> None:
 class Interrupted(OpenExecution):
     """Lets the world move on before the n-th access."""
 
-    def __init__(self, fd: int, when: int, happen) -> None:
+    def __init__(self, fd: int, when: int, happen: Callable[[], None]) -> None:
         super().__init__(fd)
         self.when, self.happen, self.accesses = when, happen, 0
 
@@ -234,19 +250,22 @@ class Interrupted(OpenExecution):
         self.accesses += 1
 
     def read(self, name: str) -> bytes | None:
+        """Read a record."""
         self._step()
         return super().read(name)
 
     def exists(self, name: str) -> bool:
+        """Look for a name."""
         self._step()
         return super().exists(name)
 
     def lock(self) -> LockState:
+        """Look at the lock."""
         self._step()
         return super().lock()
 
 
-def interrupted(stage, run, when: int, happen) -> tuple[VerdictKind, bool]:
+def interrupted(stage: Stage, run: Run, when: int, happen: Callable[[], None]) -> tuple[VerdictKind, bool]:
     """The verdict if `happen` comes before the access `when`, and whether it came at all."""
     with atomic.directory(stage.directory(run)) as fd:
         files = Interrupted(fd, when, happen)
@@ -266,14 +285,14 @@ def interrupted(stage, run, when: int, happen) -> tuple[VerdictKind, bool]:
     return judge(evidence).kind, files.accesses > when
 
 
-def test_a_shim_that_starts_while_we_look_is_never_taken_for_dead(stage) -> None:
+def test_a_shim_that_starts_while_we_look_is_never_taken_for_dead(stage: Stage) -> None:
     """Between any two reads: it has decided, and perhaps its agent runs already. Read the other way round, lock first, this fails."""
     verdicts = []
     for when in range(100):
         run = stage.prepared(f"start{when}")
         shim, agent = stage.start("cat"), stage.start("cat")
 
-        def happen(run=run, shim=shim, agent=agent) -> None:
+        def happen(run: Run = run, shim: Child = shim, agent: Child = agent) -> None:
             stage.hold(run)
             stage.decide(run, shim=shim)
             stage.agent(run, agent=agent, shim=shim)
@@ -288,7 +307,7 @@ def test_a_shim_that_starts_while_we_look_is_never_taken_for_dead(stage) -> None
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_a_shim_that_ends_while_we_look_is_seen_alive_or_ended(stage, killed: bool) -> None:
+def test_a_shim_that_ends_while_we_look_is_seen_alive_or_ended(stage: Stage, killed: bool) -> None:
     """Between any two reads: never as launched by nobody, and as killed only if it was."""
     verdicts = []
     for when in range(100):
@@ -298,7 +317,7 @@ def test_a_shim_that_ends_while_we_look_is_seen_alive_or_ended(stage, killed: bo
         stage.decide(run, shim=shim)
         stage.agent(run, agent=agent, shim=shim)
 
-        def happen(run=run, shim=shim, lock=lock) -> None:
+        def happen(run: Run = run, shim: Child = shim, lock: HeldLock = lock) -> None:
             if not killed:
                 stage.exit(run)
                 stage.gone(run)
@@ -313,13 +332,13 @@ def test_a_shim_that_ends_while_we_look_is_seen_alive_or_ended(stage, killed: bo
     assert set(verdicts) == {VerdictKind.ALIVE, VerdictKind.SHIM_DIED if killed else VerdictKind.ENDED}
 
 
-def test_a_directory_that_is_swapped_while_we_look_is_foreign(stage, monkeypatch) -> None:
+def test_a_directory_that_is_swapped_while_we_look_is_foreign(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read is not what is there now."""
     run = stage.prepared()
     real = observation.gather
 
-    def swap(files, **more):
-        found = real(files, **more)
+    def swap(files: OpenExecution, *, boot_id: str, pid_namespace: str) -> observation.Gathered:
+        found = real(files, boot_id=boot_id, pid_namespace=pid_namespace)
         stage.directory(run).rename(stage.state / "aside")
         shutil.copytree(stage.state / "aside", stage.directory(run))
         return found
@@ -328,7 +347,7 @@ def test_a_directory_that_is_swapped_while_we_look_is_foreign(stage, monkeypatch
     assert seen(stage, run).directory is DirectoryState.FOREIGN
 
 
-def test_patience_is_measured_on_a_clock_that_does_not_jump(stage) -> None:
+def test_patience_is_measured_on_a_clock_that_does_not_jump(stage: Stage) -> None:
     """Setting the time of day neither gives a launch up nor keeps it for ever."""
     run = stage.prepared(shim_started_at=stage.clock.now())
     assert seen(stage, run).since_spawn_s == 0.0
@@ -340,7 +359,7 @@ def test_patience_is_measured_on_a_clock_that_does_not_jump(stage) -> None:
     assert verdict(stage, run) is VerdictKind.TAKE_DECISION
 
 
-def test_a_shim_from_before_us_has_waited_already(stage) -> None:
+def test_a_shim_from_before_us_has_waited_already(stage: Stage) -> None:
     """A new daemon takes the recorded start for what it is, unless it lies in the future."""
     run = stage.prepared(shim_started_at=stage.clock.now() - timedelta(seconds=4))
     assert seen(stage, run).since_spawn_s == 4.0
@@ -353,7 +372,7 @@ def test_a_shim_from_before_us_has_waited_already(stage) -> None:
     assert seen(stage, stage.prepared("none")).since_spawn_s is None
 
 
-def test_later_runs_get_more_time_to_start(stage) -> None:
+def test_later_runs_get_more_time_to_start(stage: Stage) -> None:
     """So a slow machine does not give up every launch for ever."""
     run = stage.prepared()
     graces = [seen(stage, replace(run, number=number)).start_grace_s for number in (1, 2, 6, 50)]

@@ -6,6 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from runtimes.stage import Script
 
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.runtimes import sockets, state_directory
@@ -66,7 +67,9 @@ def test_a_state_directory_is_made_and_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     StateDirectory.open(path, create=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    names = {p.name for p in (opened.database, opened.turnstile, opened.daemon_lock, opened.daemon_log, opened.daemon_json)}
+    names = {
+        p.name for p in (opened.database, opened.turnstile, opened.daemon_lock, opened.daemon_log, opened.daemon_json)
+    }
     assert names == {"wk.db", "turnstile", "daemon.lock", "daemon.log", "daemon.json"}
 
 
@@ -121,7 +124,7 @@ def test_another_users_directory_is_refused(tmp_path: Path) -> None:
     assert stat.S_IMODE(theirs.stat().st_mode) == 0o755
 
 
-def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch) -> None:
+def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """But what is there can be read."""
     StateDirectory.open(tmp_path / "s", create=True)
     monkeypatch.setattr(state_directory, "LEAST_FREE_BYTES", 1 << 62)
@@ -145,10 +148,19 @@ def test_addresses_are_short_whatever_the_state_path(tmp_path: Path, length: int
     """A socket can be bound there, and two state directories do not meet."""
     state = Path("/s" + "/long-name" * (length // 10))
     (tmp_path / ("r" * 120)).mkdir()
-    for environment in ({}, {"XDG_RUNTIME_DIR": "/run"}, {"XDG_RUNTIME_DIR": str(tmp_path / ("r" * 120))}, {"XDG_RUNTIME_DIR": "/not/there"}):
+    for environment in (
+        {},
+        {"XDG_RUNTIME_DIR": "/run"},
+        {"XDG_RUNTIME_DIR": str(tmp_path / ("r" * 120))},
+        {"XDG_RUNTIME_DIR": "/not/there"},
+    ):
         directory = sockets.socket_directory(state, environment)
         assert directory != sockets.socket_directory(Path("/t"), environment)
-        for address in (sockets.control_socket(directory, "x" * 200), sockets.control_socket(directory, "a" * 16), sockets.wake_socket(directory)):
+        for address in (
+            sockets.control_socket(directory, "x" * 200),
+            sockets.control_socket(directory, "a" * 16),
+            sockets.wake_socket(directory),
+        ):
             assert len(os.fsencode(address)) <= 100
     assert sockets.control_socket(Path("/d"), "x" * 200) != sockets.control_socket(Path("/d"), "x" * 201)
 
@@ -219,7 +231,7 @@ def test_environment_ids_cannot_point_elsewhere(tmp_path: Path) -> None:
             kept.forget(name)
 
 
-def test_a_half_written_secret_can_be_forgotten(script, tmp_path: Path) -> None:
+def test_a_half_written_secret_can_be_forgotten(script: Script, tmp_path: Path) -> None:
     """A crash while keeping leaves the old one or the new one, and nothing that `forget` misses."""
     code = """
 import sys

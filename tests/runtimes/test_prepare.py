@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from runtimes.stage import Script, Stage
 
 from watchkeeper.errors import Refused
 
@@ -29,10 +30,12 @@ print(identity.device, identity.inode)
 FILES = {"spec.json", "prompt", "token", "before.json"}
 
 
-def test_what_is_written_is_what_the_page_says(stage) -> None:
+def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
     """Every key of the spec, the marker in the agent's environment, nothing for other users."""
     run = stage.run()
-    identity = stage.runtime.prepare(stage.order(run, environment={"HOME": "/h", "ODD": "a\udcff", "WATCHKEEPER_EXECUTION": "another"}))
+    identity = stage.runtime.prepare(
+        stage.order(run, environment={"HOME": "/h", "ODD": "a\udcff", "WATCHKEEPER_EXECUTION": "another"})
+    )
     directory = stage.directory(run)
     found = directory.stat()
     assert (found.st_dev, found.st_ino) == (identity.device, identity.inode)
@@ -50,7 +53,12 @@ def test_what_is_written_is_what_the_page_says(stage) -> None:
         "execution": "exec1",
         "argv": ["agent", None],
         "cwd": "/",
-        "environment": {"HOME": "/h", "ODD": "a\udcff", "WATCHKEEPER_RUN": "run-exec1", "WATCHKEEPER_EXECUTION": "exec1"},
+        "environment": {
+            "HOME": "/h",
+            "ODD": "a\udcff",
+            "WATCHKEEPER_RUN": "run-exec1",
+            "WATCHKEEPER_EXECUTION": "exec1",
+        },
         "prompt_by": "argument",
         "input": False,
         "deadline_s": None,
@@ -64,7 +72,7 @@ def test_what_is_written_is_what_the_page_says(stage) -> None:
     }
 
 
-def test_done_twice_it_finds_its_own_work(stage) -> None:
+def test_done_twice_it_finds_its_own_work(stage: Stage) -> None:
     """Same directory, same token."""
     run = stage.run()
     first = stage.runtime.prepare(stage.order(run))
@@ -74,7 +82,7 @@ def test_done_twice_it_finds_its_own_work(stage) -> None:
 
 
 @pytest.mark.parametrize("other", [{"fence": 8}, {"id": "other"}, {"task_id": "other"}])
-def test_somebody_elses_directory_is_left_alone(stage, other: dict[str, object]) -> None:
+def test_somebody_elses_directory_is_left_alone(stage: Stage, other: dict[str, object]) -> None:
     """It differs in run, fence or task: refused, and nothing in it changes."""
     theirs = replace(stage.run(), **other)
     stage.runtime.prepare(stage.order(theirs))
@@ -85,7 +93,7 @@ def test_somebody_elses_directory_is_left_alone(stage, other: dict[str, object])
 
 
 @pytest.mark.parametrize("what", ["empty", "torn", "file", "symlink", "dangling", "database"])
-def test_whatever_else_has_the_name_is_left_alone(stage, what: str) -> None:
+def test_whatever_else_has_the_name_is_left_alone(stage: Stage, what: str) -> None:
     """An empty directory, a torn spec, a file, a symlink, another database's directory."""
     run = stage.run()
     path = stage.directory(run)
@@ -110,7 +118,7 @@ def test_whatever_else_has_the_name_is_left_alone(stage, what: str) -> None:
     assert path.lstat().st_ino == inode
 
 
-def test_a_disk_that_does_not_take_it_leaves_nothing(stage, monkeypatch) -> None:
+def test_a_disk_that_does_not_take_it_leaves_nothing(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither under the final name nor beside it."""
 
     def full(fd: int) -> None:
@@ -122,7 +130,7 @@ def test_a_disk_that_does_not_take_it_leaves_nothing(stage, monkeypatch) -> None
     assert list((stage.state / "executions").iterdir()) == []
 
 
-def test_killed_at_any_point_it_can_be_done_again(script, tmp_path: Path) -> None:
+def test_killed_at_any_point_it_can_be_done_again(script: Script, tmp_path: Path) -> None:
     """At each crash point the name is absent or whole, and doing it again completes it and clears up."""
     log = tmp_path / "points"
     (tmp_path / "first").mkdir()
@@ -136,13 +144,12 @@ def test_killed_at_any_point_it_can_be_done_again(script, tmp_path: Path) -> Non
         state.mkdir()
         final = state / "executions" / "exec1"
         assert script(SCRIPT, str(state), WATCHKEEPER_CRASH_AT=point).returncode == -9, point
-        named = final.exists()
-        if named:
+        inode = final.stat().st_ino if final.exists() else None
+        if inode is not None:
             assert {path.name for path in final.iterdir()} == FILES, point
-            inode = final.stat().st_ino
         again = script(SCRIPT, str(state))
         assert again.returncode == 0, (point, again.stderr)
         assert {path.name for path in final.iterdir()} == FILES, point
         assert [path.name for path in final.parent.iterdir()] == ["exec1"], point
         assert int(again.stdout.split()[1]) == final.stat().st_ino
-        assert not named or inode == final.stat().st_ino
+        assert inode in {None, final.stat().st_ino}

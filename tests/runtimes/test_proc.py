@@ -4,6 +4,7 @@ import os
 import signal
 
 import pytest
+from runtimes.stage import Stage
 
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
@@ -21,11 +22,11 @@ def test_fields_count_from_the_last_bracket() -> None:
 @pytest.mark.parametrize("line", ["", "42", "42 (x", "42 (x) R 1 2", "x (y) " + "1 " * 30])
 def test_a_broken_line_is_refused(line: str) -> None:
     """Nothing is guessed from half a line."""
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         proc.parse_stat(line)
 
 
-def test_the_recorded_process_is_reached(stage) -> None:
+def test_the_recorded_process_is_reached(stage: Stage) -> None:
     """Pid, start time and boot all fit."""
     child = stage.start("cat")
     assert proc.identity(child.pid) == (child.pid, child.start_ticks)
@@ -34,14 +35,16 @@ def test_the_recorded_process_is_reached(stage) -> None:
 
 
 @pytest.mark.parametrize(("ticks", "boot"), [(1, None), (0, "another-boot")])
-def test_a_stranger_is_not_signalled(stage, ticks: int, boot: str | None) -> None:
+def test_a_stranger_is_not_signalled(stage: Stage, ticks: int, boot: str | None) -> None:
     """A process that started at another time, or a record of another boot, names nobody."""
     child = stage.start("cat")
-    assert proc.signal_checked(child.pid, child.start_ticks + ticks, boot or boot_id(), signal.SIGKILL) is Found.STRANGER
+    assert (
+        proc.signal_checked(child.pid, child.start_ticks + ticks, boot or boot_id(), signal.SIGKILL) is Found.STRANGER
+    )
     assert child.process.communicate("still here")[0] == "still here"
 
 
-def test_the_dead_are_gone(stage) -> None:
+def test_the_dead_are_gone(stage: Stage) -> None:
     """Before and after they are reaped."""
     child = stage.start("cat")
     child.process.kill()
@@ -52,7 +55,7 @@ def test_the_dead_are_gone(stage) -> None:
     assert proc.has_died(child.pid, child.start_ticks, boot_id(), within_s=0)
 
 
-def test_the_living_have_not_died(stage) -> None:
+def test_the_living_have_not_died(stage: Stage) -> None:
     """Looking does not harm it."""
     child = stage.start("cat")
     assert not proc.has_died(child.pid, child.start_ticks, boot_id(), within_s=0.01)

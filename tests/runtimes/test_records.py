@@ -10,7 +10,14 @@ from watchkeeper.domain.model import EndReason, Leftover
 from watchkeeper.runtimes import records
 from watchkeeper.runtimes.records import BadRecord
 
-DECISION = {"by": "shim", "boot_id": "b", "pid_namespace": "pid:[1]", "pid": 5, "start_ticks": 6, "at": "2026-01-02T03:04:05+00:00"}
+DECISION = {
+    "by": "shim",
+    "boot_id": "b",
+    "pid_namespace": "pid:[1]",
+    "pid": 5,
+    "start_ticks": 6,
+    "at": "2026-01-02T03:04:05+00:00",
+}
 AGENT = {
     "pid": 5,
     "start_ticks": 6,
@@ -20,7 +27,16 @@ AGENT = {
     "shim_start_ticks": 3,
     "started_at": "2026-01-02T03:04:05Z",
 }
-EXIT = {"status": 9, "reason": "kill", "errno": None, "at": "2026-01-02T03:04:05Z", "elapsed_s": 2, "max_rss_kib": 7, "user_s": 0.1, "system_s": 0.1}
+EXIT = {
+    "status": 9,
+    "reason": "kill",
+    "errno": None,
+    "at": "2026-01-02T03:04:05Z",
+    "elapsed_s": 2,
+    "max_rss_kib": 7,
+    "user_s": 0.1,
+    "system_s": 0.1,
+}
 GONE = {"proof": "proven", "how": "echild", "at": "2026-01-02T03:04:05Z", "leftovers": [], "killed": 0}
 SPEC = {"format": 1, "database": "d", "task": "t", "run": "r", "fence": 3, "execution": "e", "socket": "/s"}
 
@@ -35,7 +51,8 @@ NEEDED = [
     (name, key)
     for name, (_, record) in PARSERS.items()
     for key in record
-    if (name, key) not in {("exit.json", "user_s"), ("exit.json", "system_s"), ("gone.json", "how"), ("gone.json", "killed")}
+    if (name, key)
+    not in {("exit.json", "user_s"), ("exit.json", "system_s"), ("gone.json", "how"), ("gone.json", "killed")}
 ]
 
 
@@ -84,7 +101,11 @@ def test_a_missing_or_mistyped_key_is_unreadable(name: str, key: str) -> None:
     for wrong in (True, -1, 1.5, "", "no such word", [1], {}, 10**30):
         if (name, key) == ("exit.json", "elapsed_s") and wrong == 1.5:
             continue
-        if wrong == "no such word" and isinstance(record[key], str) and key not in {"by", "reason", "proof", "at", "started_at"}:
+        if (
+            wrong == "no such word"
+            and isinstance(record[key], str)
+            and key not in {"by", "reason", "proof", "at", "started_at"}
+        ):
             continue
         with pytest.raises(BadRecord):
             parse(encoded(record | {key: wrong}))
@@ -92,7 +113,17 @@ def test_a_missing_or_mistyped_key_is_unreadable(name: str, key: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b"null", b"[]", b'"x"', b"\xff{}", b"[" * 100_000, encoded(DECISION)[:-1] + b', "by": "stop"}', b'{"a": NaN}', b"{} {}"],
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"\xff{}",
+        b"[" * 100_000,
+        encoded(DECISION)[:-1] + b', "by": "stop"}',
+        b'{"a": NaN}',
+        b"{} {}",
+    ],
     ids=["empty", "null", "list", "text", "not utf-8", "deep", "doubled key", "NaN", "two"],
 )
 def test_what_is_not_one_json_object_is_unreadable(data: bytes) -> None:

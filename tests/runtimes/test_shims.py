@@ -4,11 +4,13 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from runtimes.stage import Stage
 
 from watchkeeper.domain.model import EndReason, StopHow
 from watchkeeper.ports.runtime import ShimUnreachable
@@ -26,7 +28,7 @@ with open(sys.argv[1] + "/born", "w") as out:
 
 
 @pytest.fixture
-def born(stage, tmp_path: Path, monkeypatch) -> dict[str, object]:
+def born(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """What a shim finds around it when it starts."""
     monkeypatch.setenv("SECRET_KEY", "x")
     monkeypatch.setenv("WATCHKEEPER_CRASH_LOG", str(tmp_path / "points"))
@@ -44,7 +46,7 @@ def born(stage, tmp_path: Path, monkeypatch) -> dict[str, object]:
     return json.loads((stage.directory(run) / "born").read_text())
 
 
-def test_a_shim_is_born_with_nothing_of_ours(born: dict[str, object]) -> None:
+def test_a_shim_is_born_with_nothing_of_ours(born: dict[str, Any]) -> None:
     """A session of its own, no input, no descriptors, and an environment of next to nothing; and it leaves no zombie."""
     assert born["session"] == born["pid"]
     assert (born["cwd"], born["isolated"], born["site"], born["input"]) == ("/", 1, 1, "")
@@ -53,7 +55,7 @@ def test_a_shim_is_born_with_nothing_of_ours(born: dict[str, object]) -> None:
     assert set(born["environment"]) - {"LC_CTYPE"} == {"PATH", "WATCHKEEPER_CRASH_LOG"}
 
 
-def test_a_shim_is_not_started_in_another_directory(stage, tmp_path: Path) -> None:
+def test_a_shim_is_not_started_in_another_directory(stage: Stage, tmp_path: Path) -> None:
     """The prepared one was moved and something else has its name."""
     (tmp_path / "image.py").write_text(IMAGE)
     run = stage.prepared()
@@ -65,7 +67,7 @@ def test_a_shim_is_not_started_in_another_directory(stage, tmp_path: Path) -> No
 
 
 @contextmanager
-def listening(address: Path, answer: bytes | None) -> Iterator[list[bytes]]:
+def listening(address: Path, answer: bytes | None) -> Generator[list[bytes]]:
     """A shim that answers once with `answer`, or with None hears and never answers."""
     heard: list[bytes] = []
     over = threading.Event()
@@ -98,7 +100,7 @@ def listening(address: Path, answer: bytes | None) -> Iterator[list[bytes]]:
         (StopHow.KILL, EndReason.KILL, {"do": "kill"}),
     ],
 )
-def test_a_shim_is_told_with_its_token(stage, how: StopHow, why: EndReason, said: dict[str, object]) -> None:
+def test_a_shim_is_told_with_its_token(stage: Stage, how: StopHow, why: EndReason, said: dict[str, object]) -> None:
     """At the address in its spec, whatever ours would be today."""
     run = stage.prepared()
     stage.runtime._sockets = Path("/nowhere")
@@ -109,14 +111,14 @@ def test_a_shim_is_told_with_its_token(stage, how: StopHow, why: EndReason, said
 
 
 @pytest.mark.parametrize("answer", [b'{"ok": false, "error": "wrong token"}\n', b"", b"{\n", b"[]\n", b'{"ok": 1}\n'])
-def test_any_other_answer_is_no_answer(stage, answer: bytes) -> None:
+def test_any_other_answer_is_no_answer(stage: Stage, answer: bytes) -> None:
     """Only `ok` means that it was heard."""
     run = stage.prepared()
     with listening(stage.sockets / "exec1.sock", answer), pytest.raises(ShimUnreachable):
         stage.runtime.end(run, StopHow.STOP, grace_s=None, why=EndReason.STOP)
 
 
-def test_a_shim_that_is_not_there_is_unreachable(stage) -> None:
+def test_a_shim_that_is_not_there_is_unreachable(stage: Stage) -> None:
     """No socket, a dead socket, no directory, a torn spec."""
     run = stage.prepared()
 
@@ -134,7 +136,7 @@ def test_a_shim_that_is_not_there_is_unreachable(stage) -> None:
     unreachable()
 
 
-def test_nobody_is_waited_for_for_long(stage) -> None:
+def test_nobody_is_waited_for_for_long(stage: Stage) -> None:
     """A shim that hears and does not answer, and one whose queue is full."""
     with listening(stage.sockets / "deaf", None), pytest.raises(ShimUnreachable):
         control.ask(str(stage.sockets / "deaf"), "t", {"do": "status"}, patience_s=0.1)
@@ -146,7 +148,7 @@ def test_nobody_is_waited_for_for_long(stage) -> None:
                 control.ask(str(stage.sockets / "full"), "t", {"do": "status"}, patience_s=0.1)
 
 
-def test_the_token_is_shown_to_our_own_user_only(stage, monkeypatch) -> None:
+def test_the_token_is_shown_to_our_own_user_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody else listens at the address: nothing is sent."""
     with listening(stage.sockets / "theirs", b'{"ok": true}\n') as heard:
         monkeypatch.setattr(os, "geteuid", lambda: 4711)

@@ -4,14 +4,14 @@ import json
 import sys
 
 import pytest
+from runtimes.stage import AT, Child, Stage, look
 
 from watchkeeper.domain.evidence import DecidedBy
-from watchkeeper.domain.model import AgentIdentity, Proof
+from watchkeeper.domain.model import AgentIdentity, Proof, Run
+from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 from watchkeeper.runtimes.sweep import Sweep
-
-from .conftest import AT
 
 ESCAPEE = """
 import os, signal, sys
@@ -39,15 +39,15 @@ signal.pause()
 """
 
 
-def sweep(execution_id: str = "exec1", agent: AgentIdentity | None = None):
+def sweep(execution_id: str = "exec1", agent: AgentIdentity | None = None) -> SweepReport:
     return Sweep(execution_id, agent, grace_s=0.3).run()
 
 
-def identity(child, ticks: int = 0) -> AgentIdentity:
+def identity(child: Child, ticks: int = 0) -> AgentIdentity:
     return AgentIdentity(pid=child.pid, start_ticks=child.start_ticks + ticks, boot_id=boot_id(), started_at=AT)
 
 
-def test_a_grandchild_that_left_and_ignores_term_is_ended(stage) -> None:
+def test_a_grandchild_that_left_and_ignores_term_is_ended(stage: Stage) -> None:
     """It has another parent, session and group, and no ear for TERM; its environment gives it away."""
     parent = stage.python(ESCAPEE, WATCHKEEPER_EXECUTION="exec1")
     pid, ticks = (int(word) for word in parent.line().split())
@@ -60,7 +60,7 @@ def test_a_grandchild_that_left_and_ignores_term_is_ended(stage) -> None:
     assert report.spared == ()
 
 
-def test_the_polite_get_a_chance(stage) -> None:
+def test_the_polite_get_a_chance(stage: Stage) -> None:
     """TERM comes first."""
     code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(0))); print('ready', flush=True); signal.pause()"
     child = stage.python(code, WATCHKEEPER_EXECUTION="exec1")
@@ -70,7 +70,7 @@ def test_the_polite_get_a_chance(stage) -> None:
     assert child.process.wait() == 0
 
 
-def test_other_executions_are_left_alone(stage) -> None:
+def test_other_executions_are_left_alone(stage: Stage) -> None:
     """Even one that has a similar name, and even below our own."""
     similar = stage.start("cat", WATCHKEEPER_EXECUTION="exec12")
     nested = stage.python(
@@ -81,7 +81,7 @@ def test_other_executions_are_left_alone(stage) -> None:
         WATCHKEEPER_EXECUTION="exec1",
     )
     inner = int(nested.line())
-    ticks = proc.stat_of(inner).start_ticks
+    ticks = look(inner).start_ticks
     report = sweep()
     assert report.proof is Proof.SWEPT
     assert not nested.running
@@ -91,7 +91,7 @@ def test_other_executions_are_left_alone(stage) -> None:
     proc.has_died(inner, ticks, boot_id(), within_s=10)
 
 
-def test_a_stranger_under_the_recorded_pid_is_spared_and_named(stage) -> None:
+def test_a_stranger_under_the_recorded_pid_is_spared_and_named(stage: Stage) -> None:
     """The pid was given to somebody else: the record names nobody, so the sweep is complete all the same."""
     stranger = stage.start("cat")
     report = sweep(agent=identity(stranger, ticks=-1))
@@ -103,30 +103,30 @@ def test_a_stranger_under_the_recorded_pid_is_spared_and_named(stage) -> None:
     assert stranger.process.communicate("still here")[0] == "still here"
 
 
-def test_the_strangers_session_is_spared_too(stage) -> None:
+def test_the_strangers_session_is_spared_too(stage: Stage) -> None:
     """Nothing follows from a session or group whose number is a stranger's."""
     stranger = stage.start(sys.executable, "-c", f"import os; os.setsid()\n{QUIET_CHILD}", "stay")
     member = int(stranger.line())
-    ticks = proc.stat_of(member).start_ticks
+    ticks = look(member).start_ticks
     report = sweep(agent=identity(stranger, ticks=-1))
     assert report.ended == ()
     assert stranger.running
     assert not proc.has_died(member, ticks, boot_id(), within_s=0)
 
 
-def test_the_recorded_agent_and_its_quiet_children_are_ended(stage) -> None:
+def test_the_recorded_agent_and_its_quiet_children_are_ended(stage: Stage) -> None:
     """No marker anywhere: the agent is known by its record and the others by descent."""
     for how in ("stay", "setsid"):
         agent = stage.start(sys.executable, "-c", QUIET_CHILD, how)
         child = int(agent.line())
-        ticks = proc.stat_of(child).start_ticks
+        ticks = look(child).start_ticks
         report = sweep(agent=identity(agent))
         assert report.proof is Proof.SWEPT
         assert not agent.running
         assert proc.has_died(child, ticks, boot_id(), within_s=0)
 
 
-def test_members_of_the_agents_session_are_ended(stage) -> None:
+def test_members_of_the_agents_session_are_ended(stage: Stage) -> None:
     """An orphan without a marker is known by the session that the agent leads."""
     code = """
 import os, signal
@@ -144,14 +144,14 @@ signal.pause()
 """
     agent = stage.python(code)
     orphan = int(agent.line())
-    stat = proc.stat_of(orphan)
+    stat = look(orphan)
     assert (stat.session, stat.parent == agent.pid) == (agent.pid, False)
     report = sweep(agent=identity(agent))
     assert report.proof is Proof.SWEPT
     assert proc.has_died(orphan, stat.start_ticks, boot_id(), within_s=0)
 
 
-def test_what_may_be_the_agents_is_named_and_nothing_is_claimed(stage) -> None:
+def test_what_may_be_the_agents_is_named_and_nothing_is_claimed(stage: Stage) -> None:
     """The leader is gone, so its session's number proves nothing: the orphan lives, and the sweep is not complete."""
     code = """
 import os, signal
@@ -163,7 +163,7 @@ signal.pause()
 """
     agent = stage.python(code)
     orphan = int(agent.line())
-    ticks = proc.stat_of(orphan).start_ticks
+    ticks = look(orphan).start_ticks
     agent.die()
     report = sweep(agent=identity(agent))
     assert report.proof is Proof.UNPROVEN
@@ -175,7 +175,7 @@ signal.pause()
     proc.signal_checked(orphan, ticks, boot_id(), proc.signal.SIGKILL)
 
 
-def test_what_started_before_the_agent_is_not_its(stage) -> None:
+def test_what_started_before_the_agent_is_not_its(stage: Stage) -> None:
     """A marker in an older process was not put there by the agent."""
     older = stage.start("cat", WATCHKEEPER_EXECUTION="exec1")
     report = sweep(agent=identity(older, ticks=+1))
@@ -183,7 +183,7 @@ def test_what_started_before_the_agent_is_not_its(stage) -> None:
     assert older.running
 
 
-def test_we_survive_our_own_sweep(stage) -> None:
+def test_we_survive_our_own_sweep(stage: Stage) -> None:
     """Neither the sweeping process nor its parents are signalled, whatever they carry; everything else is, and the sweep says that it is not complete."""
     code = """
 import json, os, subprocess
@@ -200,7 +200,7 @@ print(json.dumps([os.getpid(), os.getppid(), other.wait(), report.proof.value, l
 
 
 @pytest.mark.parametrize("pause_s", [0.02, 0.001])
-def test_a_fork_chain_is_caught_or_nothing_is_claimed(stage, pause_s: float) -> None:
+def test_a_fork_chain_is_caught_or_nothing_is_claimed(stage: Stage, pause_s: float) -> None:
     """Whatever forks and exits all the time slips through single listings, but not through a claim that nothing is left."""
     code = f"""
 import os, time
@@ -222,7 +222,7 @@ while time.monotonic() < end:
 
 
 @pytest.fixture
-def killed_shim(stage):
+def killed_shim(stage: Stage) -> tuple[Run, Child, Child]:
     """A run whose shim was killed while its agent worked on."""
     run = stage.prepared()
     agent = stage.start("cat", WATCHKEEPER_EXECUTION=run.execution_id)
@@ -233,7 +233,7 @@ def killed_shim(stage):
     return run, agent, shim
 
 
-def test_the_runtime_sweeps_after_a_killed_shim(stage, killed_shim) -> None:
+def test_the_runtime_sweeps_after_a_killed_shim(stage: Stage, killed_shim: tuple[Run, Child, Child]) -> None:
     """Everything is read from the directory."""
     run, agent, shim = killed_shim
     stage.locks[0].close()
@@ -244,7 +244,7 @@ def test_the_runtime_sweeps_after_a_killed_shim(stage, killed_shim) -> None:
     assert not agent.running
 
 
-def test_nothing_is_signalled_while_the_shim_may_live(stage, killed_shim) -> None:
+def test_nothing_is_signalled_while_the_shim_may_live(stage: Stage, killed_shim: tuple[Run, Child, Child]) -> None:
     """The lock is held; or it was taken away under a shim that lives; or the directory is not the one; or a record is torn; or nothing was launched."""
     run, agent, shim = killed_shim
 

@@ -1,6 +1,5 @@
 """Which boot of the machine this is, and which pid namespace we see it from. A pid means something only within both."""
 
-import os
 from functools import cache
 from pathlib import Path
 
@@ -14,4 +13,4 @@ def boot_id() -> str:
 @cache
 def pid_namespace() -> str:
     """The name of our pid namespace, such as `pid:[4026531836]`. Raises OSError."""
-    return os.readlink("/proc/self/ns/pid")
+    return str(Path("/proc/self/ns/pid").readlink())

@@ -47,7 +47,7 @@ class FileEnvironments:
         """Delete it, with whatever a crash left half-written of it; gone already is fine. Raises OSError."""
         whole = _file(environment_id)
         with contextlib.suppress(FileNotFoundError), atomic.directory(self._root) as fd:
-            for name in os.listdir(fd):
+            for name in os.listdir(fd):  # noqa: PTH208 - names are what is wanted
                 if name == whole or name.startswith(f"{whole}."):
                     crashpoint("environments.forget.before")
                     os.unlink(name, dir_fd=fd)

@@ -2,9 +2,9 @@
 
     decide  ─▶  lock  ─▶  gone.json  ─▶  exit.json  ─▶  proc.json  ─▶  spec.json  ─▶  does the directory still have its name?
 
-*Decision before lock* is the rule of `domain.evidence`: a decision `shim` followed by a free lock means that that shim is dead, and all that is read later is
-final. After the lock the records are read newest first. The shim writes proc, exit, gone in this order, each durable before the next, so whoever has seen one of
-them must find those before it; a missing one was taken away, and is named as unreadable instead of being taken for "never written".
+*Decision before lock* is the rule of `domain.evidence`: a decision `shim` followed by a free lock means that that shim is dead, and all that is read later
+is final. After the lock the records are read newest first. The shim writes proc, exit, gone in this order, each durable before the next, so whoever has seen
+one of them must find those before it; a missing one was taken away, and is named as unreadable instead of being taken for "never written".
 """
 
 from collections.abc import Callable

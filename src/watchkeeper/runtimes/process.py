@@ -43,7 +43,7 @@ _LEFTOVERS_GRACE_S = 5.0
 class ProcessRuntime:
     """Hosts agents as plain processes, each under a shim. Safe to use from several threads."""
 
-    def __init__(  # noqa: PLR0913 - the composition root names each
+    def __init__(
         self,
         state_dir: Path,
         sockets: Path,

@@ -18,7 +18,7 @@ LONGEST = 100
 WAKE = "wake.sock"
 
 _LONGEST_NAME = 24
-_SHARED = Path("/tmp")  # noqa: S108 - the directory below it is checked
+_SHARED = Path("/tmp")  # noqa: S108 - what is below it is checked
 
 
 def socket_directory(state: Path, environment: Mapping[str, str]) -> Path:

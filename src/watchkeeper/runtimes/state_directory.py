@@ -20,10 +20,48 @@ LEAST_FREE_BYTES = 16 * 1024 * 1024
 
 _NODE_LENGTH = 32
 _NETWORK = frozenset(
-    "9p acfs afs autofs beegfs ceph cifs coda davfs fuse.sshfs gfs gfs2 glusterfs gpfs lustre ncpfs nfs nfs4 ocfs2 orangefs pvfs2 smb2 smb3 smbfs".split()
+    {
+        "9p",
+        "acfs",
+        "afs",
+        "autofs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "fuse.sshfs",
+        "gfs",
+        "gfs2",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "ocfs2",
+        "orangefs",
+        "pvfs2",
+        "smb2",
+        "smb3",
+        "smbfs",
+    }
 )
 _NETWORK_FUSE = frozenset(
-    "ceph davfs2 gcsfuse glusterfs gvfsd-fuse juicefs moosefs rclone s3fs s3ql smbnetfs sshfs".split()
+    {
+        "ceph",
+        "davfs2",
+        "gcsfuse",
+        "glusterfs",
+        "gvfsd-fuse",
+        "juicefs",
+        "moosefs",
+        "rclone",
+        "s3fs",
+        "s3ql",
+        "smbnetfs",
+        "sshfs",
+    }
 )
 _HOME_HINT = "Set WATCHKEEPER_HOME to a directory of yours on a local disk."
 

@@ -45,7 +45,7 @@ class Mark(StrEnum):
     OURS = "ours"
     OTHER = "other"
     NONE = "none"
-    SECRET = "secret"
+    HIDDEN = "hidden"
     """Its environment cannot be read."""
 
 
@@ -172,7 +172,7 @@ class Sweep:
     def _doubt_unknown(self, stat: Stat, mark: Mark, all_: Mapping[int, Stat]) -> None:
         """Name what may be the agent's without being provably so."""
         agent = self._agent
-        if mark is Mark.SECRET and os.geteuid() in uids(stat.pid):
+        if mark is Mark.HIDDEN and os.geteuid() in uids(stat.pid):
             self._doubt(stat, "does not let its environment be read, so it may be the agent's: it was not signalled")
         elif agent is not None and agent.pid in {stat.session, stat.group} and agent.pid not in all_:
             # The session's leader is gone, and so is the proof that the number still means the agent's session.
@@ -186,7 +186,7 @@ class Sweep:
         try:
             environment = environ(stat.pid)
         except PermissionError:
-            return Mark.SECRET
+            return Mark.HIDDEN
         prefix = f"{MARKER}=".encode()
         markers = {entry for entry in environment.split(b"\0") if entry.startswith(prefix)}
         if self._marker in markers:
