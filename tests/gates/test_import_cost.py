@@ -36,7 +36,7 @@ def imported_by(*arguments: str, home: Path) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    "arguments", [("--version",), ("--help",), ("ls",), ("show", "1"), ("stop", "1")], ids=" ".join
+    "arguments", [("--help",), ("ls",), ("status",), ("show", "1"), ("stop", "1")], ids=" ".join
 )
 def test_a_quick_command_loads_nothing_heavy(arguments: tuple[str, ...], tmp_path: Path) -> None:
     modules = imported_by(*arguments, home=tmp_path / "home")
