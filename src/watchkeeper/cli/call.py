@@ -1,0 +1,102 @@
+"""What a command gets: the environment it was called in, the joined parts, and the terminal."""
+
+import getpass
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli.render import Terminal, clean
+from watchkeeper.errors import NoDatabase, NoSuchTask, Refused, StateDirectoryUnusable
+
+if TYPE_CHECKING:
+    from watchkeeper.compose import Watchkeeper
+    from watchkeeper.ports.runtime import Runtime
+    from watchkeeper.ports.store import Store
+
+MARKERS = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
+"""Variables that only an agent of ours has."""
+
+NOTHING_YET = 'No tasks yet. `wk run "…"` hands one over; `wk demo` shows the whole way without any model.'
+
+
+class Call:
+    """One call of `wk`."""
+
+    def __init__(self, environ: Mapping[str, str], cwd: Path, terminal: Terminal, *, debug: bool = False) -> None:
+        """Nothing is opened yet."""
+        self.environ = environ
+        self.cwd = cwd
+        self.terminal = terminal
+        self.debug = debug
+        self.flags: Mapping[str, object] = {}
+        """Settings that the command line sets, by their keys; looked at when the parts are joined."""
+        self.settings_from = cwd
+        """In which directory the settings are looked for."""
+
+    @cached_property
+    def reading(self) -> "Watchkeeper":
+        """The parts, for looking only. Raises SettingsError."""
+        from watchkeeper.compose import Watchkeeper
+
+        return Watchkeeper.open(self.settings_from, self.environ, self.flags, writes=False)
+
+    @cached_property
+    def writing(self) -> "Watchkeeper":
+        """The parts, for changing something; what is missing is created when it is first used. Raises SettingsError."""
+        from watchkeeper.compose import Watchkeeper
+
+        return Watchkeeper.open(self.settings_from, self.environ, self.flags, writes=True)
+
+    @property
+    def store(self) -> "Store | None":
+        """The database, or None if nothing was ever written. Raises StateError."""
+        try:
+            return self.reading.store
+        except NoDatabase:
+            return None
+        except StateDirectoryUnusable as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    def find(self, typed: str) -> "tuple[Store, str]":
+        """The database, and the whole id of the task that was meant.
+
+        Raises:
+            NoSuchTask: there is none.
+            AmbiguousId: there are several.
+        """
+        from watchkeeper.app.views.lookup import resolve
+
+        store = self.store
+        if store is None:
+            raise NoSuchTask(f"There is no task '{clean(typed)[:64]}', nor any other.", hint=NOTHING_YET)
+        return store, store.read(lambda tx: resolve(tx, typed))
+
+    def runtime(self) -> "Runtime":
+        """The runtime, for looking at evidence."""
+        return self.reading.runtime
+
+    @property
+    def inside_agent(self) -> bool:
+        """Whether an agent of ours calls."""
+        return any(self.environ.get(name) for name in MARKERS)
+
+    def refuse_inside_agent(self, what: str) -> None:
+        """Refuse what only a person may do.
+
+        Raises:
+            Refused: an agent of ours calls.
+        """
+        if self.inside_agent:
+            msg = f"An agent may not {what}: that needs a grant, and this run has none."
+            raise Refused(msg, hint="Ask the person you work for to do it.")
+
+    @property
+    def person(self) -> str:
+        """Who calls, for the record."""
+        try:
+            return getpass.getuser()
+        except (KeyError, OSError):
+            return "somebody"

@@ -1,0 +1,316 @@
+"""What `wk doctor` looks at, one small function each. Nothing here changes anything."""
+
+import errno
+import os
+import platform
+import shutil
+import stat
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from watchkeeper.cli import daemon, harnesses, render
+from watchkeeper.errors import Exit, NoDatabase, WatchkeeperError
+
+if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
+
+_LITTLE_ROOM = 1024**3
+_NAMED = 5
+
+
+class Level(StrEnum):
+    """How bad it is."""
+
+    OK = "ok"
+    NOTE = "note"
+    """Worth knowing; work can be done."""
+    BAD = "bad"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What one look found."""
+
+    name: str
+    level: Level
+    says: str
+    hint: str = ""
+    code: Exit = Exit.OK
+    """The exit code if it is bad."""
+    facts: dict[str, object] = field(default_factory=dict[str, object])
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A database that can look at itself."""
+
+    def check(self, *, thorough: bool = False) -> None:
+        """Raises DatabaseCorrupt."""
+        ...
+
+
+def checks(call: "Call") -> Iterator[Check]:
+    """Every look, in order; each is made when it is asked for."""
+    yield _python()
+    yield _kernel()
+    yield _settings(call)
+    yield _state(call)
+    yield _database(call)
+    yield _daemon(call)
+    yield _room(call)
+    yield _program("git", "changes of a run are read with it", "Install git; without it what a run changed is unknown.")
+    yield _program("tmux", "not needed", "")
+    yield from _harnesses(call)
+    yield _foreign(call)
+    yield _doors(call)
+
+
+def code(found: list[Check]) -> int:
+    """The exit code: that of the first bad one."""
+    return next((int(check.code or Exit.STATE) for check in found if check.level is Level.BAD), Exit.OK)
+
+
+def _python() -> Check:
+    return Check(name="python", level=Level.OK, says=f"{platform.python_version()} at {sys.executable}")
+
+
+def _kernel() -> Check:
+    """What the system offers: pidfds, open-file-description locks, subreapers."""
+    if not sys.platform.startswith("linux"):
+        return Check(
+            name="kernel",
+            level=Level.NOTE,
+            says=f"{platform.system()}: best effort; there are no pidfds and no subreapers, so proofs of death are weaker",
+        )
+    missing = [name for name, there in (("pidfd", _has_pidfd()), ("OFD locks", _has_ofd_locks())) if not there]
+    if _kernel_version() < (3, 4):
+        missing.append("subreaper")
+    says = f"{platform.system()} {platform.release()}"
+    if missing:
+        return Check(
+            name="kernel", level=Level.BAD, says=f"{says} lacks {', '.join(missing)}", hint="Use a kernel of 5.4 or newer.",
+            code=Exit.STATE,
+        )  # fmt: skip
+    return Check(name="kernel", level=Level.OK, says=f"{says}: pidfd, OFD locks, subreaper")
+
+
+def _has_pidfd() -> bool:
+    try:
+        os.close(os.pidfd_open(os.getpid()))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _has_ofd_locks() -> bool:
+    import fcntl
+
+    return hasattr(fcntl, "F_OFD_GETLK") or _kernel_version() >= (3, 15)
+
+
+def _kernel_version() -> tuple[int, int]:
+    first, _, rest = platform.release().partition(".")
+    second = "".join(letter for letter in rest.partition(".")[0] if letter.isdigit())
+    return (int(first) if first.isdigit() else 0, int(second or 0))
+
+
+def _guarded(name: str, exit_code: Exit, look: Callable[[], Check]) -> Check:
+    """Make a look; an error is what it found."""
+    try:
+        return look()
+    except WatchkeeperError as error:
+        return Check(name=name, level=Level.BAD, says=str(error), hint=error.hint, code=exit_code)
+    except OSError as error:
+        return Check(name=name, level=Level.BAD, says=f"cannot be looked at: {error.strerror or error}", code=exit_code)
+
+
+def _settings(call: "Call") -> Check:
+    def look() -> Check:
+        from watchkeeper.settings import user_file
+
+        _ = call.reading.settings
+        file = user_file(call.environ)
+        return Check(
+            name="settings", level=Level.OK, says=f"your file: {file if file and file.exists() else f'none ({file})'}"
+        )
+
+    return _guarded("settings", Exit.SETTINGS, look)
+
+
+def _state(call: "Call") -> Check:
+    def look() -> Check:
+        if call.store is None and not _state_path(call):
+            return Check(name="state directory", level=Level.OK, says="not made yet; the first task makes it")
+        path = call.reading.state.path
+        mode = stat.S_IMODE(path.stat().st_mode)
+        if mode & 0o077:
+            return Check(
+                name="state directory",
+                level=Level.NOTE,
+                says=f"{path} can be entered by others",
+                hint=f"chmod 700 {path}",
+            )
+        if not os.access(path, os.W_OK | os.X_OK):
+            return Check(
+                name="state directory", level=Level.BAD, says=f"{path} cannot be written to", code=Exit.STATE,
+                hint="Make it writable, or set WATCHKEEPER_HOME to a directory of yours.",
+            )  # fmt: skip
+        return Check(name="state directory", level=Level.OK, says=str(path), facts={"path": str(path)})
+
+    return _guarded("state directory", Exit.STATE, look)
+
+
+def _state_path(call: "Call") -> Path | None:
+    """Where the state directory is, if it was made."""
+    try:
+        return call.reading.state.path
+    except WatchkeeperError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return None
+        raise
+
+
+def _database(call: "Call") -> Check:
+    def look() -> Check:
+        path = _state_path(call)
+        if path is None:
+            return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
+        try:
+            store = call.reading.store
+        except NoDatabase:
+            return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
+        if isinstance(store, Checkable):
+            store.check()
+        count = sum(store.read(lambda tx: tx.tasks.counts()).values())
+        size = render.size(call.reading.state.database.stat().st_size)
+        return Check(
+            name="database",
+            level=Level.OK,
+            says=f"whole; {render.counted(count, 'task')}, {size}",
+            facts={"tasks": count},
+        )
+
+    return _guarded("database", Exit.STATE, look)
+
+
+def _daemon(call: "Call") -> Check:
+    def look() -> Check:
+        if _state_path(call) is None:
+            return Check(name="daemon", level=Level.OK, says="does not run; the first task starts it")
+        info = daemon.running(call)
+        if info is None:
+            return Check(
+                name="daemon",
+                level=Level.NOTE,
+                says="does not run",
+                hint="It starts with the next `wk run`, or now: wk daemon start",
+            )
+        from watchkeeper import __version__
+
+        if info.version != __version__:
+            return Check(
+                name="daemon", level=Level.NOTE, says=f"pid {info.pid} is of version {info.version}, this is {__version__}",
+                hint="wk daemon stop; agents go on, and the next daemon takes them over",
+            )  # fmt: skip
+        return Check(
+            name="daemon", level=Level.OK, says=f"pid {info.pid}, version {info.version}", facts={"pid": info.pid}
+        )
+
+    return _guarded("daemon", Exit.DAEMON, look)
+
+
+def _room(call: "Call") -> Check:
+    def look() -> Check:
+        path = _state_path(call) or Path(call.environ.get("HOME", "/"))
+        room = os.statvfs(path)
+        free = room.f_bavail * room.f_frsize
+        if free < _LITTLE_ROOM:
+            return Check(
+                name="disk", level=Level.NOTE, says=f"only {render.size(free)} free at {path}", hint="Free some space.",
+                facts={"free_bytes": free},
+            )  # fmt: skip
+        return Check(
+            name="disk", level=Level.OK, says=f"{render.size(free)} free at {path}", facts={"free_bytes": free}
+        )
+
+    return _guarded("disk", Exit.STATE, look)
+
+
+def _program(name: str, why: str, hint: str) -> Check:
+    path = shutil.which(name)
+    if path is None:
+        return Check(name=name, level=Level.NOTE, says=f"not installed; {why}", hint=hint)
+    return Check(name=name, level=Level.OK, says=path, facts={"path": path})
+
+
+def _harnesses(call: "Call") -> Iterator[Check]:
+    """Each harness, with its program and how to get it."""
+    try:
+        found = harnesses.survey(call, call.reading.harness_names(), call.environ)
+    except WatchkeeperError as error:
+        yield Check(name="harnesses", level=Level.NOTE, says=str(error), hint=error.hint)
+        return
+    for each in found:
+        name = f"harness {each.name}"
+        if not each.usable:
+            yield Check(name=name, level=Level.NOTE, says=each.problem, hint=each.hint)
+            continue
+        version = f" {each.version}" if each.version else ""
+        says = f"{each.path}{version}" if each.path else "runs whatever command line a task brings"
+        yield Check(name=name, level=Level.OK, says=says, facts={"path": each.path, "version": each.version})
+
+
+def _foreign(call: "Call") -> Check:
+    """Execution directories that belong to no run of this database."""
+
+    def look() -> Check:
+        store = call.store
+        if store is None:
+            return Check(name="executions", level=Level.OK, says="none yet")
+        names = call.runtime().executions().names()
+        known = store.read(lambda tx: {name for name in names if tx.runs.by_execution(name) is not None})
+        foreign = [name for name in names if name not in known]
+        if not foreign:
+            return Check(name="executions", level=Level.OK, says=f"{len(names)} kept, all known")
+        listed = ", ".join(foreign[:_NAMED]) + (" …" if len(foreign) > _NAMED else "")
+        return Check(
+            name="executions",
+            level=Level.NOTE,
+            says=f"{render.counted(len(foreign), 'directory', 'directories')} of no run of this database: {listed}",
+            hint="They are left alone. Was the database restored from a backup? Look at them before you delete them.",
+            facts={"foreign": foreign},
+        )
+
+    return _guarded("executions", Exit.STATE, look)
+
+
+def _doors(call: "Call") -> Check:
+    """What an agent, which runs as you, could reach."""
+    doors: list[str] = []
+    if _is_writable(Path("/var/run/docker.sock")):
+        doors.append("docker's socket (as good as root)")
+    if call.environ.get("SSH_AUTH_SOCK"):
+        doors.append("your ssh-agent")
+    if call.environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        doors.append("your session's D-Bus")
+    if call.environ.get("TMUX"):
+        doors.append("the tmux server you are in")
+    if os.geteuid() == 0:
+        doors.append("everything, because you are root")
+    reach = (
+        f"agents run as you and can reach {', '.join(doors)}"
+        if doors
+        else "agents run as you; no special doors were found"
+    )
+    return Check(name="open doors", level=Level.NOTE if doors else Level.OK, says=reach, facts={"doors": doors})
+
+
+def _is_writable(path: Path) -> bool:
+    try:
+        return stat.S_ISSOCK(path.stat().st_mode) and os.access(path, os.W_OK)
+    except OSError as error:
+        return error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.EACCES}

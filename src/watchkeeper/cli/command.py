@@ -1,0 +1,57 @@
+"""What all commands share: `--debug` anywhere, the same help for the same options, and the call that `main` made."""
+
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import click
+
+from watchkeeper.cli.call import Call
+
+F = TypeVar("F", bound=Callable[..., object])
+
+HELP_WIDTH = 96
+SETTINGS: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
+
+
+class Command(click.Command):
+    """A command that takes `--debug` itself, too; everything after the first `--` can be kept apart."""
+
+    splits = False
+    """What follows the first `--` is another program's command line, kept in `ctx.meta["after"]`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Keep what follows `--` apart, if this command has such."""
+        if self.splits and "--" in args:
+            at = args.index("--")
+            ctx.meta["after"] = tuple(args[at + 1 :])
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+class SplittingCommand(Command):
+    """A command whose arguments end at `--`."""
+
+    splits = True
+
+
+def debug_option(function: F) -> F:
+    """`--debug` after the command's name; before it the group takes it."""
+    return click.option("--debug", is_flag=True, hidden=True, expose_value=False, callback=_debug, is_eager=True)(
+        function
+    )
+
+
+def _debug(ctx: click.Context, _param: click.Parameter, value: object) -> object:
+    if value:
+        cast("Call", ctx.obj).debug = True
+    return value
+
+
+def json_option(function: F) -> F:
+    """`--json`."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")(function)
+
+
+def after_dashes() -> tuple[str, ...] | None:
+    """What followed `--`, or None if there was no `--`."""
+    return cast("tuple[str, ...] | None", click.get_current_context().meta.get("after"))

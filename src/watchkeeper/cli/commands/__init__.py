@@ -1,0 +1,1 @@
+"""One command a file; each has a `command` that `main` loads when it is asked for."""

@@ -1,0 +1,50 @@
+"""`wk config`: the settings as they stand."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+
+if TYPE_CHECKING:
+    from watchkeeper.settings import Value
+
+
+@click.group(name="config", context_settings=SETTINGS)
+def command() -> None:
+    """Look at the settings."""
+
+
+@command.command(cls=Command)
+@json_option
+@debug_option
+@click.pass_obj
+def show(call: Call, as_json: bool) -> None:  # noqa: FBT001
+    """Print every setting as it holds here, and where it came from.
+
+    A flag wins over the environment, that over the repository's file, that over your own file, that over the default.
+    """
+    values = call.reading.settings.values
+    if as_json:
+        call.terminal.document([{"key": each.key, "value": each.value, "origin": each.origin} for each in values])
+        return
+    rows = [(each.key, _shown(each), render.clean(each.origin)) for each in values]
+    call.terminal.table(("SETTING", "VALUE", "FROM"), rows)
+
+
+def _shown(value: "Value") -> str:
+    """A value as one would write it."""
+    from watchkeeper.settings import KEYS
+
+    key = KEYS.get(value.key)
+    if value.value is None or value.value == ():
+        return key.default_says if key is not None else "none"
+    if key is not None and "duration" in key.kind and isinstance(value.value, float):
+        return f"{value.value:g}s"
+    if key is not None and key.kind == "size" and isinstance(value.value, int):
+        return render.size(value.value)
+    if isinstance(value.value, tuple):
+        return " ".join(str(each) for each in value.value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - a tuple of names
+    return render.clean(str(value.value))

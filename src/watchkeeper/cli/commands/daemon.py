@@ -1,0 +1,107 @@
+"""`wk daemon`: the process that acts on what is handed over."""
+
+import click
+
+from watchkeeper.cli import daemon as finding
+from watchkeeper.cli import render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.errors import Detached
+from watchkeeper.errors import Exit, UsageError
+
+
+@click.group(name="daemon", context_settings=SETTINGS)
+def command() -> None:
+    """Run, start, stop or look at the daemon.
+
+    It is started by the commands that need it; agents outlive it.
+    """
+
+
+@command.command(cls=Command)
+@debug_option
+@click.pass_obj
+def run(call: Call) -> None:
+    """Be the daemon, in the foreground, until told to end."""
+    from watchkeeper.compose import Watchkeeper
+    from watchkeeper.daemon import service
+    from watchkeeper.daemon.log import Log
+
+    parts = Watchkeeper.open(call.cwd, call.environ, writes=True, is_daemon=True)
+    service.run(parts, Log(parts.clock, debug=call.debug))
+
+
+@command.command(cls=Command)
+@json_option
+@debug_option
+@click.pass_obj
+def start(call: Call, as_json: bool) -> None:  # noqa: FBT001
+    """Start the daemon in the background, unless it runs."""
+    from watchkeeper.daemon import client
+
+    answer = client.start(call.writing)
+    info = finding.running(call)
+    if as_json:
+        call.terminal.document({"answer": answer.value, **finding.plain(info)})
+    elif answer is client.Ensured.STARTING:
+        call.terminal.say("The daemon is still starting; `wk daemon status` shows when it is there.")
+    else:
+        word = "is running already" if answer is client.Ensured.ALREADY else "was started"
+        call.terminal.say(f"The daemon {word}{f' (pid {info.pid})' if info else ''}.")
+        if answer is client.Ensured.STARTED:
+            _say_found(call)
+
+
+@command.command(cls=Command)
+@click.option("--drain", is_flag=True, help="Wait until no agent works any more; nothing new is started.")
+@click.option("--interrupt", is_flag=True, help="End all agents; their tasks are marked as interrupted.")
+@json_option
+@debug_option
+@click.pass_obj
+def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:  # noqa: FBT001
+    """End the daemon. Its agents go on working, and the next daemon takes them over."""
+    if drain and interrupt:
+        raise UsageError("--drain and --interrupt exclude each other.", hint="Choose one.")
+    call.refuse_inside_agent("stop the daemon")
+    if call.store is None:
+        ended = False
+    else:
+        from watchkeeper.daemon import client
+
+        how = "drain" if drain else "interrupt" if interrupt else "leave"
+        word = {"drain": "waiting for agents to end", "interrupt": "ending agents", "leave": "ending"}[how]
+        try:
+            ended = client.stop(call.reading, how, on_wait=lambda: call.terminal.status(f"{word} …"))
+        except KeyboardInterrupt:
+            raise Detached("Detached; the daemon goes on ending. Look: wk daemon status") from None
+        call.terminal.clear_status()
+    if as_json:
+        call.terminal.document({"stopped": ended})
+    else:
+        call.terminal.say("The daemon has ended." if ended else "No daemon runs.")
+
+
+@command.command(cls=Command)
+@json_option
+@debug_option
+@click.pass_obj
+def status(call: Call, as_json: bool) -> int:  # noqa: FBT001
+    """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
+    info = finding.running(call) if call.store is not None else None
+    if as_json:
+        call.terminal.document(finding.plain(info))
+    elif info is None:
+        call.terminal.say("No daemon runs. It is started when a task needs it, or by `wk daemon start`.")
+    else:
+        up = render.duration((call.reading.clock.now() - info.started_at).total_seconds())
+        call.terminal.say(f"The daemon runs: pid {info.pid}, up {up}, version {info.version}, life {info.incarnation}.")
+        call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
+    return Exit.OK if info is not None else Exit.DAEMON
+
+
+def _say_found(call: Call) -> None:
+    """One line for each run that the new daemon found."""
+    from watchkeeper.cli.daemon import found_by_newest
+
+    for run_id, word in found_by_newest(call).items():
+        call.terminal.say(f"  {run_id}  {word}")

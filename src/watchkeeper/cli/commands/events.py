@@ -1,0 +1,101 @@
+"""`wk events`: history, as it was committed."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import render
+from watchkeeper.cli.call import NOTHING_YET, Call
+from watchkeeper.cli.command import Command, debug_option
+from watchkeeper.cli.errors import Detached
+from watchkeeper.cli.types import TASK_ID
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.store import JournalEntry, Store
+
+_PAGE = 500
+_NEWEST = 50
+_QUIET = frozenset({"state"})
+
+
+@click.command(cls=Command, name="events")
+@click.option("-f", "--follow", is_flag=True, help="Go on as things happen, until Ctrl-C.")
+@click.option(
+    "--after",
+    metavar="N",
+    type=click.IntRange(min=0),
+    help=f"Everything after entry N; 0 is all. [default: the newest {_NEWEST}]",
+)
+@click.option(
+    "--task", "task_id", metavar="ID", type=TASK_ID, help="Only what concerns this task; all of it by default."
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@debug_option
+@click.pass_obj
+def command(call: Call, follow: bool, after: int | None, task_id: str | None, as_json: bool) -> None:  # noqa: FBT001
+    """Print the history: one entry for everything that was committed, in that order.
+
+    The number in front is a cursor: `wk events --after N` goes on where you stopped and misses nothing.
+    """
+    store = call.store
+    only = None
+    if task_id is not None:
+        store, only = call.find(task_id)
+    if store is None:
+        if not as_json:
+            call.terminal.say(NOTHING_YET)
+        return
+    start = _start(store, after, only)
+    try:
+        for entry in _entries(call, store, start, only, follow=follow):
+            _print(call, entry, as_json=as_json)
+    except KeyboardInterrupt:
+        raise Detached("Detached; everything goes on. Stop a task: wk stop ID") from None
+
+
+def _start(store: "Store", after: int | None, only: str | None) -> int:
+    if after is not None:
+        return after
+    return 0 if only is not None else max(0, store.read(lambda tx: tx.journal.last()) - _NEWEST)
+
+
+def _entries(call: Call, store: "Store", after: int, only: str | None, *, follow: bool) -> "Iterator[JournalEntry]":
+    from watchkeeper.cli.follow import Watcher
+
+    with Watcher([call.reading.state.path] if follow else []) as watcher:
+        mark = store.changed(0)[1]
+        while True:
+            page = store.read(lambda tx, seq=after: tx.journal.after(seq, _PAGE, only))
+            yield from page
+            if page:
+                after = page[-1].seq
+            if len(page) == _PAGE:
+                continue
+            if not follow:
+                return
+            changed = False
+            while not changed:
+                watcher.wait()
+                changed, mark = store.changed(mark)
+
+
+def _print(call: Call, entry: "JournalEntry", *, as_json: bool) -> None:
+    terminal = call.terminal
+    if as_json:
+        from watchkeeper.app.views import plain
+
+        terminal.line(plain.entry(entry))
+        return
+    facts = " ".join(f"{name}={_value(value)}" for name, value in entry.data.items() if name not in _QUIET)
+    state = entry.data.get("state")
+    became = f"→ {state} " if isinstance(state, str) else ""
+    about = entry.run_id or entry.task_id or ""
+    front = f"{entry.seq:>6}  {render.clock(entry.at)}  {about:<11} "
+    text = f"{entry.kind} {became}{facts}".rstrip()
+    terminal.say(terminal.style(front, render.DIM) + terminal.fit(text, len(front)))
+
+
+def _value(value: object) -> str:
+    text = render.clean(str(value))
+    return f"'{text}'" if " " in text or not text else text

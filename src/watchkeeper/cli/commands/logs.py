@@ -1,0 +1,118 @@
+"""`wk logs`: what an agent printed."""
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.errors import Detached
+from watchkeeper.cli.types import SINCE, TASK_ID
+from watchkeeper.errors import HarnessError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from watchkeeper.cli.printing import Lines, Printer, RawPrinter
+    from watchkeeper.domain.model import Task
+    from watchkeeper.ports.harness import StreamEvent, StreamReader
+
+
+@click.command(cls=Command, name="logs")
+@click.argument("task_id", metavar="ID", type=TASK_ID)
+@click.option("-f", "--follow", is_flag=True, help="Go on as it grows, through later runs, until the task rests.")
+@click.option(
+    "--run", "number", metavar="N", type=click.IntRange(min=1), help="The output of run N. [default: the newest]"
+)
+@click.option("--stderr", "stderr", is_flag=True, help="What it printed on standard error.")
+@click.option("--raw/--pretty", default=None, help="The bytes themselves, or events in words. [default: --pretty]")
+@click.option("--since", metavar="DUR|TIME", type=SINCE, help="Only what came later: 15m ago, or a time such as 14:00.")
+@click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the newest N events, or lines with --raw.")
+@json_option
+@debug_option
+@click.pass_obj
+def command(  # noqa: PLR0913, PLR0917 - one for each option
+    call: Call,
+    task_id: str,
+    follow: bool,  # noqa: FBT001
+    number: int | None,
+    stderr: bool,  # noqa: FBT001
+    raw: bool | None,  # noqa: FBT001
+    since: timedelta | datetime | None,
+    tail: int | None,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Print what an agent printed, as events in words; --raw gives the bytes.
+
+    Ctrl-C ends the looking, not the agent.
+    """
+    from watchkeeper.cli.output import pieces
+    from watchkeeper.cli.waiting import at_rest
+
+    if raw and (as_json or since is not None):
+        raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
+    store, found_id = call.find(task_id)
+    task = store.read(lambda tx: tx.tasks.get(found_id))
+    stream = "stderr" if stderr else "stdout"
+    sink = _sink(call, task, stream, raw=bool(raw), as_json=as_json, tail=tail, since=_time(call, since))
+    if follow:
+        daemon.warn_if_none(call, int(not at_rest(task)))
+    try:
+        began = False
+        for piece in pieces(call, store, found_id, number=number, stream=stream, follow=follow):
+            began = True
+            sink.take(piece)
+        sink.flush()
+    except KeyboardInterrupt:
+        raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
+    if not began:
+        call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
+    elif since is not None and not raw and not getattr(sink, "stamped", True):
+        call.terminal.note("This output has no time stamps, so all of it was shown.")
+
+
+def _sink(
+    call: Call,
+    task: "Task",
+    stream: str,
+    *,
+    raw: bool,
+    as_json: bool,
+    tail: int | None,
+    since: datetime | None,
+) -> "Printer | RawPrinter":
+    from watchkeeper.cli.printing import Printer, RawPrinter, pretty
+
+    if raw:
+        return RawPrinter(call.terminal.write, tail=tail)
+    emit = _json(call) if as_json else pretty(call.terminal)
+    heading = (
+        None if as_json else lambda number: call.terminal.say(call.terminal.style(f"── run {number} ──", render.BOLD))
+    )
+    return Printer(emit, make_reader(call, task, stream), tail=tail, since=since, heading=heading)
+
+
+def make_reader(call: Call, task: "Task", stream: str = "stdout") -> "Callable[[], StreamReader | Lines]":
+    """A maker of readers; the lines themselves if the harness is not installed any more."""
+    from watchkeeper.cli.printing import Lines
+
+    if stream == "stderr":
+        return Lines
+    try:
+        harness = call.reading.harness(task.spec.harness)
+    except HarnessError as error:
+        call.terminal.note(f"{error} Its output is shown as it is.")
+        return Lines
+    return lambda: harness.reader(task.spec)
+
+
+def _json(call: Call) -> "Callable[[StreamEvent, int], None]":
+    from watchkeeper.app.views import plain
+
+    return lambda event, number: call.terminal.line(plain.stream_event(event, number))
+
+
+def _time(call: Call, since: timedelta | datetime | None) -> datetime | None:
+    return call.reading.clock.now() - since if isinstance(since, timedelta) else since

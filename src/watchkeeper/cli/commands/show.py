@@ -1,0 +1,214 @@
+"""`wk show`: one task in full."""
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.types import TASK_ID
+from watchkeeper.domain.model import TaskState
+
+if TYPE_CHECKING:
+    from watchkeeper.app.views.detail import RunDetail, TaskDetail
+    from watchkeeper.domain.model import Changes, ExitFact, Outcome, Usage
+
+_FILES = 12
+_TEXT_LINES = 30
+_LABEL = 12
+_CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
+
+
+@click.command(cls=Command, name="show")
+@click.argument("task_id", metavar="ID", type=TASK_ID)
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, task_id: str, as_json: bool) -> None:  # noqa: FBT001
+    """Show one task in full: where it stands and why, what it was allowed, every run with its proof and changes, the
+    evidence now, its logs, and how to take the conversation over in the program itself.
+    """
+    from watchkeeper.app.views import plain
+    from watchkeeper.app.views.detail import detail
+
+    store, found_id = call.find(task_id)
+    found = detail(store, call.runtime, call.reading.harness, found_id)
+    if as_json:
+        call.terminal.document(plain.detail(found))
+    else:
+        for line in _lines(call, found):
+            call.terminal.say(line)
+    daemon.warn_if_none(call, int(found.task.state in {TaskState.QUEUED, TaskState.RUNNING}))
+
+
+def _lines(call: Call, found: "TaskDetail") -> Iterator[str]:
+    terminal, task, spec, now = call.terminal, found.task, found.task.spec, call.reading.clock.now()
+    yield terminal.style(f"{task.id}  {render.clean(spec.title)}", render.BOLD)
+    word, why = found.row.standing.word, found.row.standing.why
+    yield _field("state", terminal.word(word) + (f": {render.clean(why)}" if why else ""))
+    if task.wake_at is not None and task.state is TaskState.QUEUED:
+        yield _field(
+            "again", f"in {render.duration((task.wake_at - now).total_seconds())} ({render.clock(task.wake_at)})"
+        )
+    if task.stop is not None:
+        yield _field(
+            "stop", f"{task.stop.how.value}, asked by {render.clean(task.stop.by)} {render.clock(task.stop.at)}"
+        )
+    yield _field("harness", spec.harness + (f", model {render.clean(spec.model)}" if spec.model else ""))
+    yield _field("directory", render.clean(spec.cwd))
+    if spec.argv:
+        yield _field("command", render.clean(shlex.join(spec.argv)))
+    if found.authorisation is not None:
+        yield _field("rights", render.clean(found.authorisation.says))
+        yield _field("allowed by", f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}")
+    yield _field("rules", _rules(found))
+    yield _field("created", f"{render.clock(task.created_at)} ({render.age(task.created_at, now)} ago)")
+    yield from _prompt(spec.prompt)
+    for run in found.runs:
+        yield from _run(call, run)
+    yield from _evidence(found)
+    if found.takeover:
+        yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
+    yield _field("next", _next(found))
+
+
+def _rules(found: "TaskDetail") -> str:
+    spec, task = found.task.spec, found.task
+    deadline = f"deadline {render.duration(spec.deadline_s)}" if spec.deadline_s is not None else "no deadline"
+    tries = f"{task.attempts} of {render.counted(spec.max_attempts, 'try', 'tries')} used"
+    passed = f", passes {', '.join(spec.environment_names)}" if spec.environment_names else ""
+    return f"{tries}, {deadline}, if lost: {spec.on_lost.value}, leftovers: {spec.leftovers}{passed}"
+
+
+def _prompt(prompt: str) -> Iterator[str]:
+    lines = render.clean_text(prompt).strip().splitlines()
+    for number, line in enumerate(lines[:_FILES]):
+        yield _field("prompt" if number == 0 else "", line[:500])
+    if len(lines) > _FILES:
+        yield _field("", f"… {len(lines) - _FILES} more lines (wk show --json has all of it)")
+
+
+def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
+    run, outcome = detail.run, detail.outcome
+    yield ""
+    stands = outcome.status.value if outcome is not None else run.state.value
+    yield (
+        call.terminal.style(f"run {run.number}", render.BOLD)
+        + f"  {stands} · {run.cause.value} · {render.clock(run.claimed_at)}"
+    )
+    if run.agent is not None:
+        yield _field("  agent", f"pid {run.agent.pid}, started {render.clock(run.agent.started_at)}")
+    if run.exit is not None:
+        yield _field("  exit", _exit(run.exit))
+    reason = (outcome.reason if outcome is not None else "") or run.reason
+    kind = outcome.kind if outcome is not None else run.kind
+    if reason or kind is not None:
+        yield _field("  because", f"{kind.value}: {render.clean(reason)}" if kind is not None else render.clean(reason))
+    if outcome is not None:
+        yield from _outcome(outcome)
+    yield _field("  logs", str(detail.stdout))
+    yield _field("", str(detail.stderr))
+
+
+def _outcome(outcome: "Outcome") -> Iterator[str]:
+    yield _field(
+        "  proof",
+        {"proven": "proven: nothing of it is alive", "swept": "swept: nothing of it was found alive"}.get(
+            outcome.proof.value, "unproven: something of it may be alive"
+        ),
+    )
+    for leftover in outcome.leftovers:
+        yield _field("  leftover", f"pid {leftover.pid} {render.clean(leftover.command)}, ended with it")
+    if outcome.changes is not None:
+        yield from _changes(outcome.changes)
+    yield _field("  used", _usage(outcome.usage, outcome.turns, outcome.tool_calls, outcome.model))
+    lines = render.clean_text(outcome.text).strip().splitlines()
+    for number, line in enumerate(lines[:_TEXT_LINES]):
+        yield _field("  said" if number == 0 else "", line)
+    if len(lines) > _TEXT_LINES:
+        yield _field("", "…")
+
+
+def _exit(fact: "ExitFact") -> str:
+    if fact.errno is not None:
+        how = f"not started (errno {fact.errno})"
+    elif fact.signal is not None:
+        how = f"signal {fact.signal}"
+    else:
+        how = f"code {fact.exit_code}"
+    why = "" if fact.reason.value == "exited" else f" ({fact.reason.value})"
+    memory = f", {fact.max_rss_kib // 1024} MiB at most" if fact.max_rss_kib else ""
+    return f"{how}{why} after {render.duration(fact.elapsed_s)}{memory}"
+
+
+def _changes(changes: "Changes") -> Iterator[str]:
+    if not changes.known:
+        yield _field("  changes", f"unknown: {render.clean(changes.why_unknown)}")
+        return
+    if not changes.files and not changes.commits:
+        yield _field("  changes", "none")
+        return
+    label = "  changes"
+    for file in changes.files[:_FILES]:
+        yield _field(label, f"{_CHANGES.get(file.change, '?')} {render.clean(file.path)}")
+        label = ""
+    if len(changes.files) > _FILES or changes.truncated:
+        yield _field(
+            label, f"… {render.counted(len(changes.files), 'file')} in all{' and more' if changes.truncated else ''}"
+        )
+        label = ""
+    for commit in changes.commits:
+        yield _field(label, f"commit {render.clean(commit)}")
+        label = ""
+
+
+def _usage(usage: "Usage", turns: int | None, tool_calls: int, model: str | None) -> str:
+    tokens = (
+        "tokens unknown"
+        if usage.input_tokens is None and usage.output_tokens is None
+        else f"{_number(usage.input_tokens)} tokens in, {_number(usage.output_tokens)} out"
+    )
+    cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}"
+    parts = [tokens, cost, render.counted(tool_calls, "tool call")]
+    if turns is not None:
+        parts.append(render.counted(turns, "turn"))
+    if model:
+        parts.append(f"model {render.clean(model)}")
+    return " · ".join(parts)
+
+
+def _number(count: int | None) -> str:
+    return "unknown" if count is None else f"{count:,}"
+
+
+def _evidence(found: "TaskDetail") -> Iterator[str]:
+    seen, verdict = found.row.standing.evidence, found.row.standing.verdict
+    if seen is None or verdict is None:
+        return
+    yield ""
+    decided = f"decided by {seen.decision.by.value}" if seen.decision is not None else "not decided"
+    agent = f", agent pid {seen.agent.pid}" if seen.agent is not None else ""
+    yield _field("evidence", f"directory {seen.directory.value}, {decided}, shim's lock {seen.lock.value}{agent}")
+    if seen.unreadable:
+        yield _field("", f"cannot be read: {', '.join(seen.unreadable)}")
+    yield _field("", f"{verdict.kind.value.replace('_', ' ')}: {render.clean(verdict.reason)}")
+
+
+def _next(found: "TaskDetail") -> str:
+    task_id = found.task.id
+    match found.task.state:
+        case TaskState.QUEUED | TaskState.RUNNING:
+            return f"wk logs -f {task_id} · wk stop {task_id}"
+        case TaskState.DONE:
+            return f"wk logs {task_id}"
+        case TaskState.HELD:
+            return f"look at the evidence, then wk retry {task_id} or wk stop {task_id}"
+        case _:
+            return f"wk logs {task_id} · wk retry {task_id}"
+
+
+def _field(label: str, text: str) -> str:
+    return f"{label:<{_LABEL}}{text}".rstrip()

@@ -1,0 +1,73 @@
+"""`wk status`: the health of everything in one line."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.cli.call import NOTHING_YET, Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.domain.model import TaskState
+
+if TYPE_CHECKING:
+    from watchkeeper.app.views.health import Health
+    from watchkeeper.ports.service import DaemonInfo
+
+_WORDS = {
+    TaskState.RUNNING: "running",
+    TaskState.QUEUED: "queued",
+    TaskState.NEEDS_INPUT: "needs you",
+    TaskState.HELD: "held",
+    TaskState.FAILED: "failed",
+    TaskState.STOPPED: "stopped",
+    TaskState.DONE: "done",
+}
+
+
+@click.command(cls=Command, name="status")
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, as_json: bool) -> None:  # noqa: FBT001
+    """Say in one line how everything is, and name what needs you."""
+    from watchkeeper.app.views import plain
+    from watchkeeper.app.views.health import health
+
+    store = call.store
+    found = None if store is None else health(store, call.runtime)
+    info = None if store is None else daemon.running(call)
+    if as_json:
+        known = (
+            plain.health(found)
+            if found is not None
+            else {"counts": {}, "live_runs": 0, "outbox_pending": 0, "journal_last": 0, "needs_you": []}
+        )
+        call.terminal.document({"daemon": daemon.plain(info), "database": "none" if found is None else "ok", **known})
+    elif found is None:
+        call.terminal.say(NOTHING_YET)
+    else:
+        _print(call, found, info)
+    if found is not None:
+        daemon.warn_for(call, found)
+
+
+def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
+    terminal, now = call.terminal, call.reading.clock.now()
+    counts = [f"{found.counts[state]} {word}" for state, word in _WORDS.items() if found.counts.get(state)]
+    up = (
+        f"daemon up {render.duration((now - info.started_at).total_seconds())} (pid {info.pid})"
+        if info
+        else "no daemon"
+    )
+    parts = [up, "database ok", *(counts or ["no tasks"])]
+    if found.outbox_pending:
+        parts.append(f"{render.counted(found.outbox_pending, 'effect')} to be done")
+    terminal.say(" · ".join(parts))
+    if found.needs_you:
+        terminal.say("Needs you:")
+    for row in found.needs_you:
+        line = f"  {row.task.id}  {render.clean(row.task.spec.title)}: {render.clean(row.task.reason)}"
+        terminal.say(terminal.fit(line))
+    hidden = sum(found.counts.get(state, 0) for state in (TaskState.NEEDS_INPUT, TaskState.HELD)) - len(found.needs_you)
+    if hidden > 0:
+        terminal.say(f"  … and {hidden} more: wk ls --state needs_input --state held")

@@ -1,0 +1,33 @@
+"""`wk stop`: end tasks, politely first."""
+
+import click
+
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.ending import end
+from watchkeeper.cli.types import DURATION, TASK_ID
+from watchkeeper.domain.model import StopHow
+
+
+@click.command(cls=Command, name="stop")
+@click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
+@click.option("--grace", "grace_s", metavar="DUR", type=DURATION, help="How long the agent has between TERM and KILL.")
+@click.option("--no-wait", is_flag=True, help="Return when the wish is on record.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be ended.")
+@json_option
+@debug_option
+@click.pass_obj
+def command(
+    call: Call,
+    task_ids: tuple[str, ...],
+    grace_s: float | None,
+    no_wait: bool,  # noqa: FBT001
+    dry_run: bool,  # noqa: FBT001
+    as_json: bool,  # noqa: FBT001
+) -> int:
+    """End tasks: the agent gets TERM, and KILL after the grace, with everything it started.
+
+    The wish is on record before anything is signalled, and nothing starts the task again but `wk retry`. A task that
+    has ended already stays as it ended.
+    """
+    return end(call, task_ids, StopHow.STOP, grace_s=grace_s, wait=not no_wait, dry_run=dry_run, as_json=as_json)

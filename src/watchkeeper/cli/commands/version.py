@@ -1,0 +1,19 @@
+"""`wk version`."""
+
+import click
+
+from watchkeeper import __version__
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+
+
+@click.command(cls=Command, name="version")
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, as_json: bool) -> None:  # noqa: FBT001
+    """Say which version this is."""
+    if as_json:
+        call.terminal.document({"version": __version__})
+    else:
+        call.terminal.say(f"watchkeeper {__version__}")

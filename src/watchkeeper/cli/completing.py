@@ -1,0 +1,35 @@
+"""What a shell offers on Tab. Looks only, and stays silent whatever is wrong: a shell's prompt is no place for complaints."""
+
+import os
+from pathlib import Path
+
+from watchkeeper.cli.render import clean, shorten
+from watchkeeper.errors import WatchkeeperError
+
+_TITLE = 50
+
+
+def ids(beginning: str, limit: int) -> list[tuple[str, str]]:
+    """Ids of tasks that start like this, newest first, each with its title."""
+    from watchkeeper.compose import Watchkeeper
+
+    try:
+        store = Watchkeeper.open(Path.cwd(), os.environ, writes=False).store
+        return store.read(
+            lambda tx: [
+                (found, shorten(clean(tx.tasks.get(found).spec.title), _TITLE))
+                for found in tx.tasks.ids_like(beginning.lower(), limit)
+            ]
+        )
+    except (WatchkeeperError, OSError):
+        return []
+
+
+def harness_names() -> list[str]:
+    """Names of all harnesses."""
+    from watchkeeper.compose import Watchkeeper
+
+    try:
+        return Watchkeeper.open(Path.cwd(), os.environ, writes=False).harness_names()
+    except (WatchkeeperError, OSError):
+        return []

@@ -1,0 +1,81 @@
+"""The daemon, as commands see it: found for reads, started for writes."""
+
+from typing import TYPE_CHECKING, cast
+
+from watchkeeper.cli.render import counted
+from watchkeeper.errors import WatchkeeperError
+
+if TYPE_CHECKING:
+    from watchkeeper.app.views.health import Health
+    from watchkeeper.cli.call import Call
+    from watchkeeper.ports.service import DaemonInfo
+
+_RECENT = 500
+"""Entries of the journal among which a daemon's own start is looked for."""
+
+
+def running(call: "Call") -> "DaemonInfo | None":
+    """The daemon that runs, if one does. Looks only."""
+    from watchkeeper.daemon import client
+
+    try:
+        return client.running(call.reading)
+    except (WatchkeeperError, OSError):
+        return None
+
+
+def ensure(call: "Call", done: str) -> None:
+    """Have a daemon run after something was written, and poke it. `done` says what was written, so that a failure here is not taken for one there.
+
+    Raises:
+        WatchkeeperError: no daemon runs and none could be started; what was written stays written.
+    """
+    from watchkeeper.daemon import client
+
+    try:
+        answer = client.ensure(call.writing)
+    except WatchkeeperError as error:
+        error.args = (f"{done}, but no daemon runs to act on it: {error}",)
+        raise
+    if answer is client.Ensured.STARTING:
+        call.terminal.note("The daemon is still starting; `wk daemon status` shows when it is there.")
+
+
+def warn_if_none(call: "Call", waiting: int) -> None:
+    """Say so if something waits for a daemon and none runs."""
+    if waiting and running(call) is None:
+        word = "waits" if waiting == 1 else "wait"
+        call.terminal.note(f"No daemon runs, and {counted(waiting, 'task')} {word} for one. Start it: wk daemon start")
+
+
+def warn_for(call: "Call", health: "Health") -> None:
+    """The same, for everything."""
+    warn_if_none(call, health.waiting_for_a_daemon())
+
+
+def plain(info: "DaemonInfo | None") -> dict[str, object]:
+    """What is known of the daemon, as JSON values."""
+    if info is None:
+        return {"running": False, "pid": None, "started_at": None, "incarnation": None, "version": None}
+    return {
+        "running": True,
+        "pid": info.pid,
+        "started_at": info.started_at.isoformat(),
+        "incarnation": info.incarnation,
+        "version": info.version,
+    }
+
+
+def found_by_newest(call: "Call") -> dict[str, str]:
+    """What the newest daemon said, when it started, of each run that it found: adopted, lost, held …"""
+    store = call.store
+    if store is None:
+        return {}
+    last = store.read(lambda tx: tx.journal.last())
+    page = store.read(lambda tx: tx.journal.after(max(0, last - _RECENT), _RECENT))
+    for entry in reversed(page):
+        if entry.kind == "daemon.started":
+            found = entry.data.get("found")
+            if isinstance(found, dict):
+                return {str(run): str(word) for run, word in cast("dict[object, object]", found).items()}
+    return {}

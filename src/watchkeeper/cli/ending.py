@@ -1,0 +1,195 @@
+"""What `wk stop` and `wk kill` share: record every wish, have a daemon act, wait for the ends, and report each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.domain.model import FINAL_TASK_STATES, StopHow, Task, TaskState
+from watchkeeper.errors import Exit, WatchkeeperError
+
+if TYPE_CHECKING:
+    from watchkeeper.app.views.rows import TaskRow
+    from watchkeeper.cli.call import Call
+
+_BEYOND_GRACE_S = 15.0
+_KILL_S = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What became of one wish."""
+
+    typed: str
+    task_id: str | None = None
+    task: Task | None = None
+    ended_before: bool = False
+    error: WatchkeeperError | None = None
+
+
+def end(
+    call: "Call",
+    typed: Sequence[str],
+    how: StopHow,
+    *,
+    grace_s: float | None,
+    wait: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> int:
+    """End tasks and return the exit code. One that cannot be ended keeps none of the others from it.
+
+    Raises:
+        Refused: an agent calls.
+        DaemonError: the wishes are on record, and no daemon could be had.
+    """
+    call.refuse_inside_agent(f"{how.value} tasks")
+    reports = _find(call, typed)
+    if dry_run:
+        return _tell_dry(call, reports, how, as_json=as_json)
+    for report in reports:
+        if report.task_id is not None:
+            _ask(call, report, how, grace_s)
+    trouble = _wait(call, reports, how, grace_s, wait=wait)
+    for report in reports:
+        _tell(call, report, waited=wait, as_json=as_json)
+    if as_json:
+        call.terminal.document([_plain(report) for report in reports])
+    if trouble is not None:
+        raise trouble
+    return _code(reports, wait=wait)
+
+
+def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
+    reports: list[Report] = []
+    for name in dict.fromkeys(typed):
+        report = Report(typed=name)
+        try:
+            _, report.task_id = call.find(name)
+        except WatchkeeperError as error:
+            report.error = error
+        if report.task_id is None or all(known.task_id != report.task_id for known in reports):
+            reports.append(report)
+    return reports
+
+
+def _ask(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> None:
+    from watchkeeper.app.stop import stop
+
+    store, task_id = call.writing.store, report.task_id or ""
+    try:
+        report.ended_before = store.read(lambda tx: tx.tasks.get(task_id)).state in FINAL_TASK_STATES
+        report.task = stop(store, call.writing.clock, task_id, how, call.person, grace_s)
+    except WatchkeeperError as error:
+        report.error = error
+
+
+def _wait(
+    call: "Call", reports: list[Report], how: StopHow, grace_s: float | None, *, wait: bool
+) -> WatchkeeperError | None:
+    """Have a daemon act and wait for the ends; what went wrong on the way is returned, because the reports come first."""
+    asked = [report for report in reports if report.task is not None and not report.ended_before]
+    going = [report for report in asked if report.task is not None and report.task.state not in FINAL_TASK_STATES]
+    if not asked:
+        return None
+    try:
+        daemon.ensure(call, "The wish is on record")
+    except WatchkeeperError as error:
+        return error if going else None
+    if not (wait and going):
+        return None
+    from watchkeeper.cli.errors import Detached
+    from watchkeeper.cli.waiting import wait_for
+
+    patience_s = (
+        _KILL_S if how is StopHow.KILL else (grace_s if grace_s is not None else call.writing.settings.stop_grace_s)
+    )
+    ids = [report.task_id or "" for report in going]
+    try:
+        tasks = wait_for(
+            call,
+            call.writing.store,
+            ids,
+            lambda now: all(task.state in FINAL_TASK_STATES for task in now),
+            patience_s + _BEYOND_GRACE_S,
+            lambda now, passed_s: call.terminal.status(f"stopping {len(now)} · {render.duration(passed_s)}"),
+        )
+    except KeyboardInterrupt:
+        raise Detached("Detached; the wish stays on record and is acted on. Look: wk ls") from None
+    for report, task in zip(going, tasks, strict=True):
+        report.task = task
+    return None
+
+
+def _tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
+    from watchkeeper.cli import errors
+
+    if report.error is not None:
+        _ = errors.ours(report.error, call.terminal, as_json=as_json)
+    elif report.task is not None and not as_json:
+        call.terminal.say(f"{report.task.id}  {_says(report, report.task, waited=waited)}")
+
+
+def _says(report: Report, task: Task, *, waited: bool) -> str:
+    if report.ended_before:
+        when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
+        return f"had ended already: {task.state.value}{when}"
+    if task.state is TaskState.STOPPED:
+        return "stopped"
+    if task.state in FINAL_TASK_STATES:
+        return f"ended by itself before it could be stopped: {task.state.value}"
+    if not waited:
+        return "will be stopped"
+    return f"is still being stopped (wk show {task.id})"
+
+
+def _code(reports: list[Report], *, wait: bool) -> int:
+    for report in reports:
+        if report.error is not None:
+            return report.error.exit_code
+    going = any(report.task is not None and report.task.state not in FINAL_TASK_STATES for report in reports)
+    return Exit.TIMEOUT if going and wait else Exit.OK
+
+
+def _tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool) -> int:
+    from watchkeeper.app.views import plain
+    from watchkeeper.app.views.rows import one
+
+    rows: list[TaskRow] = []
+    for report in reports:
+        if report.error is not None or report.task_id is None:
+            _tell(call, report, waited=False, as_json=as_json)
+            continue
+        store = call.store
+        if store is None:
+            continue
+        row = one(store, call.runtime, report.task_id)
+        rows.append(row)
+        if not as_json:
+            call.terminal.say(f"{row.task.id}  {_would(row, how)}")
+    if as_json:
+        call.terminal.document([{**plain.row(row), "would": _would(row, how)} for row in rows])
+    return _code(reports, wait=False)
+
+
+def _would(row: "TaskRow", how: StopHow) -> str:
+    task = row.task
+    if task.state in FINAL_TASK_STATES:
+        return f"has ended already ({task.state.value}); nothing would be done"
+    evidence = row.standing.evidence
+    agent = (evidence.agent if evidence is not None else None) or (row.run.agent if row.run is not None else None)
+    if agent is None:
+        return f"is {row.standing.word}; it would be stopped, and no agent of it would start"
+    signals = "KILL" if how is StopHow.KILL else "TERM, then KILL"
+    return f"is {row.standing.word}; {signals} would go to its agent (pid {agent.pid}) and everything it started"
+
+
+def _plain(report: Report) -> dict[str, object]:
+    from watchkeeper.app.views import plain
+
+    return {
+        "asked": report.typed,
+        "ended_before": report.ended_before,
+        "error": None if report.error is None else str(report.error),
+        "task": None if report.task is None else plain.task(report.task),
+    }

@@ -1,0 +1,77 @@
+"""From an error to one sentence, what to do next, and an exit code.
+
+What ended a command is told once: as text, or with `--json` as one JSON object on standard error. `--debug` adds the traceback.
+"""
+
+import json
+import traceback
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli.render import RED, Terminal, clean
+from watchkeeper.errors import AmbiguousId, Exit, WatchkeeperError
+
+if TYPE_CHECKING:
+    import click
+
+BROKEN_PIPE = 141
+"""As for every program whose reader went away: 128 + SIGPIPE."""
+
+
+class Detached(Exception):  # noqa: N818 - a wish of the person, not a failure
+    """Somebody pressed Ctrl-C while only looking: nothing was stopped. Its message says how to stop."""
+
+
+def usage(error: "click.ClickException", terminal: Terminal, *, as_json: bool) -> int:
+    """Tell that the command line is off."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else "wk"
+    _tell(terminal, "UsageError", error.format_message(), f"`{path} --help` says how.", Exit.USAGE, as_json=as_json)
+    return Exit.USAGE
+
+
+def ours(error: WatchkeeperError, terminal: Terminal, *, as_json: bool) -> int:
+    """Tell one of our own errors."""
+    candidates = error.candidates if isinstance(error, AmbiguousId) else None
+    _tell(
+        terminal, type(error).__name__, str(error), error.hint, error.exit_code, as_json=as_json, candidates=candidates
+    )
+    return error.exit_code
+
+
+def unknown(error: BaseException, terminal: Terminal, log: str, *, as_json: bool) -> int:
+    """Tell a fault of ours."""
+    where = f" The daemon's log is {log}." if log else ""
+    message = f"Something went wrong inside wk: {type(error).__name__}: {error}."
+    hint = f"Your tasks are not affected. `wk --debug …` shows where it happened.{where}"
+    _tell(terminal, type(error).__name__, message, hint, Exit.INTERNAL, as_json=as_json)
+    return Exit.INTERNAL
+
+
+def trace(error: BaseException, terminal: Terminal) -> None:
+    """Show where it happened."""
+    terminal.note("".join(traceback.format_exception(error)).rstrip())
+
+
+def _tell(
+    terminal: Terminal,
+    kind: str,
+    message: str,
+    hint: str,
+    code: int,
+    *,
+    as_json: bool,
+    candidates: list[str] | None = None,
+) -> None:
+    if as_json:
+        said: dict[str, object] = {"error": kind, "message": message, "hint": hint, "exit_code": int(code)}
+        if candidates is not None:
+            said["candidates"] = candidates
+        terminal.note(json.dumps(said, ensure_ascii=False))
+        return
+    sentence = clean(message)
+    if not sentence.endswith((".", "!", "?", "…")):
+        sentence += "."
+    prefix = f"\x1b[{RED}mwk:\x1b[0m" if terminal.stderr_is_terminal and terminal.style("x", RED) != "x" else "wk:"
+    terminal.note(f"{prefix} {sentence}")
+    if hint:
+        terminal.note(f"    {clean(hint)}")

@@ -1,0 +1,152 @@
+"""`wk`: the group of all commands. A command's module is imported when the command is asked for, and not before."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+import click
+
+from watchkeeper.cli import errors
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import SETTINGS
+from watchkeeper.cli.render import Terminal
+from watchkeeper.errors import Exit, WatchkeeperError
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Hand over work": ("run", "retry", "demo"),
+    "Look": ("ls", "status", "show", "logs", "wait", "events"),
+    "Steer": ("stop", "kill"),
+    "Set up": ("doctor", "config", "daemon", "completion", "version"),
+}
+"""Every command, in the order in which help lists them."""
+
+_COMMANDS = frozenset(name for names in GROUPS.values() for name in names)
+
+
+class Lazy(click.Group):
+    """Finds commands by name in `cli/commands/`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All names, in the order of help."""
+        del ctx
+        return [name for names in GROUPS.values() for name in names]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        return cast("click.Command", import_module(f"watchkeeper.cli.commands.{cmd_name}").command)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does it, with a suggestion where the name is nearly right."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and name not in _COMMANDS:
+            import difflib
+
+            close = difflib.get_close_matches(name, sorted(_COMMANDS), n=1)
+            meant = f" Did you mean '{close[0]}'?" if close else ""
+            ctx.fail(f"There is no command '{name[:60]}'.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """One section for each group."""
+        for heading, names in GROUPS.items():
+            rows: list[tuple[str, str]] = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                if command is not None:
+                    rows.append((name, command.get_short_help_str(limit=70)))
+            with formatter.section(heading):
+                formatter.write_dl(rows)
+
+
+@click.group(cls=Lazy, context_settings=SETTINGS)
+@click.option("--debug", is_flag=True, help="Show where an error happened.")
+@click.pass_context
+def wk(ctx: click.Context, debug: bool) -> None:  # noqa: FBT001 - click passes options so
+    """Run coding agents in the background, and trust what you are told about them.
+
+    A task is handed over once and survives everything: the terminal, the daemon, a crash. Start with `wk demo`; it
+    needs no model and no account.
+    """
+    if debug:
+        cast("Call", ctx.obj).debug = True
+
+
+def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Do what the command line says and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal that has no letter for it shows `?`
+    terminal = Terminal(environ)
+    as_json = _wants_json(arguments)
+    try:
+        call = Call(environ, Path.cwd(), terminal)
+    except FileNotFoundError:
+        return errors.ours(
+            WatchkeeperError("The directory you are in was deleted.", hint="`cd` to one that exists."),
+            terminal,
+            as_json=as_json,
+        )
+    try:
+        code = _call(call, list(arguments), as_json=as_json)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence()
+        return errors.BROKEN_PIPE
+    return code
+
+
+def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
+    terminal = call.terminal
+    try:
+        result = wk.main(arguments, prog_name="wk", obj=call, standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        terminal.say(error.format_message())
+        return Exit.OK
+    except click.ClickException as error:
+        return errors.usage(error, terminal, as_json=as_json)
+    except (click.Abort, KeyboardInterrupt):
+        terminal.note("")
+        return Exit.INTERRUPTED
+    except errors.Detached as word:
+        terminal.note(str(word))
+        return Exit.INTERRUPTED
+    except WatchkeeperError as error:
+        if call.debug:
+            errors.trace(error, terminal)
+        return errors.ours(error, terminal, as_json=as_json)
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the top: whatever it is, a person reads one sentence
+        if call.debug:
+            errors.trace(error, terminal)
+        return errors.unknown(error, terminal, _log(call), as_json=as_json)
+    return int(result) if isinstance(result, int) else Exit.OK
+
+
+def _log(call: Call) -> str:
+    """Where the daemon's log is, if that can be told."""
+    try:
+        path = call.reading.state.daemon_log
+    except Exception:  # noqa: BLE001 - we are telling of another error already
+        return ""
+    return str(path)
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    ours = arguments[: list(arguments).index("--")] if "--" in arguments else arguments
+    return "--json" in ours
+
+
+def _silence() -> None:
+    """The reader is gone: let the interpreter's last flush go nowhere."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.close(nowhere)

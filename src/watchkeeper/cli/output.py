@@ -1,0 +1,167 @@
+"""Reading what agents print: a log that grows, that may have holes, and that goes on in the next run.
+
+`pieces` is one walk through it for everybody: `wk logs`, `wk run --follow`, the demonstration. It tells where a run begins and ends, hands out bytes, and says
+when it is about to wait, so that whoever consumes it can flush.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli.follow import Watcher
+from watchkeeper.domain.model import RESTING_TASK_STATES, Run, RunState, Task
+from watchkeeper.errors import NotFound
+
+if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
+    from watchkeeper.ports.runtime import Executions
+    from watchkeeper.ports.store import Store
+
+_CHUNK = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begins:
+    """A run's output begins."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Nothing more of this run will come, or nobody waits for it."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gap:
+    """So many bytes were given up to keep the log bounded."""
+
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Idle:
+    """Everything that is there was handed out; what comes next has to be waited for."""
+
+    task: Task
+
+
+Piece = Begins | Ends | Gap | Idle | bytes
+
+
+class LogReader:
+    """Reads one log from where it stopped, and steps over what was dropped."""
+
+    def __init__(self, executions: "Executions", run: Run, stream: str) -> None:
+        """Start at the beginning."""
+        self.run = run
+        self._executions = executions
+        self._stream = stream
+        self._path: Path = executions.log(run, stream)
+        self._offset = 0
+
+    @property
+    def directory(self) -> Path:
+        """Where the log is."""
+        return self._path.parent
+
+    def read(self) -> Iterator[bytes | Gap]:
+        """Everything that is new; nothing if the log is not there (yet, or any more)."""
+        try:
+            log = self._path.open("rb")
+        except FileNotFoundError:
+            return
+        with log:
+            while True:
+                end = self._hole_at(self._offset)
+                if end is not None:
+                    yield Gap(size=end - self._offset)
+                    self._offset = end
+                    continue
+                log.seek(self._offset)
+                data = log.read(_CHUNK)
+                if not data:
+                    return
+                # A hole is on record before it is punched. One that appeared meanwhile may have zeroed what was just read.
+                until = self._next_hole(self._offset)
+                if until is not None:
+                    data = data[: until - self._offset]
+                if data:
+                    self._offset += len(data)
+                    yield data
+
+    def _hole_at(self, offset: int) -> int | None:
+        for start, end in self._executions.dropped(self.run, self._stream):
+            if start <= offset < end:
+                return end
+        return None
+
+    def _next_hole(self, offset: int) -> int | None:
+        starts = [start for start, end in self._executions.dropped(self.run, self._stream) if end > offset]
+        return max(offset, min(starts)) if starts else None
+
+
+def pieces(
+    call: "Call",
+    store: "Store",
+    task_id: str,
+    *,
+    number: int | None = None,
+    stream: str = "stdout",
+    follow: bool = False,
+) -> Iterator[Piece]:
+    """The output of one run, or while following of the newest and all later ones, until the task rests.
+
+    Raises:
+        NotFound: the task has no such run.
+    """
+    executions = call.runtime().executions()
+    reader: LogReader | None = None
+    ended = False
+    with Watcher([call.reading.state.path]) as watcher:
+        mark = store.changed(0)[1]
+        task, runs = _load(store, task_id)
+        while True:
+            chosen = _chosen(runs, number, reader.run if reader is not None else None, ended=ended)
+            if chosen is not None and (reader is None or reader.run.id != chosen.id):
+                reader, ended = LogReader(executions, chosen, stream), False
+                watcher.add(reader.directory)
+                yield Begins(run=chosen)
+            if reader is not None and chosen is not None and not ended:
+                # Whether it is settled was read before the log is, so that nothing can be written behind our back.
+                yield from reader.read()
+                if not follow or chosen.state is RunState.SETTLED:
+                    yield Ends(run=chosen)
+                    ended = True
+                    if number is None and follow:
+                        continue
+            over = ended and (number is not None or not follow)
+            if over or ((ended or reader is None) and (not follow or task.state in RESTING_TASK_STATES)):
+                return
+            yield Idle(task=task)
+            watcher.wait()
+            changed, mark = store.changed(mark)
+            if changed:
+                task, runs = _load(store, task_id)
+
+
+def _chosen(runs: list[Run], number: int | None, current: Run | None, *, ended: bool) -> Run | None:
+    """Which run's output is to be read: the one that was asked for, the one being read, or the next."""
+    if current is None:
+        if number is None:
+            return runs[-1] if runs else None
+        found = next((run for run in runs if run.number == number), None)
+        if found is None:
+            had = f"it has had {len(runs)}" if runs else "it has had none yet"
+            msg = f"There is no run {number} of this task: {had}."
+            raise NotFound(msg, hint="`wk show` lists its runs.")
+        return found
+    wanted = current.number + 1 if ended and number is None else current.number
+    return next((run for run in runs if run.number == wanted), None)
+
+
+def _load(store: "Store", task_id: str) -> tuple[Task, list[Run]]:
+    return store.read(lambda tx: (tx.tasks.get(task_id), tx.runs.of_task(task_id)))

@@ -1,0 +1,231 @@
+"""Text for people: safe for their terminal, aligned, and within its width.
+
+Whatever comes from a task or an agent goes through `clean` or `clean_text` before it is printed: a prompt or an agent's output must never send control codes
+to the terminal of the person who looks.
+"""
+
+import json
+import os
+import shutil
+import sys
+import unicodedata
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TextIO
+
+BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
+
+_COLOURS = {
+    "running": CYAN,
+    "starting": CYAN,
+    "stopping": YELLOW,
+    "ending": CYAN,
+    "needs you": YELLOW,
+    "held": YELLOW,
+    "lost?": RED,
+    "unknown": RED,
+    "done": GREEN,
+    "failed": RED,
+    "stopped": DIM,
+}
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+_TWO_HOURS, _TWO_DAYS = 2 * _HOUR, 2 * _DAY
+_NARROWEST = 40
+_JOINER = "\u200d"
+_BLANK_ENDS = "\u2028\u2029\x85"
+_PICTURES = 0x2400
+_DELETE = 0x7F
+
+
+def clean(text: str) -> str:
+    """One line that is safe to print: line ends and tabs become blanks, control characters become pictures of themselves."""
+    return " ".join(clean_text(text).split())
+
+
+def clean_text(text: str) -> str:
+    """Text that is safe to print, on as many lines as it has."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_safe(letter) for letter in text.replace("\r\n", "\n").replace("\t", "    "))
+
+
+def _safe(letter: str) -> str:
+    if letter == "\n" or letter.isprintable():
+        return letter
+    if letter in _BLANK_ENDS:
+        return " "
+    code = ord(letter)
+    if code < ord(" "):
+        return chr(_PICTURES + code)
+    if code == _DELETE:
+        return "\u2421"
+    if unicodedata.category(letter) == "Zs" or letter in {_JOINER, "\u200c"}:
+        return letter
+    return "\ufffd"  # the second set of controls, marks that reverse the direction of text, halves of surrogates
+
+
+def width(text: str) -> int:
+    """How many columns a terminal uses for a text."""
+    if text.isascii():
+        return len(text)
+    return sum(_columns(letter) for letter in text)
+
+
+def _columns(letter: str) -> int:
+    if unicodedata.combining(letter) or letter in {_JOINER, "\u200c", "\ufe0f"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(letter) in {"W", "F"} else 1
+
+
+def shorten(text: str, columns: int) -> str:
+    """The text, or its beginning and `…`, within so many columns."""
+    if width(text) <= columns:
+        return text
+    kept, used = "", 0
+    for letter in text:
+        used += _columns(letter)
+        if used > max(0, columns - 1):
+            break
+        kept += letter
+    return kept.rstrip() + "…" if columns > 0 else ""
+
+
+def duration(seconds: float) -> str:
+    """A length of time in its two largest units, such as `3h 12m`."""
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole}s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE}m {whole % _MINUTE:02d}s"
+    if whole < _DAY:
+        return f"{whole // _HOUR}h {whole % _HOUR // _MINUTE:02d}m"
+    return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
+
+
+def age(at: datetime, now: datetime) -> str:
+    """How long ago, in one unit."""
+    seconds = max(0, int((now - at).total_seconds()))
+    if seconds < _MINUTE:
+        return f"{seconds}s"
+    if seconds < _TWO_HOURS:
+        return f"{seconds // _MINUTE}m"
+    return f"{seconds // _HOUR}h" if seconds < _TWO_DAYS else f"{seconds // _DAY}d"
+
+
+def clock(at: datetime) -> str:
+    """A time of day for people, in their own zone."""
+    return at.astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} GB"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """A number and its noun."""
+    return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+class Terminal:
+    """Where a command's words go. Colour and cutting only where a person looks."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        out: TextIO | None = None,
+        err: TextIO | None = None,
+        stdin: TextIO | None = None,
+    ) -> None:
+        """Take the process's own streams unless others are given."""
+        self.stdout = out or sys.stdout
+        self.stderr = err or sys.stderr
+        self.stdin = stdin or sys.stdin
+        self._plain = bool(environ.get("NO_COLOR")) or environ.get("TERM") == "dumb"
+        self.is_terminal = _is_terminal(self.stdout)
+        self.stderr_is_terminal = _is_terminal(self.stderr)
+        self.stdin_is_terminal = _is_terminal(self.stdin)
+        self.columns = max(_NARROWEST, shutil.get_terminal_size((100, 24)).columns) if self.is_terminal else None
+        self._status = ""
+
+    def say(self, text: str = "") -> None:
+        """A line of the answer."""
+        self.clear_status()
+        print(text, file=self.stdout, flush=self.is_terminal)
+
+    def note(self, text: str) -> None:
+        """A line beside the answer, on standard error."""
+        self.clear_status()
+        print(text, file=self.stderr, flush=True)
+
+    def write(self, data: bytes) -> None:
+        """Bytes of the answer, as they are."""
+        self.stdout.flush()
+        _ = self.stdout.buffer.write(data)
+        self.stdout.buffer.flush()
+
+    def document(self, value: object) -> None:
+        """One JSON document."""
+        self.say(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def line(self, value: object) -> None:
+        """One JSON value on a line of its own, at once."""
+        print(json.dumps(value, ensure_ascii=False, separators=(",", ":")), file=self.stdout, flush=True)
+
+    def style(self, text: str, *codes: str) -> str:
+        """The text in colour, where a person looks and wants colour."""
+        if self._plain or not self.is_terminal or not codes or not text:
+            return text
+        return f"\x1b[{';'.join(codes)}m{text}\x1b[0m"
+
+    def word(self, word: str) -> str:
+        """A word for where a task stands, in its colour."""
+        code = _COLOURS.get(word)
+        return self.style(word, code) if code else word
+
+    def fit(self, text: str, used: int = 0) -> str:
+        """The text, cut to what is left of the terminal's line."""
+        return text if self.columns is None else shorten(text, max(10, self.columns - used))
+
+    def status(self, text: str) -> None:
+        """Update the one line that shows what is going on; nothing where no person looks."""
+        if not self.stderr_is_terminal:
+            return
+        columns = max(_NARROWEST, shutil.get_terminal_size((100, 24)).columns)
+        self._status = shorten(text, columns - 1)
+        _ = self.stderr.write(f"\r\x1b[2K{self._status}")
+        self.stderr.flush()
+
+    def clear_status(self) -> None:
+        """Take that line away again."""
+        if self._status:
+            self._status = ""
+            _ = self.stderr.write("\r\x1b[2K")
+            self.stderr.flush()
+
+    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], colour: int | None = None) -> None:
+        """Aligned columns; the last one is cut to the terminal. `colour`: the column that holds words for where a task stands."""
+        widths = [max([width(title), *(width(row[column]) for row in rows)]) for column, title in enumerate(head)]
+        self.say(self.style(self._aligned(head, widths, None), DIM))
+        for row in rows:
+            self.say(self._aligned(row, widths, colour))
+
+    def _aligned(self, cells: Sequence[str], widths: Sequence[int], colour: int | None) -> str:
+        line, used = "", 0
+        for column, cell in enumerate(cells[:-1]):
+            shown = self.word(cell) if column == colour else cell
+            line += shown + " " * (widths[column] - width(cell) + 2)
+            used += widths[column] + 2
+        return (line + self.fit(cells[-1], used)).rstrip()
+
+
+def _is_terminal(stream: TextIO) -> bool:
+    try:
+        return os.isatty(stream.fileno())
+    except (OSError, ValueError, AttributeError):
+        return False

@@ -1,0 +1,86 @@
+"""Kinds of arguments, each with its own complaint and its own completion."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import click
+from click.shell_completion import CompletionItem
+
+from watchkeeper.cli.render import clean
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
+_LONGEST_S = 10 * 366 * 86400.0
+_OFFERED = 50
+
+
+class DurationType(click.ParamType):
+    """A length of time: `90`, `90s`, `15m`, `1h30m`, `2d`. The value is in seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse it."""
+        if isinstance(value, int | float):
+            return float(value)
+        seconds = parse_duration(str(value))
+        if seconds is None or not 0 < seconds <= _LONGEST_S:
+            self.fail(f"'{clean(str(value))[:60]}' is not a length of time such as 90s, 15m or 1h30m.", param, ctx)
+        return seconds
+
+
+class SinceType(click.ParamType):
+    """A time: how long ago (`15m`), or when (`2026-01-31T14:00`, `14:00`)."""
+
+    name = "when"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | datetime:
+        """Parse it; a time without a zone is the caller's own."""
+        text = str(value)
+        seconds = parse_duration(text)
+        if seconds is not None and seconds <= _LONGEST_S:
+            return timedelta(seconds=seconds)
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            self.fail(f"'{clean(text)[:60]}' is neither how long ago (15m) nor a time (2026-01-31T14:00).", param, ctx)
+        return at.astimezone(UTC)
+
+
+class TaskIdType(click.ParamType):
+    """The id of a task, or its beginning."""
+
+    name = "id"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Ids that start like this, newest first, with their titles. Looks only."""
+        from watchkeeper.cli.completing import ids
+
+        return [CompletionItem(task_id, help=title) for task_id, title in ids(incomplete, _OFFERED)]
+
+
+class HarnessType(click.ParamType):
+    """The name of a harness."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names that start like this."""
+        from watchkeeper.cli.completing import harness_names
+
+        return [CompletionItem(name) for name in harness_names() if name.startswith(incomplete)]
+
+
+def parse_duration(text: str) -> float | None:
+    """Seconds, or None if the text is no length of time."""
+    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
+        return float(text)
+    if not re.fullmatch(rf"(?:{_PART.pattern})+", text, re.ASCII):
+        return None
+    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+
+
+DURATION = DurationType()
+SINCE = SinceType()
+TASK_ID = TaskIdType()
+HARNESS = HarnessType()

@@ -1,0 +1,68 @@
+"""Staying with a task until it rests: its events, or one line that says how far it is."""
+
+import time
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli import render
+from watchkeeper.cli.errors import Detached
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from watchkeeper.cli.call import Call
+    from watchkeeper.domain.model import Task
+    from watchkeeper.ports.harness import StreamEvent
+    from watchkeeper.ports.store import Store
+
+
+def stay(
+    call: "Call",
+    store: "Store",
+    task: "Task",
+    emit: "Callable[[StreamEvent, int], None] | None",
+    idle: "Callable[[], None] | None" = None,
+) -> "Task":
+    """Stay with a task until it rests; returns it as it is then.
+
+    `emit` prints its events; without it only the one line of progress is shown, on a terminal. `idle` is called before each wait.
+
+    Raises:
+        Detached: Ctrl-C.
+    """
+    try:
+        if emit is None and not call.terminal.stderr_is_terminal:
+            from watchkeeper.cli.waiting import at_rest, wait_for
+
+            return wait_for(call, store, [task.id], lambda now: at_rest(now[0]))[0]
+        return _stay(call, store, task, emit or _nothing, idle)
+    except KeyboardInterrupt:
+        raise Detached(f"Detached; {task.id} goes on. Look: wk logs -f {task.id} · stop: wk stop {task.id}") from None
+
+
+def _stay(
+    call: "Call",
+    store: "Store",
+    task: "Task",
+    emit: "Callable[[StreamEvent, int], None]",
+    idle: "Callable[[], None] | None",
+) -> "Task":
+    from watchkeeper.cli.commands.logs import make_reader
+    from watchkeeper.cli.output import Idle, pieces
+    from watchkeeper.cli.printing import Printer
+
+    began = time.monotonic()
+    printer = Printer(emit, make_reader(call, task), heading=lambda number: call.terminal.note(f"── run {number} ──"))
+    for piece in pieces(call, store, task.id, follow=True):
+        printer.take(piece)
+        if isinstance(piece, Idle):
+            if idle is not None:
+                idle()
+            how_long = render.duration(time.monotonic() - began)
+            state = piece.task.state.value
+            call.terminal.status(f"{task.id} {state} · {render.counted(printer.steps, 'step')} · {how_long}")
+    call.terminal.clear_status()
+    return store.read(lambda tx: tx.tasks.get(task.id))
+
+
+def _nothing(_event: "StreamEvent", _number: int) -> None:
+    """Print nothing."""
