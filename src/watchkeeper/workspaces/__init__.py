@@ -1,1 +1,1 @@
-"""Where agents work: directories and git."""
+"""The directories that agents work in: git checkouts and plain directories."""

@@ -1,0 +1,279 @@
+"""What a run changed, from git's point of view, with nothing touched and nothing of the repository's run.
+
+An agent may have written anything into the directory, its git configuration included. So git runs with hooks, file system
+monitors, content filters and prompts off, takes no optional locks, and sees none of the GIT_ variables of its caller.
+
+A snapshot is what differs from HEAD: for each such path, whether HEAD has it and what is there. A later snapshot against
+it, and HEAD against HEAD, gives what the run changed, without what was equally dirty before.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+from watchkeeper.domain.model import Changes, FileChange
+from watchkeeper.workspaces import plain
+from watchkeeper.workspaces.plain import storable
+from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
+
+TIMEOUT_S = 30.0
+MAX_DIRTY = 5000
+MAX_COMMITS = 50
+MAX_CHANGED = 5000
+MAX_OUTPUT = 32 * 1024 * 1024
+
+_SAFE = (
+    "--no-optional-locks", "--literal-pathspecs",
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false",
+    "-c", "core.quotePath=false", "-c", "protocol.allow=never", "-c", "safe.bareRepository=explicit",
+)  # fmt: skip
+
+_FILTER_OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+
+_AS_IN_HEAD: State = ["as in HEAD", None, -1, None]
+"""Clean, and so the same as nothing that is dirty."""
+
+
+class _Unknown(Exception):  # noqa: N818 - what cannot be known
+    """Why the state of the directory cannot be known, in a sentence."""
+
+
+class GitWorkspace:
+    """Looks at the checkout that a directory belongs to as a whole; paths are relative to its top."""
+
+    def __init__(self, environ: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
+        """Use the git that `environ` finds (by default this process's), for at most `timeout_s` per question."""
+        self._environ = dict(os.environ if environ is None else environ)
+        self._timeout_s = timeout_s
+
+    def snapshot(self, cwd: str) -> Mapping[str, object]:
+        """Say what differs from HEAD, or for a directory without git what files there are. Never raises."""
+        try:
+            top = self._top(cwd)
+            return plain.snapshot(cwd) if top is None else self._snapshot(top)
+        except (_Unknown, OSError, ValueError) as error:
+            return {"kind": "unknown", "why_unknown": _sentence(error)}
+
+    def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
+        """Say what differs from `before`. Never raises."""
+        if before is None:
+            return Changes(known=False, why_unknown="Nothing is known of the directory from before the run.")
+        try:
+            now = self.snapshot(cwd)
+            for seen in (before, now):
+                if "why_unknown" in seen:
+                    return Changes(known=False, why_unknown=str(seen["why_unknown"]))
+            if now["kind"] != before["kind"] or now.get("top") != before.get("top"):
+                return Changes(known=False, why_unknown=_moved(before, now))
+            return plain.compare(before, now) if now["kind"] == "plain" else self._compare(before, now)
+        except (_Unknown, OSError, ValueError, KeyError, TypeError) as error:
+            return Changes(known=False, why_unknown=_sentence(error))
+
+    def _snapshot(self, top: str) -> dict[str, object]:
+        head = self._line(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        branch = self._line(top, "symbolic-ref", "--quiet", "HEAD")
+        dirty = self._dirty(top)
+        names = sorted(dirty, key=os.fsencode)
+        hasher = Hasher()
+        return {
+            "kind": "git",
+            "top": top,
+            "head": head,
+            "branch": branch.removeprefix("refs/heads/") if branch else None,
+            "dirty": {storable(name): [dirty[name], hasher.state(Path(top, name))] for name in names[:MAX_DIRTY]},
+            "truncated": len(names) > MAX_DIRTY,
+        }
+
+    def _compare(self, before: Mapping[str, object], now: Mapping[str, object]) -> Changes:
+        top = cast("str", now["top"])
+        base, head = cast("str | None", before["head"]), cast("str | None", now["head"])
+        if base is not None and not _is_hash(base):
+            raise _Unknown("What is recorded of the directory from before the run cannot be read.")
+        committed = self._committed(top, base, head)
+        commits = self._commits(top, base, head)
+        old, new = _entries(before), _entries(now)
+        paths = dict(committed)
+        for path in _comparable(before, now, old.keys() | new.keys()):
+            was = old[path][1] if path in old else self._before(top, base, path, committed.get(path), new[path][0])
+            is_now = new[path][1] if path in new else Hasher().state(Path(top, path))
+            if same(was, is_now):
+                paths.pop(path, None)
+            else:
+                paths[path] = "added" if was is None else "deleted" if is_now is None else "modified"
+        files = [FileChange(path=path, change=paths[path]) for path in sorted(paths)]
+        return Changes(
+            known=True,
+            files=tuple(files[:MAX_CHANGED]),
+            commits=tuple(commits[:MAX_COMMITS]),
+            truncated=bool(
+                before["truncated"] or now["truncated"] or len(files) > MAX_CHANGED or len(commits) > MAX_COMMITS
+            ),
+        )
+
+    def _before(self, top: str, base: str | None, path: str, change: str | None, in_head: bool) -> State:  # noqa: FBT001 - a recorded fact
+        """What was at a path that was clean before and is dirty now."""
+        if change is None:
+            return _AS_IN_HEAD if in_head else None
+        if change == "added" or base is None:
+            return None
+        # Committed and changed again since: perhaps back to what it was.
+        listed = self._git(top, "ls-tree", "-z", "-l", "--full-tree", base, "--", path)
+        if not listed:
+            return _AS_IN_HEAD
+        mode, kind, blob, length = listed.partition(b"\t")[0].decode().split()[:4]
+        if kind != "blob" or int(length) > MAX_OUTPUT:
+            return _AS_IN_HEAD
+        return committed_state(int(mode, 8), self._git(top, "cat-file", "blob", blob))
+
+    def _top(self, cwd: str) -> str | None:
+        """The top of the checkout, or None outside git.
+
+        Raises:
+            _Unknown: git is missing, or there is a repository without a checkout.
+        """
+        if not Path(cwd).is_dir():
+            raise _Unknown("The directory is gone.")
+        found = any(os.path.lexists(directory / ".git") for directory in (Path(cwd), *Path(cwd).parents))
+        bare = Path(cwd, "HEAD").is_file() and Path(cwd, "objects").is_dir() and Path(cwd, "refs").is_dir()
+        if not found and not bare:
+            return None
+        if self._program() is None:
+            raise _Unknown("git is not installed.")
+        if not found:
+            raise _Unknown("The directory is a bare repository: it has no files to compare.")
+        top = self._git(cwd, "rev-parse", "--show-toplevel").removesuffix(b"\n")
+        if not top:
+            raise _Unknown("The directory is inside a repository's own files.")
+        return os.fsdecode(top)
+
+    def _dirty(self, top: str) -> dict[str, bool]:
+        """Every path that differs from HEAD or is not tracked, without what is ignored, and whether HEAD has it."""
+        question = [
+            "status",
+            "--porcelain=v1",
+            "-z",
+            "--untracked-files=all",
+            "--no-renames",
+            "--ignore-submodules=all",
+        ]
+        raw = self._answer(self._ask(top, question, self._unfiltered(top)))
+        dirty: dict[str, bool] = {}
+        for entry in raw.split(b"\0"):
+            if len(entry) > 3:
+                name = os.fsdecode(entry[3:])
+                in_head = entry[:2] not in {b"??", b"A ", b"AM", b"AD", b" A"}
+                dirty[name] = dirty.get(name, False) or in_head
+        return dirty
+
+    def _unfiltered(self, top: str) -> dict[str, str]:
+        """Variables that turn the repository's content filters off: they are commands that anybody may have written.
+
+        By variables, because `-c` would misread a filter whose name holds a `=`.
+        """
+        _, raw, _ = self._ask(top, ["config", "-z", "--name-only", "--get-regexp", r"^filter\."])
+        drivers = sorted({key.rpartition(".")[0] for key in os.fsdecode(raw).split("\0") if key.count(".") > 1})
+        off = [(f"{driver}.{name}", value) for driver in drivers for name, value in _FILTER_OFF]
+        variables = {"GIT_CONFIG_COUNT": str(len(off))}
+        for number, (key, value) in enumerate(off):
+            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return variables
+
+    def _committed(self, top: str, base: str | None, head: str | None) -> dict[str, str]:
+        """Paths that differ between two commits."""
+        if base == head or head is None:
+            return {}
+        tree = base or self._line(top, "hash-object", "-t", "tree", "/dev/null")
+        raw = self._git(
+            top, "diff-tree", "-r", "-z", "--no-renames", "--name-status", "--ignore-submodules=none", str(tree), head
+        )
+        words = {b"A": "added", b"D": "deleted"}
+        fields = raw.split(b"\0")
+        pairs = zip(fields[::2], fields[1::2], strict=False)
+        return {storable(os.fsdecode(path)): words.get(status[:1], "modified") for status, path in pairs}
+
+    def _commits(self, top: str, base: str | None, head: str | None) -> list[str]:
+        if head is None or base == head:
+            return []
+        bounds = [head] if base is None else [head, f"^{base}"]
+        return self._git(top, "rev-list", f"--max-count={MAX_COMMITS + 1}", *bounds, "--").decode().split()
+
+    def _line(self, top: str, *arguments: str) -> str | None:
+        answer = self._ask(top, arguments)
+        text = answer[1].decode("utf-8", "replace").strip()
+        return text if answer[0] == 0 and text else None
+
+    def _git(self, top: str, *arguments: str) -> bytes:
+        return self._answer(self._ask(top, arguments))
+
+    def _answer(self, asked: tuple[int, bytes, str]) -> bytes:
+        code, out, complaint = asked
+        if code != 0:
+            raise _Unknown(f"git could not be asked: {complaint}" if complaint else "git could not be asked.")
+        return out
+
+    def _ask(
+        self, top: str, arguments: Sequence[str], variables: Mapping[str, str] | None = None
+    ) -> tuple[int, bytes, str]:
+        program = self._program()
+        if program is None:
+            raise _Unknown("git is not installed.")
+        with tempfile.TemporaryFile() as out:
+            try:
+                done = subprocess.run(
+                    [program, *_SAFE, *arguments],
+                    check=False,
+                    cwd=top,
+                    env={**self._scrubbed(), **(variables or {})},
+                    stdin=subprocess.DEVNULL,
+                    stdout=out,
+                    stderr=subprocess.PIPE,
+                    timeout=self._timeout_s,
+                )
+            except subprocess.TimeoutExpired as error:
+                raise _Unknown(f"git {arguments[0]} took longer than {self._timeout_s:g} s.") from error
+            if out.seek(0, os.SEEK_END) > MAX_OUTPUT:
+                raise _Unknown(f"git {arguments[0]} has more to say than is read.")
+            out.seek(0)
+            complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            return done.returncode, out.read(), complaint[0][:300] if complaint else ""
+
+    def _program(self) -> str | None:
+        return shutil.which("git", path=self._environ.get("PATH", os.defpath))
+
+    def _scrubbed(self) -> dict[str, str]:
+        kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}
+        return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _entries(seen: Mapping[str, object]) -> dict[str, tuple[bool, State]]:
+    rows = cast("dict[str, list[object]]", seen["dirty"])
+    return {path: (bool(row[0]), recorded_state(row[1])) for path, row in rows.items()}
+
+
+def _comparable(before: Mapping[str, object], now: Mapping[str, object], paths: set[str]) -> set[str]:
+    """The paths that both snapshots speak of: one that was cut off says nothing of what sorts behind its last path."""
+    for seen in (before, now):
+        if seen["truncated"]:
+            last = max((os.fsencode(path) for path in cast("dict[str, object]", seen["dirty"])), default=b"")
+            paths = {path for path in paths if os.fsencode(path) <= last}
+    return paths
+
+
+def _is_hash(text: str) -> bool:
+    return len(text) in {40, 64} and set(text) <= set("0123456789abcdef")
+
+
+def _moved(before: Mapping[str, object], now: Mapping[str, object]) -> str:
+    if before["kind"] == "plain":
+        return "The directory was not under git before the run and is now."
+    if now["kind"] == "plain":
+        return "The directory was under git before the run and no longer is."
+    return "The directory belongs to another checkout than before the run."
+
+
+def _sentence(error: Exception) -> str:
+    return str(error) if isinstance(error, _Unknown) else f"The directory cannot be looked at: {error}."
