@@ -1,11 +1,12 @@
 """What all commands share: `--debug` anywhere, the same help for the same options, and the call that `main` made."""
 
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
-from watchkeeper.cli.call import Call
+if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
 
 F = TypeVar("F", bound=Callable[..., object])
 

@@ -67,7 +67,7 @@ def plain(info: "DaemonInfo | None") -> dict[str, object]:
 
 
 def found_by_newest(call: "Call") -> dict[str, str]:
-    """What the newest daemon said, when it started, of each run that it found: adopted, lost, held …"""
+    """What the newest daemon said, when it started, of each run that it found, such as `adopted` or `lost`."""
     store = call.store
     if store is None:
         return {}

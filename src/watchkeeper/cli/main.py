@@ -4,11 +4,13 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from pathlib import Path
 from typing import cast
 
 import click
 
+from watchkeeper import __version__
 from watchkeeper.cli import errors
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS
@@ -68,6 +70,7 @@ class Lazy(click.Group):
 
 @click.group(cls=Lazy, context_settings=SETTINGS)
 @click.option("--debug", is_flag=True, help="Show where an error happened.")
+@click.version_option(__version__, message="watchkeeper %(version)s")
 @click.pass_context
 def wk(ctx: click.Context, debug: bool) -> None:  # noqa: FBT001 - click passes options so
     """Run coding agents in the background, and trust what you are told about them.
@@ -82,7 +85,7 @@ def wk(ctx: click.Context, debug: bool) -> None:  # noqa: FBT001 - click passes 
 def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     """Do what the command line says and return the exit code."""
     for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
+        if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no letter for it shows `?`
     terminal = Terminal(environ)
     as_json = _wants_json(arguments)

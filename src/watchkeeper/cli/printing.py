@@ -49,7 +49,7 @@ class Printer:
         *,
         tail: int | None = None,
         since: datetime | None = None,
-        heading: Callable[[int], None] | None = None,
+        heading: Callable[[str], None] | None = None,
     ) -> None:
         """`reader` makes a new reader for each run; `heading` is told of every run but the first."""
         self._emit = emit
@@ -69,7 +69,7 @@ class Printer:
         match piece:
             case Begins(run=run):
                 if self._number and self._heading is not None:
-                    self._heading(run.number)
+                    self._heading(f"── run {run.number} ──")
                 self._number = run.number
                 self._reader = self._make_reader()
                 self._last_at = None

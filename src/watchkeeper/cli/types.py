@@ -14,7 +14,7 @@ _LONGEST_S = 10 * 366 * 86400.0
 _OFFERED = 50
 
 
-class DurationType(click.ParamType):
+class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
     """A length of time: `90`, `90s`, `15m`, `1h30m`, `2d`. The value is in seconds."""
 
     name = "duration"
@@ -29,7 +29,7 @@ class DurationType(click.ParamType):
         return seconds
 
 
-class SinceType(click.ParamType):
+class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
     """A time: how long ago (`15m`), or when (`2026-01-31T14:00`, `14:00`)."""
 
     name = "when"
@@ -47,25 +47,27 @@ class SinceType(click.ParamType):
         return at.astimezone(UTC)
 
 
-class TaskIdType(click.ParamType):
+class TaskIdType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
     """The id of a task, or its beginning."""
 
     name = "id"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Ids that start like this, newest first, with their titles. Looks only."""
+        del ctx, param
         from watchkeeper.cli.completing import ids
 
         return [CompletionItem(task_id, help=title) for task_id, title in ids(incomplete, _OFFERED)]
 
 
-class HarnessType(click.ParamType):
+class HarnessType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
     """The name of a harness."""
 
     name = "name"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names that start like this."""
+        del ctx, param
         from watchkeeper.cli.completing import harness_names
 
         return [CompletionItem(name) for name in harness_names() if name.startswith(incomplete)]

@@ -51,7 +51,7 @@ def _stay(
     from watchkeeper.cli.printing import Printer
 
     began = time.monotonic()
-    printer = Printer(emit, make_reader(call, task), heading=lambda number: call.terminal.note(f"── run {number} ──"))
+    printer = Printer(emit, make_reader(call, task), heading=call.terminal.note)
     for piece in pieces(call, store, task.id, follow=True):
         printer.take(piece)
         if isinstance(piece, Idle):

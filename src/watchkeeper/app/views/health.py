@@ -29,6 +29,10 @@ class Health:
         return self.counts.get(TaskState.QUEUED, 0) + self.counts.get(TaskState.RUNNING, 0)
 
 
+NOTHING = Health(counts={}, outbox_pending=0, journal_last=0, needs_you=(), live_runs=0)
+"""Where everything stands before there is anything."""
+
+
 def health(store: Store, runtime: Callable[[], Runtime]) -> Health:
     """Where everything stands."""
 

@@ -1,5 +1,7 @@
-"""Where a task really stands. The row says what was last recorded; for a live run the evidence is read at this moment, outside every write, and what it says
-is shown even if no daemon has recorded it yet.
+"""Where a task really stands.
+
+The row says what was last recorded. For a live run the evidence is read at this moment, outside every write, and what it says is shown even if no daemon has
+recorded it yet.
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ from watchkeeper.errors import UsageError
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(cls=Command, name="completion")
+@click.command(cls=Command, name="completion", short_help="The completion script for a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @debug_option
 @click.pass_obj

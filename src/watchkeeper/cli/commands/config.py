@@ -1,6 +1,6 @@
 """`wk config`: the settings as they stand."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from watchkeeper.settings import Value
 
 
-@click.group(name="config", context_settings=SETTINGS)
+@click.group(name="config", short_help="The settings, and where each came from.", context_settings=SETTINGS)
 def command() -> None:
     """Look at the settings."""
 
@@ -46,5 +46,5 @@ def _shown(value: "Value") -> str:
     if key is not None and key.kind == "size" and isinstance(value.value, int):
         return render.size(value.value)
     if isinstance(value.value, tuple):
-        return " ".join(str(each) for each in value.value)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType] - a tuple of names
+        return " ".join(str(each) for each in cast("tuple[object, ...]", value.value))
     return render.clean(str(value.value))

@@ -10,7 +10,7 @@ from watchkeeper.cli.errors import Detached
 from watchkeeper.errors import Exit, UsageError
 
 
-@click.group(name="daemon", context_settings=SETTINGS)
+@click.group(name="daemon", short_help="The process that acts: run, start, stop, status.", context_settings=SETTINGS)
 def command() -> None:
     """Run, start, stop or look at the daemon.
 

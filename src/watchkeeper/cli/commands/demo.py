@@ -28,7 +28,7 @@ _ALONE_S = 2.5
 """How long the agent works alone: so many steps, or this long, whichever is first."""
 
 
-@click.command(cls=Command, name="demo")
+@click.command(cls=Command, name="demo", short_help="See the whole way in under a minute, without any model.")
 @debug_option
 @click.pass_obj
 def command(call: Call) -> int:

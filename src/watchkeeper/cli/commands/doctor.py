@@ -10,7 +10,7 @@ from watchkeeper.cli.command import Command, debug_option, json_option
 _MARKS = {Level.OK: ("ok", render.GREEN), Level.NOTE: ("note", render.CYAN), Level.BAD: ("BAD", render.RED)}
 
 
-@click.command(cls=Command, name="doctor")
+@click.command(cls=Command, name="doctor", short_help="What is missing here, and how to get it.")
 @json_option
 @debug_option
 @click.pass_obj

@@ -1,6 +1,5 @@
 """`wk events`: history, as it was committed."""
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -12,6 +11,8 @@ from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import TASK_ID
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from watchkeeper.ports.store import JournalEntry, Store
 
 _PAGE = 500
@@ -19,7 +20,7 @@ _NEWEST = 50
 _QUIET = frozenset({"state"})
 
 
-@click.command(cls=Command, name="events")
+@click.command(cls=Command, name="events", short_help="The history, as it was committed.")
 @click.option("-f", "--follow", is_flag=True, help="Go on as things happen, until Ctrl-C.")
 @click.option(
     "--after",

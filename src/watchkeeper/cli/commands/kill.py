@@ -9,7 +9,7 @@ from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.model import StopHow
 
 
-@click.command(cls=Command, name="kill")
+@click.command(cls=Command, name="kill", short_help="End tasks at once.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
 @click.option("--no-wait", is_flag=True, help="Return when the wish is on record.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be ended.")

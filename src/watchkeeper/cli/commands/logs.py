@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import daemon, render
+from watchkeeper.cli import daemon
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.harness import StreamEvent, StreamReader
 
 
-@click.command(cls=Command, name="logs")
+@click.command(cls=Command, name="logs", short_help="What an agent printed.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option("-f", "--follow", is_flag=True, help="Go on as it grows, through later runs, until the task rests.")
 @click.option(
@@ -88,9 +88,7 @@ def _sink(
     if raw:
         return RawPrinter(call.terminal.write, tail=tail)
     emit = _json(call) if as_json else pretty(call.terminal)
-    heading = (
-        None if as_json else lambda number: call.terminal.say(call.terminal.style(f"── run {number} ──", render.BOLD))
-    )
+    heading = None if as_json else call.terminal.say
     return Printer(emit, make_reader(call, task, stream), tail=tail, since=since, heading=heading)
 
 

@@ -19,7 +19,7 @@ _LIMIT = 200
 _MOST = 100_000
 
 
-@click.command(cls=Command, name="ls")
+@click.command(cls=Command, name="ls", short_help="List tasks.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Every task, however long ago it ended.")
 @click.option(
     "--state",

@@ -10,7 +10,7 @@ from watchkeeper.domain.model import Task
 from watchkeeper.errors import BadTask, Exit, WatchkeeperError
 
 
-@click.command(cls=Command, name="retry")
+@click.command(cls=Command, name="retry", short_help="Run tasks again.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
 @json_option
 @debug_option

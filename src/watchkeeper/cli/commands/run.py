@@ -1,7 +1,6 @@
 """`wk run`: hand a task over."""
 
 import os
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +15,8 @@ from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.errors import Exit, StateDirectoryUnusable, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from watchkeeper.app.add import AddRequest, Plan
     from watchkeeper.ports.harness import StreamEvent
 
@@ -25,7 +26,9 @@ _ON_LOST = "What to do if the agent is gone and nobody saw how it ended. [defaul
 _LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
 
 
-@click.command(cls=SplittingCommand, name="run")
+@click.command(
+    cls=SplittingCommand, name="run", short_help="Hand a task over to an agent; returns at once with its id."
+)
 @click.argument("words", metavar="[TASK]", nargs=-1)
 @click.option("-f", "--file", metavar="FILE", type=click.Path(), help="Read the task from a file; - is standard input.")
 @click.option(

@@ -22,14 +22,16 @@ _LABEL = 12
 _CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
 
 
-@click.command(cls=Command, name="show")
+@click.command(cls=Command, name="show", short_help="One task in full.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @json_option
 @debug_option
 @click.pass_obj
 def command(call: Call, task_id: str, as_json: bool) -> None:  # noqa: FBT001
-    """Show one task in full: where it stands and why, what it was allowed, every run with its proof and changes, the
-    evidence now, its logs, and how to take the conversation over in the program itself.
+    """Show one task in full.
+
+    Where it stands and why, what it was allowed, every run with its proof and changes, the evidence at this moment, its
+    logs, and how to take the conversation over in the program itself.
     """
     from watchkeeper.app.views import plain
     from watchkeeper.app.views.detail import detail

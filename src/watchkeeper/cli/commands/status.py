@@ -24,25 +24,21 @@ _WORDS = {
 }
 
 
-@click.command(cls=Command, name="status")
+@click.command(cls=Command, name="status", short_help="The health of everything in one line, and what needs you.")
 @json_option
 @debug_option
 @click.pass_obj
 def command(call: Call, as_json: bool) -> None:  # noqa: FBT001
     """Say in one line how everything is, and name what needs you."""
     from watchkeeper.app.views import plain
-    from watchkeeper.app.views.health import health
+    from watchkeeper.app.views.health import NOTHING, health
 
     store = call.store
     found = None if store is None else health(store, call.runtime)
     info = None if store is None else daemon.running(call)
     if as_json:
-        known = (
-            plain.health(found)
-            if found is not None
-            else {"counts": {}, "live_runs": 0, "outbox_pending": 0, "journal_last": 0, "needs_you": []}
-        )
-        call.terminal.document({"daemon": daemon.plain(info), "database": "none" if found is None else "ok", **known})
+        database = "none" if found is None else "ok"
+        call.terminal.document({"daemon": daemon.plain(info), "database": database, **plain.health(found or NOTHING)})
     elif found is None:
         call.terminal.say(NOTHING_YET)
     else:

@@ -9,7 +9,7 @@ from watchkeeper.cli.types import DURATION, TASK_ID
 from watchkeeper.domain.model import StopHow
 
 
-@click.command(cls=Command, name="stop")
+@click.command(cls=Command, name="stop", short_help="End tasks, politely first.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
 @click.option("--grace", "grace_s", metavar="DUR", type=DURATION, help="How long the agent has between TERM and KILL.")
 @click.option("--no-wait", is_flag=True, help="Return when the wish is on record.")

@@ -7,7 +7,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 
 
-@click.command(cls=Command, name="version")
+@click.command(cls=Command, name="version", short_help="Which version this is.")
 @json_option
 @debug_option
 @click.pass_obj

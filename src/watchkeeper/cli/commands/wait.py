@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
 
 
-@click.command(cls=Command, name="wait")
+@click.command(cls=Command, name="wait", short_help="Wait until tasks come to rest; the exit code says how.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
 @click.option(
     "--timeout", "timeout_s", metavar="DUR", type=DURATION, help="Give up after this long, with exit code 12."
