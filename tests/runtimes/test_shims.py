@@ -66,6 +66,19 @@ def test_a_shim_is_not_started_in_another_directory(stage: Stage, tmp_path: Path
     assert list(stage.directory(run).iterdir()) == []
 
 
+def test_a_shim_needs_a_place_for_its_socket(stage: Stage, tmp_path: Path) -> None:
+    """A directory that was cleared away is made again; one that others can enter is not used."""
+    (tmp_path / "image.py").write_text(IMAGE)
+    run = stage.prepared()
+    stage.sockets.chmod(0o777)
+    with pytest.raises(OSError, match="other users"):
+        stage.runtime.start_shim(run)
+    stage.sockets.rmdir()
+    stage.runtime.start_shim(run)
+    stage.runtime._shims[0].wait(timeout=30)
+    assert stage.sockets.is_dir()
+
+
 @contextmanager
 def listening(address: Path, answer: bytes | None) -> Generator[list[bytes]]:
     """A shim that answers once with `answer`, or with None hears and never answers."""

@@ -1,6 +1,7 @@
 """Survivors of a dead shim are found and ended, and nobody else is."""
 
 import json
+import os
 import sys
 
 import pytest
@@ -11,6 +12,7 @@ from watchkeeper.domain.model import AgentIdentity, Proof, Run
 from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
+from watchkeeper.runtimes.proc import Stat
 from watchkeeper.runtimes.sweep import Sweep
 
 ESCAPEE = """
@@ -187,6 +189,7 @@ def test_we_survive_our_own_sweep(stage: Stage) -> None:
     """Neither the sweeping process nor its parents are signalled, whatever they carry; everything else is, and the sweep says that it is not complete."""
     code = """
 import json, os, subprocess
+from watchkeeper.runtimes.proc import Stat
 from watchkeeper.runtimes.sweep import Sweep
 other = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
 report = Sweep("exec1", None, grace_s=1).run()
@@ -197,6 +200,36 @@ print(json.dumps([os.getpid(), os.getppid(), other.wait(), report.proof.value, l
     assert shell.line() == "after"
     assert (parent, other, proof) == (shell.pid, -15, "unproven")
     assert sorted(int(sentence.split()[1]) for sentence in spared) == sorted([me, parent])
+
+
+def test_what_moves_on_after_each_listing_is_caught(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever was listed has gone when it is to be read, and its child was not listed: one listing, or two, show nothing."""
+    real, chain = os.listdir, [stage.start("cat", WATCHKEEPER_EXECUTION="exec1")]
+
+    def listing(path: str) -> list[str]:
+        names = real(path)
+        if path == "/proc" and len(chain) < 8:
+            chain.append(stage.start("cat", WATCHKEEPER_EXECUTION="exec1"))
+            chain[-2].die()
+        return names
+
+    monkeypatch.setattr(os, "listdir", listing)
+    report = sweep()
+    assert report.proof is Proof.SWEPT
+    assert report.ended == (f"{chain[-1].pid} cat",)
+    assert not chain[-1].running
+
+
+def test_a_session_is_the_agents_only_while_its_number_is() -> None:
+    """After the leader's end its pid keeps meaning the session, until somebody else bears it."""
+    stat = Stat(pid=101, command="x", state="S", parent=1, group=101, session=100, threads=1, start_ticks=9)
+    stranger = Stat(pid=100, command="y", state="S", parent=1, group=100, session=100, threads=1, start_ticks=8)
+    for all_, expected in (({101: stat}, {101}), ({100: stranger, 101: stat}, set[int]())):
+        it = Sweep("exec1", None)
+        it._leaders.add((100, 5))
+        ours: dict[int, Stat] = {}
+        it._add_theirs(ours, list(all_.values()), all_)
+        assert set(ours) == expected
 
 
 @pytest.mark.parametrize("pause_s", [0.02, 0.001])

@@ -17,7 +17,7 @@ from pathlib import Path
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState
 from watchkeeper.domain.model import DirectoryIdentity, EndReason, Proof, Run, StopHow
-from watchkeeper.errors import Refused
+from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
 from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets
@@ -59,7 +59,7 @@ class ProcessRuntime:
 
         Args:
             state_dir: the state directory.
-            sockets: the directory for control sockets, which must exist when an agent starts.
+            sockets: the directory for control sockets, made when it is needed.
             wake: the daemon's datagram socket, told to shims.
             image: installs the shim's program and returns where it is; called before each start.
             clock: the time.
@@ -171,6 +171,11 @@ class ProcessRuntime:
         """
         self.reap()
         image = self._image()
+        try:
+            # Directories below /tmp are cleared away when nothing in them has been used for long.
+            sockets.ensure_socket_directory(self._sockets)
+        except StateDirectoryUnusable as error:
+            raise OSError(errno.EACCES, str(error), str(self._sockets)) from error
         with self._directories.intact(run) as files:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
             errors = os.open(records.SHIM_ERRORS, flags, atomic.FILE_MODE, dir_fd=files.fd)
