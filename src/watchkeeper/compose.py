@@ -46,7 +46,7 @@ class Watchkeeper:
         cls,
         cwd: Path,
         environ: Mapping[str, str],
-        flags: Mapping[str, str] | None = None,
+        flags: Mapping[str, object] | None = None,
         *,
         writes: bool,
         is_daemon: bool = False,
@@ -68,7 +68,7 @@ class Watchkeeper:
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
-        from watchkeeper.store.sqlite import SqliteStore
+        from watchkeeper.store.sqlite.store import SqliteStore
 
         return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
 

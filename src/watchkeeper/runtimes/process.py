@@ -9,7 +9,6 @@ import errno
 import os
 import secrets
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -31,6 +30,7 @@ from watchkeeper.runtimes.executions import (
     identity_of,
 )
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
+from watchkeeper.runtimes.shim_image import shim_command
 from watchkeeper.runtimes.sweep import MARKER, Sweep
 
 RUN_MARKER = "WATCHKEEPER_RUN"
@@ -312,11 +312,6 @@ class ProcessRuntime:
                 self._since.pop(run.execution_id, None)
                 return wall
             return max(0.0, now - self._since.setdefault(run.execution_id, now - wall))
-
-
-def shim_command(image: Path, directory: Path) -> list[str]:
-    """The command line of a shim: isolated from the user's Python and from everything installed in it."""
-    return [sys.executable, "-I", "-S", str(image), str(directory)]
 
 
 def _shim_environment(ours: Mapping[str, str]) -> dict[str, str]:

@@ -1,1 +1,1 @@
-"""The process that outlives the daemon: standard library only, imports nothing of ours."""
+"""The process that outlives the daemon: one shim supervises one execution. Standard library only."""

@@ -1,0 +1,120 @@
+"""The agent's process: forked, prepared, held on a pipe until its record is durable, then released to become the agent."""
+
+import os
+import resource
+import signal
+
+from . import records, system
+from .crash import crashpoint
+from .spec import Spec
+
+_NOT_RUN = 127
+
+
+class Streams:
+    """The agent's standard streams. This is where a terminal will be one more way to make them."""
+
+    def __init__(self, stdin: int, stdout: int, stderr: int, input_pipe: int | None) -> None:
+        """Descriptors for the child, and our end of its input if that stays open."""
+        self.stdin = stdin
+        self.stdout = stdout
+        self.stderr = stderr
+        self.input_pipe = input_pipe
+
+    def close_child_side(self) -> None:
+        """After the fork they are the child's alone."""
+        for fd in (self.stdin, self.stdout, self.stderr):
+            os.close(fd)
+
+
+class Forked:
+    """A child that waits on its pipe."""
+
+    def __init__(self, pid: int, go: int, said: int) -> None:
+        """Our ends of its two pipes: one to let it go, one on which it says why it could not become the agent."""
+        self.pid = pid
+        self.said = said
+        self._go = go
+
+    def release(self) -> None:
+        """Let it become the agent. Only after its record is durable: without a record no agent ever ran."""
+        crashpoint("shim.release.before")
+        try:
+            os.write(self._go, b"g")
+        except BrokenPipeError:
+            pass  # it was killed while it waited; its end is about to be seen
+        os.close(self._go)
+        crashpoint("shim.release.after")
+
+
+def open_streams(directory: int, spec: Spec) -> Streams:
+    """Open the logs for appending and make standard input. Raises OSError."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    out = os.open("stdout.log", flags, records.MODE, dir_fd=directory)
+    err = os.open("stderr.log", flags, records.MODE, dir_fd=directory)
+    if spec.input:
+        reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        return Streams(reader, out, err, writer)
+    if spec.prompt_by == "stdin":
+        return Streams(os.open("prompt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory), out, err, None)
+    return Streams(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), out, err, None)
+
+
+def command_line(directory: int, path: str, spec: Spec) -> list[bytes]:
+    """The command line with the prompt's text or path in its place. Raises OSError."""
+    filled = b""
+    if spec.prompt_by == "argument":
+        filled = records.read_bytes(directory, "prompt")
+    elif spec.prompt_by == "file":
+        filled = os.fsencode(os.path.join(path, "prompt"))  # noqa: PTH118 - pathlib would cost start-up time
+    return [filled if word is None else os.fsencode(word) for word in spec.argv]
+
+
+def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
+    """Fork the child that will become the agent. Raises OSError."""
+    go_reader, go_writer = os.pipe()
+    said_reader, said_writer = os.pipe()
+    parent = os.getpid()
+    crashpoint("shim.fork.before")
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.close(go_writer)
+            _become(spec, argv, streams, parent, go_reader)
+        except OSError as problem:
+            os.write(said_writer, str(problem.errno or 0).encode())
+        except BaseException:  # noqa: BLE001 - whatever it is, this must never return into the shim's own code
+            os.write(said_writer, b"0")
+        finally:
+            os._exit(_NOT_RUN)
+    crashpoint("shim.fork.after")
+    os.close(go_reader)
+    os.close(said_writer)
+    return Forked(pid, go_writer, said_reader)
+
+
+def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: int) -> None:
+    """In the child: everything that must be so when the agent begins, then wait, then exec. All other descriptors are close-on-exec."""
+    os.setsid()
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if number not in {signal.SIGKILL, signal.SIGSTOP}:
+            try:
+                signal.signal(number, signal.SIG_DFL)
+            except (OSError, ValueError):
+                continue  # reserved by the C library
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    system.die_with_parent(signal.SIGKILL)
+    if os.getppid() != parent:
+        os._exit(_NOT_RUN)  # it died before the kernel was told
+    os.umask(spec.umask)
+    if spec.nofile is not None:
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(spec.nofile, hard), hard))
+    for source, target in ((streams.stdin, 0), (streams.stdout, 1), (streams.stderr, 2)):
+        os.dup2(source, target)
+    if not os.read(go, 1):
+        os._exit(_NOT_RUN)  # the shim died before it let us go
+    os.chdir(spec.cwd)
+    os.execvpe(argv[0], argv, {os.fsencode(k): os.fsencode(v) for k, v in spec.environment.items()})
