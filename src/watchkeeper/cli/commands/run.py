@@ -70,7 +70,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     \b
     Examples:
       wk run "make the tests in tests/api pass"
-      wk run --harness claude --cwd ~/src/shop --follow "fix issue 12"
+      wk run --harness claude --cwd ~/src/shop --follow "fix the search box"
       git diff | wk run - --title "review my change"
       wk run -f plan.md --deadline 2h --retries 0
       wk run --env NPM_TOKEN "publish the package"

@@ -1,0 +1,100 @@
+"""`wk` called in this process, in a scratch home, with a daemon that only remembers that it was asked for."""
+
+import io
+import json
+import sys
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from watchkeeper.cli.main import main
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.daemon import client
+from watchkeeper.domain.model import Task, TaskState
+
+
+@dataclass
+class Answer:
+    """What a call of `wk` came to."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """The one JSON document on standard output."""
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """The JSON lines on standard output."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+@dataclass
+class Wk:
+    """Calls `wk` and looks into its database."""
+
+    home: Path
+    cwd: Path
+    environ: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch
+    capture: pytest.CaptureFixture[str]
+    ensured: list[str] = field(default_factory=list)
+
+    def __call__(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Answer:
+        """Call it as a program that is no terminal would be called."""
+        self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        _ = self.capture.readouterr()
+        code = main(list(arguments), {**self.environ, **environ})
+        out, err = self.capture.readouterr()
+        return Answer(code, out, err)
+
+    @property
+    def parts(self) -> Watchkeeper:
+        """The parts, for a look from outside."""
+        return Watchkeeper.open(self.cwd, self.environ, writes=True)
+
+    def add(self, prompt: str = "do it", *options: str) -> str:
+        """Hand a task over; returns its id."""
+        answer = self("run", "--harness", "demo", *options, prompt)
+        assert answer.code == 0, answer.err
+        return answer.out.strip()
+
+    def task(self, task_id: str) -> Task:
+        """A task as it is recorded."""
+        return self.parts.store.read(lambda tx: tx.tasks.get(task_id))
+
+    def become(self, task_id: str, state: TaskState, **changes: Any) -> Task:
+        """Record a task in another state, as the daemon would in the end."""
+        parts = self.parts
+
+        def work(tx: Any) -> Task:
+            was = tx.tasks.get(task_id)
+            ended = parts.clock.now() if state in {TaskState.DONE, TaskState.FAILED, TaskState.STOPPED} else None
+            tx.tasks.save(replace(was, state=state, ended_at=ended, **changes), was)
+            return tx.tasks.get(task_id)
+
+        return parts.store.transact("test", work)
+
+
+@pytest.fixture
+def wk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Wk:
+    """`wk` in a home and a directory of its own."""
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    environ = {"HOME": str(tmp_path / "home"), "WATCHKEEPER_HOME": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"}
+    made = Wk(tmp_path / "state", tmp_path / "work", environ, monkeypatch, capsys)
+
+    def ensure(parts: Watchkeeper, **_: Any) -> client.Ensured:
+        made.ensured.append(str(parts.state.path))
+        return client.Ensured.ALREADY
+
+    monkeypatch.setattr(client, "ensure", ensure)
+    return made
+
+
