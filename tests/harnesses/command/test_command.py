@@ -1,0 +1,149 @@
+"""Any command as an agent: where the prompt goes, what its end means, what is kept of its output."""
+
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.plans import exit_fact, plan_of, run, spec_of
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import EndReason
+from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.command import ARGUMENT_LIMIT, TEXT_LINES, Command, CommandReader
+
+command = Command()
+
+
+@pytest.mark.parametrize(
+    ("argv", "options"),
+    [
+        (("cat",), {}),
+        (("cat",), {"prompt_by": "stdin"}),
+        (("printf", "%s", "{prompt}"), {}),
+        (("printf", "%s"), {"prompt_by": "argument"}),
+        (("cat", "{prompt_file}"), {"prompt_by": "none"}),
+        (("cat",), {"prompt_by": "file"}),
+    ],
+)
+def test_the_prompt_arrives(tmp_path: Path, argv: tuple[str, ...], options: dict[str, str]) -> None:
+    """By standard input, as an argument, or in a file, unchanged."""
+    spec = spec_of(tmp_path, "do $this; 'ü' \"now\"", harness="command", argv=argv)
+    ran = run(command, spec, options)
+    assert ran.trace.text == spec.prompt
+    assert (ran.trace.finished, ran.trace.ok, ran.trace.kind, ran.trace.expects_trace) == (True, True, None, False)
+
+
+def test_a_literal_placeholder(tmp_path: Path) -> None:
+    """Doubled braces are not a placeholder."""
+    ran = run(command, spec_of(tmp_path, "p", argv=("printf", "%s", "{{prompt}}")), {"prompt_by": "none"})
+    assert ran.trace.text == "{prompt}"
+
+
+def test_a_failure_tells_code_and_last_complaint(tmp_path: Path) -> None:
+    """A code other than 0 is a crash with the last line of standard error."""
+    ran = run(command, spec_of(tmp_path, argv=("sh", "-c", "echo out; echo first >&2; echo 'no way' >&2; exit 3")))
+    assert (ran.trace.ok, ran.trace.kind) == (False, FailureKind.CRASH)
+    assert ran.trace.reason == "The command ended with exit code 3: no way"
+    assert ran.trace.text == "out"
+
+
+def test_a_signal_is_a_crash(tmp_path: Path) -> None:
+    """A command that a signal ended crashed, whatever it had printed."""
+    ran = run(command, spec_of(tmp_path, argv=("sh", "-c", "kill -9 $$")))
+    assert (ran.trace.ok, ran.trace.kind) == (False, FailureKind.CRASH)
+    assert ran.trace.reason == f"The command ended with signal {signal.SIGKILL:d}."
+
+
+def test_an_end_that_was_asked_for_is_no_crash() -> None:
+    """What a stop or a deadline ended is judged by that."""
+    trace = CommandReader().trace(exit_fact(15, EndReason.STOP), "complaint")
+    assert (trace.ok, trace.kind) == (False, None)
+
+
+def test_while_it_runs_nothing_is_decided() -> None:
+    """Without an end there is text so far, and no result."""
+    reader = CommandReader()
+    reader.feed(b"half a li")
+    trace = reader.trace(None, "")
+    assert (trace.finished, trace.ok, trace.text) == (False, False, "half a li")
+
+
+def test_output_is_bounded(tmp_path: Path) -> None:
+    """Of endless output the last lines remain, of an endless line its beginning."""
+    code = "import sys\nfor i in range(9999): print('line', i)\nsys.stdout.write('y' * 10**6)"
+    ran = run(command, spec_of(tmp_path, argv=(sys.executable, "-c", code)))
+    lines = ran.trace.text.splitlines()
+    assert len(lines) == TEXT_LINES + 1
+    assert lines[-2] == "line 9998"
+    assert len(lines[-1]) == 2000
+
+
+def test_a_progress_bar_is_its_newest_drawing() -> None:
+    """Carriage returns draw over the line; escape sequences do not reach a terminal."""
+    reader = CommandReader()
+    events = reader.feed(b" 10%\r 50%\r100%\r\n\x1b[31mred\n")
+    assert [event.text for event in events] == ["100%", " [31mred"]
+
+
+_pieces = st.lists(
+    st.sampled_from([b"a", b"\n", b"\r", b"\r\n", "ü".encode(), b"\0\0", b"\xff", b"z" * 700]), max_size=20
+)
+
+
+@given(_pieces.map(b"".join), st.lists(st.integers(0, 2000), max_size=5))
+def test_the_cuts_do_not_matter(stream: bytes, places: list[int]) -> None:
+    """Any cutting gives what the whole gives."""
+    cuts = sorted({min(place, len(stream)) for place in places})
+    whole, cut = CommandReader(), CommandReader()
+    expected = whole.feed(stream)
+    pieces = [stream[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
+    assert [event for piece in pieces for event in cut.feed(piece)] == expected
+    assert cut.trace(exit_fact(0), "") == whole.trace(exit_fact(0), "")
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        ((), "needs a command line"),
+        (("",), "needs a command line"),
+        (("a", "{prompt}", "{prompt_file}"), "more than once"),
+        (("{prompt}",), "cannot be the program"),
+        (("a", "--ask={prompt}"), "part of an argument"),
+        (("a", "b\0c"), "NUL"),
+    ],
+)
+def test_what_cannot_be_started_is_refused(tmp_path: Path, argv: tuple[str, ...], says: str) -> None:
+    """Refused when it is handed over, with what to do instead."""
+    with pytest.raises(BadTask, match=says) as refusal:
+        command.check(spec_of(tmp_path, "p", argv=argv))
+    assert refusal.value.hint
+
+
+def test_a_prompt_that_no_argument_holds_is_refused(tmp_path: Path) -> None:
+    """The system's own limit is checked before anything runs; standard input has none."""
+    prompt = "x" * (ARGUMENT_LIMIT + 1)
+    with pytest.raises(BadTask, match="cannot be an argument"):
+        command.check(spec_of(tmp_path, prompt, argv=("a", "{prompt}")))
+    with pytest.raises(BadTask, match="cannot be an argument"):
+        plan_of(command, spec_of(tmp_path, prompt, argv=("a",)), {"prompt_by": "argument"})
+    assert run(command, spec_of(tmp_path, prompt, argv=("wc", "-c"))).trace.text == str(len(prompt))
+    assert run(command, spec_of(tmp_path, prompt[1:], argv=("test", "x", "!=", "{prompt}"))).trace.ok
+
+
+def test_an_unknown_way_for_the_prompt_is_refused(tmp_path: Path) -> None:
+    """A misspelt option is not guessed at."""
+    with pytest.raises(BadTask, match="prompt_by"):
+        plan_of(command, spec_of(tmp_path, argv=("a",)), {"prompt_by": "pipe"})
+
+
+def test_the_hint_for_shell_scripts_works(tmp_path: Path) -> None:
+    """What the refusal of a placeholder inside an argument recommends does what it says."""
+    with pytest.raises(BadTask) as refusal:
+        command.check(spec_of(tmp_path, "p", argv=("a", "x{prompt}")))
+    words = shlex.split(refusal.value.hint.partition(": ")[2].removesuffix("."))
+    words[2] = words[2].replace("tool --ask", "printf %s")
+    assert run(command, spec_of(tmp_path, "the prompt", argv=tuple(words))).trace.text == "the prompt"
