@@ -1,6 +1,7 @@
 """A stage for the runtime: real directories, real locks, real processes."""
 
 import json
+import secrets
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,6 +85,8 @@ class Stage:
     sockets: Path
     clock: SteppedClock
     runtime: ProcessRuntime
+    id: str = field(default_factory=lambda: secrets.token_hex(8))
+    """An execution's id that no other test uses: a sweep looks at the whole machine."""
     children: list[Child] = field(default_factory=list)
     locks: list[HeldLock] = field(default_factory=list)
 

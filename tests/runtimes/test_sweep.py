@@ -41,7 +41,7 @@ signal.pause()
 """
 
 
-def sweep(execution_id: str = "exec1", agent: AgentIdentity | None = None) -> SweepReport:
+def sweep(execution_id: str, agent: AgentIdentity | None = None) -> SweepReport:
     return Sweep(execution_id, agent, grace_s=0.3).run()
 
 
@@ -51,11 +51,11 @@ def identity(child: Child, ticks: int = 0) -> AgentIdentity:
 
 def test_a_grandchild_that_left_and_ignores_term_is_ended(stage: Stage) -> None:
     """It has another parent, session and group, and no ear for TERM; its environment gives it away."""
-    parent = stage.python(ESCAPEE, WATCHKEEPER_EXECUTION="exec1")
+    parent = stage.python(ESCAPEE, WATCHKEEPER_EXECUTION=stage.id)
     pid, ticks = (int(word) for word in parent.line().split())
     parent.process.wait()
     assert proc.identity(pid) == (pid, ticks)
-    report = sweep()
+    report = sweep(stage.id)
     assert report.proof is Proof.SWEPT
     assert proc.has_died(pid, ticks, boot_id(), within_s=0)
     assert [entry.split()[0] for entry in report.ended] == [str(pid)]
@@ -65,26 +65,26 @@ def test_a_grandchild_that_left_and_ignores_term_is_ended(stage: Stage) -> None:
 def test_the_polite_get_a_chance(stage: Stage) -> None:
     """TERM comes first."""
     code = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: (print('saved', flush=True), sys.exit(0))); print('ready', flush=True); signal.pause()"
-    child = stage.python(code, WATCHKEEPER_EXECUTION="exec1")
+    child = stage.python(code, WATCHKEEPER_EXECUTION=stage.id)
     assert child.line() == "ready"
-    assert sweep().proof is Proof.SWEPT
+    assert sweep(stage.id).proof is Proof.SWEPT
     assert child.line() == "saved"
     assert child.process.wait() == 0
 
 
 def test_other_executions_are_left_alone(stage: Stage) -> None:
     """Even one that has a similar name, and even below our own."""
-    similar = stage.start("cat", WATCHKEEPER_EXECUTION="exec12")
+    similar = stage.start("cat", WATCHKEEPER_EXECUTION=stage.id + "2")
     nested = stage.python(
         "import os, signal, subprocess\n"
         "child = subprocess.Popen(['cat'], env={'WATCHKEEPER_EXECUTION': 'exec2'}, stdin=subprocess.PIPE)\n"
         "print(child.pid, flush=True)\n"
         "signal.pause()",
-        WATCHKEEPER_EXECUTION="exec1",
+        WATCHKEEPER_EXECUTION=stage.id,
     )
     inner = int(nested.line())
     ticks = look(inner).start_ticks
-    report = sweep()
+    report = sweep(stage.id)
     assert report.proof is Proof.SWEPT
     assert not nested.running
     assert similar.running
@@ -96,7 +96,7 @@ def test_other_executions_are_left_alone(stage: Stage) -> None:
 def test_a_stranger_under_the_recorded_pid_is_spared_and_named(stage: Stage) -> None:
     """The pid was given to somebody else: the record names nobody, so the sweep is complete all the same."""
     stranger = stage.start("cat")
-    report = sweep(agent=identity(stranger, ticks=-1))
+    report = sweep(stage.id, identity(stranger, ticks=-1))
     assert report.proof is Proof.SWEPT
     assert report.ended == ()
     assert report.spared == (
@@ -110,7 +110,7 @@ def test_the_strangers_session_is_spared_too(stage: Stage) -> None:
     stranger = stage.start(sys.executable, "-c", f"import os; os.setsid()\n{QUIET_CHILD}", "stay")
     member = int(stranger.line())
     ticks = look(member).start_ticks
-    report = sweep(agent=identity(stranger, ticks=-1))
+    report = sweep(stage.id, identity(stranger, ticks=-1))
     assert report.ended == ()
     assert stranger.running
     assert not proc.has_died(member, ticks, boot_id(), within_s=0)
@@ -122,7 +122,7 @@ def test_the_recorded_agent_and_its_quiet_children_are_ended(stage: Stage) -> No
         agent = stage.start(sys.executable, "-c", QUIET_CHILD, how)
         child = int(agent.line())
         ticks = look(child).start_ticks
-        report = sweep(agent=identity(agent))
+        report = sweep(stage.id, identity(agent))
         assert report.proof is Proof.SWEPT
         assert not agent.running
         assert proc.has_died(child, ticks, boot_id(), within_s=0)
@@ -148,7 +148,7 @@ signal.pause()
     orphan = int(agent.line())
     stat = look(orphan)
     assert (stat.session, stat.parent == agent.pid) == (agent.pid, False)
-    report = sweep(agent=identity(agent))
+    report = sweep(stage.id, identity(agent))
     assert report.proof is Proof.SWEPT
     assert proc.has_died(orphan, stat.start_ticks, boot_id(), within_s=0)
 
@@ -167,20 +167,20 @@ signal.pause()
     orphan = int(agent.line())
     ticks = look(orphan).start_ticks
     agent.die()
-    report = sweep(agent=identity(agent))
+    report = sweep(stage.id, identity(agent))
     assert report.proof is Proof.UNPROVEN
     assert report.ended == ()
     assert len(report.spared) == 1
     assert f"Process {orphan} " in report.spared[0]
     assert not proc.has_died(orphan, ticks, boot_id(), within_s=0)
-    assert sweep(agent=identity(agent), execution_id="other").proof is Proof.UNPROVEN
+    assert sweep(stage.id + "other", identity(agent)).proof is Proof.UNPROVEN
     proc.signal_checked(orphan, ticks, boot_id(), proc.signal.SIGKILL)
 
 
 def test_what_started_before_the_agent_is_not_its(stage: Stage) -> None:
     """A marker in an older process was not put there by the agent."""
-    older = stage.start("cat", WATCHKEEPER_EXECUTION="exec1")
-    report = sweep(agent=identity(older, ticks=+1))
+    older = stage.start("cat", WATCHKEEPER_EXECUTION=stage.id)
+    report = sweep(stage.id, identity(older, ticks=+1))
     assert report.ended == ()
     assert older.running
 
@@ -192,10 +192,10 @@ import json, os, subprocess
 from watchkeeper.runtimes.proc import Stat
 from watchkeeper.runtimes.sweep import Sweep
 other = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
-report = Sweep("exec1", None, grace_s=1).run()
+report = Sweep(os.environ["WATCHKEEPER_EXECUTION"], None, grace_s=1).run()
 print(json.dumps([os.getpid(), os.getppid(), other.wait(), report.proof.value, list(report.spared)]), flush=True)
 """
-    shell = stage.start("sh", "-c", '"$0" -c "$1"; echo after', sys.executable, code, WATCHKEEPER_EXECUTION="exec1")
+    shell = stage.start("sh", "-c", '"$0" -c "$1"; echo after', sys.executable, code, WATCHKEEPER_EXECUTION=stage.id)
     me, parent, other, proof, spared = json.loads(shell.line())
     assert shell.line() == "after"
     assert (parent, other, proof) == (shell.pid, -15, "unproven")
@@ -204,17 +204,17 @@ print(json.dumps([os.getpid(), os.getppid(), other.wait(), report.proof.value, l
 
 def test_what_moves_on_after_each_listing_is_caught(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever was listed has gone when it is to be read, and its child was not listed: one listing, or two, show nothing."""
-    real, chain = os.listdir, [stage.start("cat", WATCHKEEPER_EXECUTION="exec1")]
+    real, chain = os.listdir, [stage.start("cat", WATCHKEEPER_EXECUTION=stage.id)]
 
     def listing(path: str) -> list[str]:
         names = real(path)
         if path == "/proc" and len(chain) < 8:
-            chain.append(stage.start("cat", WATCHKEEPER_EXECUTION="exec1"))
+            chain.append(stage.start("cat", WATCHKEEPER_EXECUTION=stage.id))
             chain[-2].die()
         return names
 
     monkeypatch.setattr(os, "listdir", listing)
-    report = sweep()
+    report = sweep(stage.id)
     assert report.proof is Proof.SWEPT
     assert report.ended == (f"{chain[-1].pid} cat",)
     assert not chain[-1].running
@@ -239,17 +239,17 @@ def test_a_fork_chain_is_caught_or_nothing_is_claimed(stage: Stage, pause_s: flo
 import os, time
 print("ready", flush=True)
 os.close(1)
-end = time.monotonic() + 40
+end = time.monotonic() + 10
 while time.monotonic() < end:
     if os.fork():
         os._exit(0)
     os.setsid()
     time.sleep({pause_s})
 """
-    chain = stage.python(code, WATCHKEEPER_EXECUTION="exec1")
+    chain = stage.python(code, WATCHKEEPER_EXECUTION=stage.id)
     assert chain.line() == "ready"
-    report = sweep()
-    again = sweep()
+    report = sweep(stage.id)
+    again = sweep(stage.id)
     assert report.proof is not Proof.SWEPT or again.ended == ()
     assert again.proof is Proof.SWEPT or pause_s < 0.01
 
@@ -257,7 +257,7 @@ while time.monotonic() < end:
 @pytest.fixture
 def killed_shim(stage: Stage) -> tuple[Run, Child, Child]:
     """A run whose shim was killed while its agent worked on."""
-    run = stage.prepared()
+    run = stage.prepared(stage.id)
     agent = stage.start("cat", WATCHKEEPER_EXECUTION=run.execution_id)
     shim = stage.start("cat")
     stage.hold(run)
