@@ -1,13 +1,15 @@
+-- The indexes are named, because SQLite would rather take the one on (state, seq) and sort. Where one is missing the statement fails.
+
 -- name: queue_flip
 UPDATE task SET ready = 1
 WHERE seq IN (
-    SELECT seq FROM task
+    SELECT seq FROM task INDEXED BY task_waiting
     WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 AND wake_at <= :now
     ORDER BY wake_at LIMIT :limit
 );
 
 -- name: queue_first_ready
-SELECT id, priority, seq FROM task
+SELECT id, priority, seq FROM task INDEXED BY task_ready
 WHERE state = 'queued' AND stop_at IS NULL AND ready = 1
 ORDER BY priority DESC, seq LIMIT 1;
 
@@ -20,7 +22,8 @@ ORDER BY priority DESC, seq LIMIT 1;
 SELECT count(*) FROM claim;
 
 -- name: queue_next_wake
-SELECT wake_at FROM task WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 1;
+SELECT wake_at FROM task INDEXED BY task_waiting
+WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 1;
 
 -- name: queue_operation
 SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;

@@ -1,0 +1,42 @@
+"""One of many processes that add, claim and finish tasks in one database. Run as a program; prints what it did as JSON.
+
+usage: store_worker.py ROOT NAME OWN TOTAL
+"""
+
+import json
+import sys
+import time
+from pathlib import Path
+
+from support.records import NOON, claim, make_task, settle
+
+from watchkeeper.domain.model import TaskState
+from watchkeeper.store.sqlite.store import SqliteStore
+
+
+def main(root: Path, name: str, own: int, total: int) -> list[tuple[str, str, int]]:
+    """Add `own` tasks, then claim and finish until all `total` are done; returns (task, run, fence) of each claim."""
+    store = SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False, wait_s=60)
+    claims: list[tuple[str, str, int]] = []
+    for number in range(own):
+        store.transact("add", lambda tx, n=number: tx.tasks.add(make_task(f"{name}-{n}", priority=n % 3)))
+    while True:
+        claimed = store.transact("claim", lambda tx: claim(tx, NOON, f"{name}-{len(claims)}"))
+        if claimed is None:
+            if store.read(lambda tx: tx.tasks.counts())[TaskState.DONE] == total:
+                store.close()
+                return claims
+            time.sleep(0.01)
+            continue
+        claims.append((claimed.task_id, claimed.run_id, claimed.fence))
+
+        def finish(tx, run_id=claimed.run_id):
+            run = tx.runs.get(run_id)
+            _ = tx.journal.append("run.settled", NOON, run=run)
+            _ = settle(tx, run)
+
+        store.transact("settle", finish)
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
