@@ -35,9 +35,7 @@ def imported_by(*arguments: str, home: Path) -> set[str]:
     return modules
 
 
-@pytest.mark.parametrize(
-    "arguments", [("--help",), ("ls",), ("status",), ("show", "1"), ("stop", "1")], ids=" ".join
-)
+@pytest.mark.parametrize("arguments", [("--help",), ("ls",), ("status",), ("show", "1"), ("stop", "1")], ids=" ".join)
 def test_a_quick_command_loads_nothing_heavy(arguments: tuple[str, ...], tmp_path: Path) -> None:
     modules = imported_by(*arguments, home=tmp_path / "home")
     assert {name for name in modules if any(name == heavy or name.startswith(f"{heavy}.") for heavy in HEAVY)} == set()
