@@ -155,9 +155,14 @@ def gap_says(size: int) -> str:
 
 
 def pretty(terminal: "Terminal") -> Callable[[StreamEvent, int], None]:
-    """Print events in words for people."""
+    """Print events in words for people. A result that only repeats the last text is left out."""
+    last_text = ""
 
     def emit(event: StreamEvent, _number: int) -> None:
+        nonlocal last_text
+        if event.kind is EventKind.RESULT and event.text.strip() == last_text.strip():
+            return
+        last_text = event.text if event.kind is EventKind.TEXT else last_text
         stamp = terminal.style(event.at.astimezone().strftime("%H:%M:%S "), render.DIM) if event.at is not None else ""
         for line in _lines(event):
             mark, colour = _MARKS.get(event.kind, ("", ""))

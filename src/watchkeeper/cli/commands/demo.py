@@ -42,10 +42,12 @@ def command(call: Call) -> int:
 
     call.refuse_inside_agent("start tasks")
     parts, say = call.writing, call.terminal.say
+    say("The way of a task, in about ten seconds. Nothing of yours is touched, and no model is asked.")
+    say("")
     directory = parts.state.path / "demo" / parts.ids.task()
     _make_place(call, directory)
     task = _hand_over(call, directory)
-    say(f"Task {task.id} is on record, with the line above as what you allowed. Only now may anything start.")
+    say(f"Task {task.id} is on record, and so is the line above: it is what you allowed. Only now may anything start.")
     _start_daemon(call)
     say("")
     act = _KillAct(call, task)
@@ -169,13 +171,17 @@ def _others_go_on(parts: "Watchkeeper") -> bool:
     return counts.get(TaskState.RUNNING, 0) + counts.get(TaskState.QUEUED, 0) > 1
 
 
+def _why(task: Task) -> str:
+    return f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
+
+
 def _tell_end(call: Call, task: Task) -> None:
     terminal, store = call.terminal, call.writing.store
     runs: list[tuple[Run, Outcome | None]] = store.read(
         lambda tx: [(run, tx.outcomes.get(run.id)) for run in tx.runs.of_task(task.id)]
     )
     word = "needs you" if task.state is TaskState.NEEDS_INPUT else task.state.value
-    terminal.say(f"state    {terminal.word(word)}" + (f": {render.clean(task.reason)}" if task.reason else ""))
+    terminal.say(f"state    {terminal.word(word)}" + _why(task))
     for run, outcome in runs[-1:]:
         if run.exit is not None:
             terminal.say(f"exit     code {run.exit.exit_code}, after {render.duration(run.exit.elapsed_s)}")

@@ -37,7 +37,6 @@ def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | 
 
     The state is read from the evidence at this moment, also when no daemon runs. `wk show ID` has the whole story.
     """
-    from watchkeeper.app.views import plain
     from watchkeeper.app.views.rows import ACTIVE_STATES, Listing, listing
 
     store = call.store
@@ -46,6 +45,8 @@ def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | 
     recent = 0 if states or everything else min(_RECENT, most)
     found = Listing(rows=(), left_out=0) if store is None else listing(store, call.runtime, wanted, most, recent)
     if as_json:
+        from watchkeeper.app.views import plain
+
         call.terminal.document([plain.row(row) for row in found.rows])
     elif store is None or not (found.rows or found.left_out):
         call.terminal.say(NOTHING_YET)

@@ -176,9 +176,9 @@ def _say_rights(call: Call, agreed: "Plan", *, as_json: bool) -> None:
 
 
 def _say_id(call: Call, task: Task, agreed: "Plan", *, as_json: bool, more: bool) -> None:
-    from watchkeeper.app.views import plain
-
     if as_json:
+        from watchkeeper.app.views import plain
+
         call.terminal.line({**plain.task(task), **_rights(agreed)})
     elif call.terminal.is_terminal and not more:
         hint = call.terminal.style(f"  wk logs -f {task.id} · wk show {task.id} · wk stop {task.id}", render.DIM)

@@ -50,7 +50,8 @@ def _lines(call: Call, found: "TaskDetail") -> Iterator[str]:
     terminal, task, spec, now = call.terminal, found.task, found.task.spec, call.reading.clock.now()
     yield terminal.style(f"{task.id}  {render.clean(spec.title)}", render.BOLD)
     word, why = found.row.standing.word, found.row.standing.why
-    yield _field("state", terminal.word(word) + (f": {render.clean(why)}" if why else ""))
+    because = f": {render.clean(why)}" if why and task.state is not TaskState.DONE else ""
+    yield _field("state", terminal.word(word) + because)
     if task.wake_at is not None and task.state is TaskState.QUEUED:
         yield _field(
             "again", f"in {render.duration((task.wake_at - now).total_seconds())} ({render.clock(task.wake_at)})"
@@ -107,7 +108,7 @@ def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
         yield _field("  exit", _exit(run.exit))
     reason = (outcome.reason if outcome is not None else "") or run.reason
     kind = outcome.kind if outcome is not None else run.kind
-    if reason or kind is not None:
+    if kind is not None or (reason and (outcome is None or outcome.status.value != "succeeded")):
         yield _field("  because", f"{kind.value}: {render.clean(reason)}" if kind is not None else render.clean(reason))
     if outcome is not None:
         yield from _outcome(outcome)

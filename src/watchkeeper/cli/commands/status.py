@@ -30,13 +30,14 @@ _WORDS = {
 @click.pass_obj
 def command(call: Call, as_json: bool) -> None:  # noqa: FBT001
     """Say in one line how everything is, and name what needs you."""
-    from watchkeeper.app.views import plain
     from watchkeeper.app.views.health import NOTHING, health
 
     store = call.store
     found = None if store is None else health(store, call.runtime)
     info = None if store is None else daemon.running(call)
     if as_json:
+        from watchkeeper.app.views import plain
+
         database = "none" if found is None else "ok"
         call.terminal.document({"daemon": daemon.plain(info), "database": database, **plain.health(found or NOTHING)})
     elif found is None:

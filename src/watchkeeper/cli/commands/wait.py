@@ -32,8 +32,6 @@ def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_
     Exit code: 0 done, 1 failed, 10 needs you, 11 stopped, 12 the time was over.
     Of several tasks the worst counts, in the order 1, 10, 11. Ctrl-C ends the waiting, not the task.
     """
-    from watchkeeper.app.views import plain
-    from watchkeeper.app.views.rows import one
     from watchkeeper.cli.waiting import CODES, at_rest, wait_for, worst
 
     found = [call.find(task_id) for task_id in dict.fromkeys(task_ids)]
@@ -53,6 +51,9 @@ def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_
         raise Detached(detached(ids)) from None
     resting = [task for task in tasks if at_rest(task)]
     if as_json:
+        from watchkeeper.app.views import plain
+        from watchkeeper.app.views.rows import one
+
         call.terminal.document([plain.row(one(store, call.runtime, task.id)) for task in tasks])
     else:
         for task in resting:

@@ -1,0 +1,238 @@
+"""Commands that only look: `ls`, `status`, `show`, `wait`, `events`, `config`, `version`, `completion`."""
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from watchkeeper.domain.model import StopHow, StopRequest, TaskState
+
+if TYPE_CHECKING:
+    from conftest import Wk
+
+_ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066.exe"
+
+
+@pytest.mark.parametrize("command", [["ls"], ["status"], ["events"], ["ls", "--json"], ["status", "--json"], ["doctor"]])
+def test_looking_creates_nothing(wk: "Wk", command: list[str]) -> None:
+    """Where nothing was ever written there is nothing to see, and that is no error."""
+    answer = wk(*command)
+    assert answer.code == 0
+    assert not wk.home.exists()
+    assert answer.err == ""
+
+
+def test_a_newcomer_is_told_how_to_begin(wk: "Wk") -> None:
+    """An empty list is a friendly sentence."""
+    assert "wk demo" in wk("ls").out
+
+
+@pytest.mark.parametrize("command", [["show", "0l1"], ["logs", "0l1"], ["wait", "0l1"], ["stop", "0l1"], ["kill", "0l1"], ["retry", "0l1"], ["events", "--task", "0l1"]])
+def test_an_unknown_id_is_said(wk: "Wk", command: list[str]) -> None:
+    """Before there is a database and after."""
+    assert wk(*command).code == 3
+    assert not wk.home.exists()
+    wk.add()
+    answer = wk(*command)
+    assert answer.code == 3
+    assert "'0l1'" in answer.err
+
+
+def test_ids_may_be_abbreviated(wk: "Wk") -> None:
+    """As long as they mean one task; upper case is no difference."""
+    task_id = wk.add()
+    assert wk("show", task_id[:4].upper()).out.startswith(task_id)
+
+
+def test_an_ambiguous_id_names_what_it_may_mean(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """With candidates, also for programs."""
+    from watchkeeper.runtimes.system import RandomIds
+
+    names = iter(["abcd2345", "abcd6789"])
+    monkeypatch.setattr(RandomIds, "task", lambda _: next(names))
+    wk.add()
+    wk.add()
+    answer = wk("show", "abc")
+    assert answer.code == 3
+    assert "abcd2345" in answer.err and "abcd6789" in answer.err
+    said = json.loads(wk("show", "abc", "--json").err)
+    assert sorted(said["candidates"]) == ["abcd2345", "abcd6789"]
+    assert said["error"] == "AmbiguousId" and said["exit_code"] == 3
+    assert wk("show", "abcd2345").code == 0
+
+
+def test_ls_shows_what_goes_on_and_what_ended_lately(wk: "Wk") -> None:
+    """And says how many it leaves out."""
+    ended = [wk.add(f"old {number}") for number in range(12)]
+    for task_id in ended:
+        wk.become(task_id, TaskState.DONE)
+    going = wk.add("going on")
+    answer = wk("ls")
+    assert going in answer.out and answer.out.count("old") == 10
+    assert "2 more tasks: wk ls --all" in answer.out
+    assert len(wk("ls", "--all", "--json").json) == 13
+    assert [row["id"] for row in wk("ls", "--all", "--json", "--limit", "1").json] == [going]
+    assert [row["id"] for row in wk("ls", "--state", "queued", "--json").json] == [going]
+    assert len(wk("ls", "--state", "queued", "--state", "done", "--json").json) == 13
+
+
+def test_ls_says_on_the_side_when_nothing_acts(wk: "Wk") -> None:
+    """Only if something waits for a daemon, and not in the answer itself."""
+    task_id = wk.add()
+    answer = wk("ls")
+    assert "No daemon runs, and 1 task waits" in answer.err
+    assert "daemon" not in answer.out
+    wk.become(task_id, TaskState.DONE)
+    assert wk("ls").err == ""
+
+
+def test_ls_says_why_and_when_again(wk: "Wk") -> None:
+    """A task that waits for its back-off tells how long."""
+    task_id = wk.add("flaky")
+    soon = wk.parts.clock.now() + timedelta(seconds=90)
+    wk.become(task_id, TaskState.QUEUED, wake_at=soon, reason="The service was overloaded.")
+    answer = wk("ls")
+    assert "flaky (again in 1m" in answer.out and "overloaded" in answer.out
+
+
+def test_control_codes_never_reach_the_terminal(wk: "Wk") -> None:
+    """Not from a title, a text, a directory, a reason; in no form for people."""
+    task_id = wk.add(f"{_ESCAPES}\nsecond {_ESCAPES}", "--title", f"t {_ESCAPES}")
+    wk.become(task_id, TaskState.NEEDS_INPUT, reason=f"because {_ESCAPES}")
+    for command in (["ls"], ["status"], ["show", task_id], ["events"], ["wait", task_id], ["stop", "--dry-run", task_id]):
+        answer = wk(*command)
+        for bad in "\x1b\x07\x9b\u202e\u2066":
+            assert bad not in answer.out + answer.err, command
+    assert wk("show", task_id, "--json").json["prompt"] == f"{_ESCAPES}\nsecond {_ESCAPES}"
+
+
+def test_status_names_what_needs_a_person(wk: "Wk") -> None:
+    """One line of health, then the tasks."""
+    asked = wk.add("asks")
+    wk.become(asked, TaskState.NEEDS_INPUT, reason="The agent program is not signed in.")
+    wk.add("waits")
+    answer = wk("status")
+    first = answer.out.splitlines()[0]
+    assert first == "no daemon · database ok · 1 queued · 1 needs you"
+    assert f"{asked}  asks: The agent program is not signed in." in answer.out
+    said = wk("status", "--json").json
+    assert said["daemon"]["running"] is False and said["counts"] == {"queued": 1, "needs_input": 1}
+    assert [row["id"] for row in said["needs_you"]] == [asked]
+    assert set(said) == {"daemon", "database", "counts", "live_runs", "outbox_pending", "journal_last", "needs_you"}
+
+
+def test_rows_have_their_keys(wk: "Wk") -> None:
+    """Programs rely on them: a key may be added, none may go."""
+    task_id = wk.add()
+    row = wk("ls", "--json").json[0]
+    keys = (
+        "id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
+    )
+    assert set(row) == set(keys.split())
+    more = "prompt argv environment_names deadline_s on_lost leftovers priority authorisation evidence run_history takeover"
+    assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())
+
+
+def test_show_tells_what_was_allowed_and_what_to_do(wk: "Wk") -> None:
+    """Also of a task that never ran."""
+    task_id = wk.add("first\nsecond", "--deadline", "90m")
+    answer = wk("show", task_id)
+    for part in ("queued", "as you", "deadline 1h 30m", "first", "second", f"wk stop {task_id}", str(wk.cwd)):
+        assert part in answer.out
+
+
+def test_show_tells_who_stopped_it(wk: "Wk") -> None:
+    """The wish is on the task."""
+    task_id = wk.add()
+    stop = StopRequest(how=StopHow.STOP, by="somebody", at=wk.parts.clock.now())
+    wk.become(task_id, TaskState.STOPPED, stop=stop)
+    assert "stop, asked by somebody" in wk("show", task_id).out
+
+
+@pytest.mark.parametrize(
+    ("state", "code"),
+    [
+        (TaskState.DONE, 0),
+        (TaskState.FAILED, 1),
+        (TaskState.NEEDS_INPUT, 10),
+        (TaskState.HELD, 10),
+        (TaskState.STOPPED, 11),
+    ],
+)
+def test_wait_tells_by_its_exit_code(wk: "Wk", state: TaskState, code: int) -> None:
+    """One code for each way of coming to rest."""
+    task_id = wk.add()
+    wk.become(task_id, state, reason="a reason")
+    answer = wk("wait", task_id)
+    assert answer.code == code
+    assert answer.out.startswith(task_id)
+    assert [row["id"] for row in wk("wait", "--json", task_id).json] == [task_id]
+
+
+def test_wait_gives_up_in_time(wk: "Wk") -> None:
+    """With its own code, and says that nothing acts."""
+    task_id = wk.add()
+    answer = wk("wait", "--timeout", "0.2", task_id)
+    assert answer.code == 12
+    assert "not come to rest" in answer.err and "No daemon runs" in answer.err
+    assert wk("wait", "--timeout", "never", task_id).code == 2
+
+
+def test_wait_for_any_and_for_all(wk: "Wk") -> None:
+    """The worst counts; `--any` returns with the first."""
+    done, failed, going = wk.add(), wk.add(), wk.add()
+    wk.become(done, TaskState.DONE)
+    wk.become(failed, TaskState.FAILED)
+    assert wk("wait", done, failed).code == 1
+    assert wk("wait", done, done, done[:7]).code == 0
+    assert wk("wait", "--any", going, done).code == 0
+    assert wk("wait", "--timeout", "0.2", going, done).code == 12
+
+
+def test_events_are_a_cursor(wk: "Wk") -> None:
+    """What was read is not read again, and nothing is missed."""
+    first, second = wk.add("one"), wk.add("two")
+    everything = wk("events", "--json", "--after", "0").lines
+    assert [entry["task"] for entry in everything] == [first, second]
+    assert set(everything[0]) == {"seq", "at", "kind", "task", "run", "fence", "data"}
+    assert wk("events", "--json", "--after", str(everything[0]["seq"])).lines == everything[1:]
+    assert wk("events", "--json", "--task", first).lines == everything[:1]
+    assert wk("events", "--after", str(everything[1]["seq"])).out == ""
+    assert "task.added" in wk("events").out
+
+
+def test_config_shows_where_each_value_came_from(wk: "Wk") -> None:
+    """The table for people, the values for programs."""
+    answer = wk("config", "show", WATCHKEEPER_STOP_GRACE="3s")
+    assert "environment WATCHKEEPER_STOP_GRACE" in answer.out
+    rows = {row["key"]: row for row in wk("config", "show", "--json", WATCHKEEPER_STOP_GRACE="3s").json}
+    assert rows["stop.grace"]["value"] == 3.0
+    assert rows["queue.limit"]["origin"] == "default"
+    assert wk("config", "show", WATCHKEEPER_STOP_GRACE="soon").code == 9
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts_ask_us(wk: "Wk", shell: str) -> None:
+    """Each names our variable."""
+    assert "_WK_COMPLETE" in wk("completion", shell).out
+
+
+def test_completion_offers_ids_and_harnesses(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """From the database, with titles; and nothing where there is none."""
+    from watchkeeper.cli.completing import harness_names, ids
+
+    monkeypatch.setenv("WATCHKEEPER_HOME", str(wk.home))
+    assert ids("", 5) == []
+    task_id = wk.add("a title")
+    assert ids(task_id[:2], 5) == [(task_id, "a title")]
+    assert "demo" in harness_names()
+
+
+def test_version(wk: "Wk") -> None:
+    """For people and programs."""
+    from watchkeeper import __version__
+
+    assert wk("version").out == f"watchkeeper {__version__}\n"
+    assert wk("version", "--json").json == {"version": __version__}
+    assert wk("--version").out == f"watchkeeper {__version__}\n"

@@ -1,0 +1,105 @@
+"""Text for people: safe, aligned, cut; and the small languages of arguments."""
+
+import io
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from watchkeeper.cli import render
+from watchkeeper.cli.render import Terminal, clean, clean_text, shorten, width
+from watchkeeper.cli.types import parse_duration
+
+_BAD = {chr(code) for code in (*range(32), *range(127, 160))} | set("\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff")
+
+
+@given(st.text())
+def test_nothing_that_steers_a_terminal_survives(text: str) -> None:
+    """Whatever the text is: one line stays one line, and several lines hold nothing but line ends."""
+    assert not _BAD & set(clean(text))
+    assert not (_BAD - {"\n"}) & set(clean_text(text))
+
+
+def test_readable_text_stays_as_it_is() -> None:
+    """Letters of every script and joined emoji."""
+    for text in ("plain", "naïve ☃ 日本語", "👩‍💻 works", "→ · …"):
+        assert clean(text) == text
+
+
+def test_control_codes_become_pictures() -> None:
+    """So that one sees that something was there."""
+    assert clean("a\x1b[31mb\x00\x7f") == "a␛[31mb␀␡"
+    assert clean("a\r\n b\tc") == "a b c"
+    assert clean("a\u202eb\x9b") == "a\ufffdb\ufffd"
+
+
+@given(st.text(), st.integers(1, 40))
+def test_shortened_text_fits(text: str, columns: int) -> None:
+    """In columns, not in letters."""
+    assert width(shorten(clean(text), columns)) <= columns
+
+
+def test_wide_letters_count_twice() -> None:
+    """As terminals draw them."""
+    assert width("日本") == 4
+    assert width("e\u0301") == 1
+    assert shorten("日本語テキスト", 7) == "日本語…"
+    assert shorten("abc", 3) == "abc"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"), [(0.2, "0s"), (59, "59s"), (61, "1m 01s"), (3600, "1h 00m"), (90061, "1d 1h"), (-5, "0s")]
+)
+def test_durations(seconds: float, says: str) -> None:
+    """Two units at most; a clock that jumped back gives no negative age."""
+    assert render.duration(seconds) == says
+
+
+def test_ages() -> None:
+    """One unit."""
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    for seconds, says in ((5, "5s"), (119, "1m"), (7199, "119m"), (7200, "2h"), (200_000, "2d"), (-9, "0s")):
+        assert render.age(now - timedelta(seconds=seconds), now) == says
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("90s", 90), ("1h30m", 5400), ("1.5h", 5400), ("2d", 172800), ("100ms", 0.1), ("m", None), ("1x", None),
+     ("", None), ("-5s", None), ("1h 30m", None), ("١h", None), ("1h30", None)],
+)  # fmt: skip
+def test_lengths_of_time(text: str, seconds: float | None) -> None:
+    """What is no length of time is none, not zero."""
+    assert parse_duration(text) == seconds
+
+
+def _terminal(**environ: str) -> tuple[Terminal, io.StringIO]:
+    out = io.StringIO()
+    return Terminal(environ, out, io.StringIO(), io.StringIO()), out
+
+
+def test_a_table_is_aligned_and_uncut_where_no_person_looks() -> None:
+    """So that `grep` and `awk` find what they look for."""
+    terminal, out = _terminal()
+    terminal.table(("ID", "TITLE"), [("a", "x" * 300), ("日本", "y")], colour=0)
+    lines = out.getvalue().splitlines()
+    assert lines[1] == "a     " + "x" * 300
+    assert lines[2] == "日本  y"
+    assert "\x1b" not in out.getvalue()
+
+
+def test_colour_only_on_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NO_COLOR and a dumb terminal are respected."""
+    monkeypatch.setattr(render, "_is_terminal", lambda _: True)
+    for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)):
+        terminal, _ = _terminal(**environ)
+        assert (terminal.word("failed") != "failed") is coloured
+
+
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last column is cut."""
+    monkeypatch.setattr(render, "_is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    terminal, out = _terminal(NO_COLOR="1")
+    terminal.table(("ID", "TITLE"), [("abc", "x" * 300)])
+    assert width(out.getvalue().splitlines()[1]) == 50
