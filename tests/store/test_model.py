@@ -98,7 +98,7 @@ class Queue(RuleBasedStateMachine):
         before = self.answers.get(operation)
         self.act(lambda tx: tx.queue.record_operation(operation, before, cancelled=True, at=NOON))
         record = self.store.read(lambda tx: tx.queue.operation(operation))
-        assert record.cancelled
+        assert record is not None and record.cancelled
         self.answers[operation] = None
         self.cancelled_claim = record.claim
 
@@ -180,7 +180,6 @@ class Queue(RuleBasedStateMachine):
             self.store.check(thorough=True)
             self.store.close()
             self.folder.cleanup()
-
 
 
 TestQueue = Queue.TestCase

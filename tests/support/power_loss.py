@@ -84,9 +84,11 @@ def _torn(pending: list[Event], rng: random.Random) -> list[Event]:
         if fate < 0.4:
             kept.append(event)
         elif fate < 0.7 and event.kind == "write":
-            for start in range(0, len(event.data), SECTOR):
-                if rng.random() < 0.5:
-                    kept.append(Event(event.file, "write", event.offset + start, event.data[start : start + SECTOR]))
+            kept.extend(
+                Event(event.file, "write", event.offset + start, event.data[start : start + SECTOR])
+                for start in range(0, len(event.data), SECTOR)
+                if rng.random() < 0.5
+            )
     return kept
 
 

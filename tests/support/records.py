@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import (
@@ -26,27 +27,27 @@ def later(seconds: float) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def make_spec(**given: object) -> TaskSpec:
+def make_spec(**given: Any) -> TaskSpec:
     """What somebody asked for."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "prompt": "Fix it.", "title": "Fix", "harness": "command", "model": None, "cwd": "/tmp", "argv": ("true",)
     }  # fmt: skip
     return TaskSpec(**(fields | given))
 
 
-def make_task(task_id: str = "t1", *, priority: int = 0, **given: object) -> Task:
+def make_task(task_id: str = "t1", *, priority: int = 0, **given: Any) -> Task:
     """A queued task."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "id": task_id, "spec": make_spec(priority=priority), "state": TaskState.QUEUED, "created_at": NOON, "updated_at": NOON,
         "environment_id": f"env-{task_id}",
     }  # fmt: skip
     return Task(**(fields | given))
 
 
-def make_run(task: Task, fence: int, **given: object) -> Run:
+def make_run(task: Task, fence: int, **given: Any) -> Run:
     """A reserved run of a task."""
     number = task.runs + 1
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "id": f"{task.id}.{number}", "task_id": task.id, "number": number, "fence": fence, "execution_id": f"x-{task.id}-{number}",
         "cause": Cause.INITIAL if number == 1 else Cause.RETRY, "state": RunState.RESERVED, "machine": "m1", "incarnation": 1,
         "claimed_at": NOON,
@@ -84,9 +85,9 @@ def reserve(tx: Tx, task: Task) -> Run:
     return run
 
 
-def make_outcome(run: Run, **given: object) -> Outcome:
+def make_outcome(run: Run, **given: Any) -> Outcome:
     """A plain success."""
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "run_id": run.id, "fence": run.fence, "status": OutcomeStatus.SUCCEEDED, "disposition": Disposition.DONE, "kind": None,
         "reason": "Done.", "at": NOON, "proof": Proof.PROVEN,
     }  # fmt: skip

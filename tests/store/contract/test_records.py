@@ -82,7 +82,8 @@ def test_not_a_number_is_unknown(store: Store, run: Run) -> None:
         tx.tasks.save(replace(task, state=TaskState.DONE, run_id=None, ended_at=NOON), task)
 
     store.transact("settle", work)
-    assert store.read(lambda tx: tx.outcomes.get(run.id).usage) == Usage()
+    stored = store.read(lambda tx: tx.outcomes.get(run.id))
+    assert stored is not None and stored.usage == Usage()
 
 
 def test_an_outcome_is_decided_once(store: Store, run: Run) -> None:

@@ -1,6 +1,6 @@
 """What every database promises of runs and their claims."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pytest
@@ -33,7 +33,7 @@ def run(store: Store) -> Run:
     return store.transact("claim", lambda tx: reserve(tx, add(tx, make_task())))
 
 
-def through(store: Store, run: Run, *steps: dict[str, object]) -> Run:
+def through(store: Store, run: Run, *steps: Mapping[str, object]) -> Run:
     """Save step after step, each in a transaction of its own."""
     for step in steps:
         after = replace(run, **step)

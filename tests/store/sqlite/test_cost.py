@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.records import NOON, add, claim, later, make_task, settle
+from support.sqlite_inside import inside
 
 from watchkeeper.domain.model import TaskState
 from watchkeeper.store.sqlite.schema import PACKAGE
@@ -48,7 +49,7 @@ def fill(store: SqliteStore, many: int) -> None:
     """Put as many tasks as that into each place: ready, waiting, done with all that belongs to it."""
 
     def work(tx):
-        query = store._connection.query
+        query = inside(store).query
         far = 4 * 10**15
         for name, state, ready, runs in (("q", "queued", 1, 0), ("w", "queued", 0, 0), ("d", "done", 1, 1)):
             _ = query(FILL, {"many": many, "name": name, "state": state, "ready": ready, "runs": runs, "wake": far})
@@ -68,9 +69,9 @@ def steps(store: SqliteStore, work) -> int:
         return False
 
     _ = store.transact("warm", lambda tx: None)  # the settings of the connection are not counted
-    store._connection._raw.set_progress_handler(step, 1)
+    inside(store)._raw.set_progress_handler(step, 1)
     _ = store.transact("count", work)
-    store._connection._raw.set_progress_handler(None)
+    inside(store)._raw.set_progress_handler(None)
     return count
 
 
@@ -94,7 +95,12 @@ def test_the_hot_transactions_cost_the_same_at_any_length(stores) -> None:
         "settle": lambda tx: settle(tx, tx.runs.live()[0]),
         "claim again": claim,
         "retry": lambda tx: settle(tx, tx.runs.live()[0], wake_at=later(1)),
-        "look": lambda tx: (tx.queue.next_ready(later(2)), tx.queue.next_wake(), tx.queue.live_claims(), tx.runs.live()),
+        "look": lambda tx: (
+            tx.queue.next_ready(later(2)),
+            tx.queue.next_wake(),
+            tx.queue.live_claims(),
+            tx.runs.live(),
+        ),
         "add": lambda tx: add(tx, make_task("new")),
         "count": lambda tx: (tx.tasks.counts(), tx.journal.last(), tx.outbox.pending()),
         "page": lambda tx: tx.tasks.in_states(list(TaskState), 5),
@@ -111,7 +117,7 @@ def plans(store: SqliteStore) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for file in (files(PACKAGE) / "sql").iterdir():
         for name, sql in parse(file.read_text()).items():
-            rows = store._connection.query("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(parameters(sql), 1))
+            rows = inside(store).query("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(parameters(sql), 1))
             found[name] = [str(row[3]) for row in rows]
     return found
 
@@ -129,8 +135,8 @@ def test_no_statement_reads_a_growing_table_from_end_to_end(sqlite: SqliteStore)
 
 def test_the_check_of_plans_sees_a_scan(sqlite: SqliteStore) -> None:
     """Without its index, a page of tasks reads them all, and the check would say so."""
-    _ = sqlite._connection.query("PRAGMA query_only=OFF")
-    _ = sqlite._connection.query("DROP INDEX task_environment")
+    _ = inside(sqlite).query("PRAGMA query_only=OFF")
+    _ = inside(sqlite).query("DROP INDEX task_environment")
     assert "SCAN task" in plans(sqlite)["tasks_environment_in_use"]
 
 
@@ -141,7 +147,8 @@ def test_the_tally_is_the_count(sqlite: SqliteStore) -> None:
         sqlite.transact("claim", claim)
     for run in sqlite.read(lambda tx: tx.runs.live())[:3]:
         sqlite.transact("settle", lambda tx, r=run: settle(tx, r, wake_at=later(1) if r.fence % 2 else None))
-    counted = dict(sqlite._connection.query("SELECT state, count(*) FROM task GROUP BY state"))
+    rows = inside(sqlite).query("SELECT state, count(*) FROM task GROUP BY state")
+    counted = {str(state): number for state, number in rows}
     assert sqlite.read(lambda tx: {state.value: n for state, n in tx.tasks.counts().items() if n}) == counted
     assert sqlite.read(lambda tx: tx.queue.live_claims()) == 2
 
@@ -149,4 +156,4 @@ def test_the_tally_is_the_count(sqlite: SqliteStore) -> None:
 def test_statements_name_no_index_that_is_not_there(sqlite: SqliteStore) -> None:
     text = "".join(file.read_text() for file in (files(PACKAGE) / "sql").iterdir())
     for name in re.findall(r"INDEXED BY (\w+)", text):
-        assert sqlite._connection.query(f"SELECT 1 FROM sqlite_schema WHERE name = '{name}'")
+        assert inside(sqlite).query(f"SELECT 1 FROM sqlite_schema WHERE name = '{name}'")

@@ -3,13 +3,14 @@
 import os
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import apsw
 import pytest
 from support.records import NOON, make_spec, make_task
+from support.sqlite_inside import inside
 
 from watchkeeper.errors import (
     DatabaseBusy,
@@ -71,12 +72,13 @@ def test_a_healthy_database_passes_the_check(sqlite: SqliteStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["UPDATE task SET kind = 'gone_mad'", "UPDATE task SET stop_how = 'stop', stop_by = 'x', stop_at = 9e15 * 1000"]
+    "change",
+    ["UPDATE task SET kind = 'gone_mad'", "UPDATE task SET stop_how = 'stop', stop_by = 'x', stop_at = 9e15 * 1000"],
 )
 def test_an_unreadable_record_is_named(sqlite: SqliteStore, change: str) -> None:
     """R13: a word that we do not know is not guessed at."""
     add(sqlite)
-    _ = sqlite._connection.query("PRAGMA query_only=OFF; PRAGMA ignore_check_constraints=ON; " + change)
+    _ = inside(sqlite).query("PRAGMA query_only=OFF; PRAGMA ignore_check_constraints=ON; " + change)
     with pytest.raises(DatabaseCorrupt, match="t1"):
         _ = sqlite.read(lambda tx: tx.tasks.get("t1"))
 
@@ -84,7 +86,7 @@ def test_an_unreadable_record_is_named(sqlite: SqliteStore, change: str) -> None
 def test_an_unknown_field_of_a_spec_is_not_left_out(sqlite: SqliteStore) -> None:
     """R13: running a task without something that was asked for is running something else."""
     add(sqlite)
-    _ = sqlite._connection.query(
+    _ = inside(sqlite).query(
         "PRAGMA query_only=OFF; DROP TRIGGER spec_kept; UPDATE spec SET body = json_set(body, '$.sandbox', 'strict')"
     )
     with pytest.raises(DatabaseCorrupt, match="t1"):
@@ -99,8 +101,8 @@ def test_an_effect_of_a_newer_version_stands_in_nobodys_way(sqlite: SqliteStore)
 
     def work(tx):
         for number in range(150):
-            _ = sqlite._connection.run("outbox_put", kind="dance", payload=f'{{"step":{number}}}', at=1)
-        _ = sqlite._connection.run("outbox_put", kind="forget_environment", payload='{"new":1}', at=1)
+            _ = inside(sqlite).run("outbox_put", kind="dance", payload=f'{{"step":{number}}}', at=1)
+        _ = inside(sqlite).run("outbox_put", kind="forget_environment", payload='{"new":1}', at=1)
         tx.outbox.put([known], NOON)
 
     sqlite.transact("put", work)
@@ -155,8 +157,8 @@ def test_a_database_that_may_not_grow(tmp_path: Path) -> None:
     """A full disk, by way of SQLite's own limit: nothing is half done, reading goes on, and so does writing when there is room."""
     store = open_at(tmp_path)
     add(store)
-    pages = store._connection.pragma("page_count")
-    _ = store._connection.query(f"PRAGMA max_page_count={pages + 2}")
+    pages = inside(store).pragma("page_count")
+    _ = inside(store).query(f"PRAGMA max_page_count={pages + 2}")
     with pytest.raises(DatabaseFull, match="full"):
         add(store, "t2", "x" * 100_000)
     assert ids(store) == ["t1"]
@@ -175,7 +177,7 @@ def can_mount() -> bool:
 
 
 @contextmanager
-def small_disk(where: Path) -> Iterator[Path]:
+def small_disk(where: Path) -> Generator[Path, None, None]:
     """A file system of 600 kB."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=600k", "tmpfs", str(where)], check=True)
     try:
@@ -193,10 +195,14 @@ if can_mount():  # else there is nothing to test on, and the limit above stands 
             ballast = disk / "ballast"
             ballast.write_bytes(b"x" * 100_000)
             added: list[str] = []
-            with pytest.raises(DatabaseFull):
+
+            def add_on() -> None:
                 for number in range(1000):
                     add(store, f"t{number:03}", "x" * 5000)
                     added.append(f"t{number:03}")
+
+            with pytest.raises(DatabaseFull):
+                add_on()
             with pytest.raises(DatabaseFull):
                 add(store, "late", "x" * 50_000)
             assert sorted(ids(store)) == added != []
@@ -218,7 +224,7 @@ if can_mount():  # else there is nothing to test on, and the limit above stands 
 
 
 @contextmanager
-def as_nobody(directory: Path, mode: int) -> Iterator[None]:
+def as_nobody(directory: Path, mode: int) -> Generator[None, None, None]:
     """Be somebody whom permissions hold back, with that directory in this mode."""
     root = os.geteuid() == 0
     directory.chmod(mode)

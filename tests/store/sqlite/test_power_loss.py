@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from support.power_loss import Recorder, states
 from support.records import NOON, add, claim, make_task, settle
+from support.sqlite_inside import inside
 
 from watchkeeper.errors import NoDatabase
 from watchkeeper.store.sqlite.store import SqliteStore
@@ -42,7 +43,7 @@ def work_on(root: Path, recorder: Recorder) -> list[tuple[int, int, bool]]:
         act("add", lambda tx, n=number: add(tx, make_task(f"t{n}")))
         act("claim", claim)
         if number == ROUNDS // 2:  # the log is copied into the file in the middle of everything
-            _ = store._connection.query("PRAGMA wal_checkpoint(RESTART)")
+            _ = inside(store).query("PRAGMA wal_checkpoint(RESTART)")
         act("settle", lambda tx: settle(tx, tx.runs.live()[0]))
     store.close()
     return marks

@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 from support.records import make_task
+from support.sqlite_inside import inside
 
 from watchkeeper.domain.model import (
     Cause,
@@ -47,7 +48,7 @@ def all_statements() -> dict[str, str]:
 
 def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
     """`schema.sql` is what a reader looks at, and it is what the migrations make."""
-    assert dump(sqlite._connection) == (files(PACKAGE) / "schema.sql").read_text()
+    assert dump(inside(sqlite)) == (files(PACKAGE) / "schema.sql").read_text()
 
 
 def test_every_migration_is_known() -> None:
@@ -57,9 +58,9 @@ def test_every_migration_is_known() -> None:
 
 
 def test_each_migration_is_recorded_with_its_hash(sqlite: SqliteStore) -> None:
-    rows = sqlite._connection.query("SELECT number, name, sha256 FROM migration")
+    rows = inside(sqlite).query("SELECT number, name, sha256 FROM migration")
     assert rows == [(1, "0001_first", hashlib.sha256(SCHEMA.migrations[0].read().encode()).hexdigest())]
-    assert sqlite._connection.pragma("user_version") == SCHEMA.number
+    assert inside(sqlite).pragma("user_version") == SCHEMA.number
 
 
 @pytest.mark.parametrize(
@@ -67,10 +68,12 @@ def test_each_migration_is_recorded_with_its_hash(sqlite: SqliteStore) -> None:
     [("task", "state", TaskState), ("run", "state", RunState), ("run", "cause", Cause), ("task", "stop_how", StopHow),
      ("outcome", "status", OutcomeStatus), ("outcome", "disposition", Disposition), ("outcome", "proof", Proof)],
 )  # fmt: skip
-def test_the_database_knows_the_words_of_the_rules(sqlite: SqliteStore, table: str, column: str, kind: type[StrEnum]) -> None:
+def test_the_database_knows_the_words_of_the_rules(
+    sqlite: SqliteStore, table: str, column: str, kind: type[StrEnum]
+) -> None:
     """The lists in the CHECK constraints are the enumerations of the domain."""
-    (sql,) = sqlite._connection.query(f"SELECT sql FROM sqlite_schema WHERE name = '{table}'")[0]
-    listed = sql.split(f"CHECK ({column} IN (", 1)[1].split(")", 1)[0]
+    (sql,) = inside(sqlite).query(f"SELECT sql FROM sqlite_schema WHERE name = '{table}'")[0]
+    listed = str(sql).split(f"CHECK ({column} IN (", 1)[1].split(")", 1)[0]
     assert {word.strip(" '\n") for word in listed.split(",")} == {word.value for word in kind}
 
 
@@ -145,7 +148,7 @@ def test_an_older_database_waits_for_the_daemon(tmp_path: Path) -> None:
         assert "wk daemon start" in caught.value.hint
     upgraded = open_at(tmp_path, upgrade=True, schema=NEXT)
     assert upgraded.read(lambda tx: tx.tasks.get("t1")).id == "t1"
-    assert [row[0] for row in upgraded._connection.query("SELECT number FROM migration")] == [1, 2]
+    assert [row[0] for row in inside(upgraded).query("SELECT number FROM migration")] == [1, 2]
 
 
 def test_a_failed_migration_leaves_the_database_as_it_was(tmp_path: Path) -> None:
@@ -154,7 +157,7 @@ def test_a_failed_migration_leaves_the_database_as_it_was(tmp_path: Path) -> Non
     with pytest.raises(DatabaseUnusable):
         _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(*SCHEMA.migrations, broken)))
     store = open_at(tmp_path)
-    assert dump(store._connection) == (files(PACKAGE) / "schema.sql").read_text()
+    assert dump(inside(store)) == (files(PACKAGE) / "schema.sql").read_text()
 
 
 def test_a_migration_that_was_changed_afterwards_is_noticed(tmp_path: Path) -> None:
@@ -231,4 +234,4 @@ def test_many_make_it_at_once(tmp_path: Path, store_factory: Callable[[], Sqlite
     assert [process.wait(60) for process in made] == [0] * 6
     store = open_at(root)
     store.check(thorough=True)
-    assert len(store._connection.query("SELECT * FROM meta")) == 1
+    assert len(inside(store).query("SELECT * FROM meta")) == 1

@@ -33,7 +33,9 @@ def test_who_gave_up_leaves_no_lock_behind(tmp_path: Path) -> None:
         _ = Turnstile(tmp_path / "t", 0.05).__enter__()
     with Turnstile(tmp_path / "t", 5):
         pass
-    wait_until(lambda: all(one.name != "turnstile" for one in threading.enumerate()), what="the waiting thread has ended")
+    wait_until(
+        lambda: all(one.name != "turnstile" for one in threading.enumerate()), what="the waiting thread has ended"
+    )
 
 
 def test_who_waits_gets_its_turn_when_it_is_free(tmp_path: Path) -> None:
