@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.cli.main import main
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon import client
@@ -68,6 +69,15 @@ class Wk:
         """A task as it is recorded."""
         return self.parts.store.read(lambda tx: tx.tasks.get(task_id))
 
+    def claim(self) -> str:
+        """Claim the next task, as a daemon would; returns the id of its run."""
+        parts = self.parts
+        at = parts.clock.now()
+        machine = parts.store.transact("begin", lambda tx: tx.machines.begin_incarnation("m", "boot", at))
+        claimed = claim(parts.store, parts.clock, parts.ids, Claimant(machine=machine, limit=9), parts.ids.operation())
+        assert claimed is not None
+        return claimed.run_id
+
     def become(self, task_id: str, state: TaskState, **changes: Any) -> Task:
         """Record a task in another state, as the daemon would in the end."""
         parts = self.parts
@@ -96,5 +106,3 @@ def wk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFi
 
     monkeypatch.setattr(client, "ensure", ensure)
     return made
-
-

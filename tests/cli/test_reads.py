@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 _ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066.exe"
 
 
-@pytest.mark.parametrize("command", [["ls"], ["status"], ["events"], ["ls", "--json"], ["status", "--json"], ["doctor"]])
+@pytest.mark.parametrize(
+    "command", [["ls"], ["status"], ["events"], ["ls", "--json"], ["status", "--json"], ["doctor"]]
+)
 def test_looking_creates_nothing(wk: "Wk", command: list[str]) -> None:
     """Where nothing was ever written there is nothing to see, and that is no error."""
     answer = wk(*command)
@@ -28,7 +30,18 @@ def test_a_newcomer_is_told_how_to_begin(wk: "Wk") -> None:
     assert "wk demo" in wk("ls").out
 
 
-@pytest.mark.parametrize("command", [["show", "0l1"], ["logs", "0l1"], ["wait", "0l1"], ["stop", "0l1"], ["kill", "0l1"], ["retry", "0l1"], ["events", "--task", "0l1"]])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["show", "0l1"],
+        ["logs", "0l1"],
+        ["wait", "0l1"],
+        ["stop", "0l1"],
+        ["kill", "0l1"],
+        ["retry", "0l1"],
+        ["events", "--task", "0l1"],
+    ],
+)
 def test_an_unknown_id_is_said(wk: "Wk", command: list[str]) -> None:
     """Before there is a database and after."""
     assert wk(*command).code == 3
@@ -100,7 +113,14 @@ def test_control_codes_never_reach_the_terminal(wk: "Wk") -> None:
     """Not from a title, a text, a directory, a reason; in no form for people."""
     task_id = wk.add(f"{_ESCAPES}\nsecond {_ESCAPES}", "--title", f"t {_ESCAPES}")
     wk.become(task_id, TaskState.NEEDS_INPUT, reason=f"because {_ESCAPES}")
-    for command in (["ls"], ["status"], ["show", task_id], ["events"], ["wait", task_id], ["stop", "--dry-run", task_id]):
+    for command in (
+        ["ls"],
+        ["status"],
+        ["show", task_id],
+        ["events"],
+        ["wait", task_id],
+        ["stop", "--dry-run", task_id],
+    ):
         answer = wk(*command)
         for bad in "\x1b\x07\x9b\u202e\u2066":
             assert bad not in answer.out + answer.err, command
@@ -126,9 +146,7 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     """Programs rely on them: a key may be added, none may go."""
     task_id = wk.add()
     row = wk("ls", "--json").json[0]
-    keys = (
-        "id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
-    )
+    keys = "id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
     assert set(row) == set(keys.split())
     more = "prompt argv environment_names deadline_s on_lost leftovers priority authorisation evidence run_history takeover"
     assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())

@@ -11,7 +11,9 @@ from watchkeeper.cli import render
 from watchkeeper.cli.render import Terminal, clean, clean_text, shorten, width
 from watchkeeper.cli.types import parse_duration
 
-_BAD = {chr(code) for code in (*range(32), *range(127, 160))} | set("\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff")
+_BAD = {chr(code) for code in (*range(32), *range(127, 160))} | set(
+    "\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff"
+)
 
 
 @given(st.text())
@@ -91,7 +93,12 @@ def test_a_table_is_aligned_and_uncut_where_no_person_looks() -> None:
 def test_colour_only_on_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """NO_COLOR and a dumb terminal are respected."""
     monkeypatch.setattr(render, "_is_terminal", lambda _: True)
-    for environ, coloured in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "dumb"}, False), ({"NO_COLOR": ""}, True)):
+    for environ, coloured in (
+        ({}, True),
+        ({"NO_COLOR": "1"}, False),
+        ({"TERM": "dumb"}, False),
+        ({"NO_COLOR": ""}, True),
+    ):
         terminal, _ = _terminal(**environ)
         assert (terminal.word("failed") != "failed") is coloured
 

@@ -116,8 +116,12 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
     except click.ClickException as error:
         return errors.usage(error, terminal, as_json=as_json)
     except (click.Abort, KeyboardInterrupt):
-        terminal.note("")
+        terminal.clear_status()
         return Exit.INTERRUPTED
+    except SystemExit as end:
+        if end.code == 1:
+            raise BrokenPipeError from end  # so click answers when a reader goes away
+        return end.code if isinstance(end.code, int) else Exit.OK
     except errors.Detached as word:
         terminal.note(str(word))
         return Exit.INTERRUPTED

@@ -1,0 +1,142 @@
+"""`wk stop`, `wk kill`, `wk retry`: several at once, each reported, none aborting the rest."""
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from watchkeeper.daemon import client
+from watchkeeper.domain.model import StopHow, TaskState
+from watchkeeper.errors import DaemonError
+
+if TYPE_CHECKING:
+    from conftest import Wk
+
+
+def test_a_task_that_waits_is_stopped_at_once(wk: "Wk") -> None:
+    """Nothing has to be ended, so nothing is waited for."""
+    task_id = wk.add()
+    answer = wk("stop", task_id)
+    assert (answer.code, answer.out) == (0, f"{task_id}  stopped\n")
+    stop = wk.task(task_id).stop
+    assert stop is not None and stop.how is StopHow.STOP
+
+
+def test_kill_and_grace_are_on_record(wk: "Wk") -> None:
+    """The wish as it was made."""
+    first, second = wk.add(), wk.add()
+    assert wk("kill", first).code == 0
+    assert wk("stop", "--grace", "3s", second).code == 0
+    killed, stopped = wk.task(first).stop, wk.task(second).stop
+    assert killed is not None and killed.how is StopHow.KILL
+    assert stopped is not None and stopped.grace_s == 3.0
+
+
+def test_one_that_ended_already_is_no_failure(wk: "Wk") -> None:
+    """It stays as it ended."""
+    task_id = wk.add()
+    wk.become(task_id, TaskState.DONE)
+    answer = wk("stop", task_id)
+    assert answer.code == 0
+    assert "had ended already: done" in answer.out
+    assert wk.task(task_id).state is TaskState.DONE
+
+
+def test_all_are_done_and_each_is_reported(wk: "Wk") -> None:
+    """One unknown id keeps no other from being stopped."""
+    first, second = wk.add(), wk.add()
+    answer = wk("stop", first, "0l1", second, first[:7])
+    assert answer.code == 3
+    assert answer.out == f"{first}  stopped\n{second}  stopped\n"
+    assert "'0l1'" in answer.err
+    assert wk.task(second).state is TaskState.STOPPED
+
+
+def test_reports_for_programs(wk: "Wk") -> None:
+    """One entry for each that was asked for."""
+    task_id = wk.add()
+    said = wk("stop", "--json", task_id, "0l1").json
+    assert [entry["asked"] for entry in said] == [task_id, "0l1"]
+    assert said[0]["task"]["state"] == "stopped" and said[0]["error"] is None
+    assert said[1]["task"] is None and "0l1" in said[1]["error"]
+
+
+def test_dry_run_only_says(wk: "Wk") -> None:
+    """What would be ended, and what would not."""
+    waits, ended = wk.add(), wk.add()
+    wk.become(ended, TaskState.FAILED)
+    wk.ensured.clear()
+    answer = wk("stop", "--dry-run", waits, ended)
+    assert answer.code == 0
+    assert f"{waits}  is queued; it would be stopped" in answer.out
+    assert f"{ended}  has ended already (failed)" in answer.out
+    assert wk.task(waits).state is TaskState.QUEUED
+    assert wk.ensured == []
+    assert [row["id"] for row in wk("kill", "--dry-run", "--json", waits).json] == [waits]
+
+
+def test_a_wish_that_nobody_can_act_on_yet_is_kept(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a daemon the running agent is not ended; that is said, and the wish stays."""
+    task_id = wk.add()
+    wk.claim()
+
+    def ensure(*_: object, **__: object) -> None:
+        raise DaemonError("It did not start.")
+
+    monkeypatch.setattr(client, "ensure", ensure)
+    answer = wk("stop", task_id)
+    assert answer.code == 7
+    assert "The wish is on record" in answer.err
+    assert wk.task(task_id).stop is not None
+
+
+def test_no_wait_returns_at_once(wk: "Wk") -> None:
+    """The wish is on record, its end is not waited for."""
+    task_id = wk.add()
+    wk.claim()
+    answer = wk("stop", "--no-wait", task_id)
+    assert (answer.code, answer.out) == (0, f"{task_id}  will be stopped\n")
+
+
+def test_waiting_for_the_end_is_bounded(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the grace and a little more; then it says that it is still at it."""
+    from watchkeeper.cli import ending
+
+    monkeypatch.setattr(ending, "_BEYOND_GRACE_S", 0.1)
+    task_id = wk.add()
+    wk.claim()
+    answer = wk("stop", "--grace", "0.1", task_id)
+    assert answer.code == 12
+    assert "is still being stopped" in answer.out
+
+
+def test_retry_queues_again_with_this_shells_environment(wk: "Wk") -> None:
+    """And a fresh budget."""
+    task_id = wk.add()
+    wk.become(task_id, TaskState.FAILED, attempts=3)
+    answer = wk("retry", task_id, LANG="de_DE.UTF-8")
+    assert answer.code == 0 and task_id in answer.out
+    task = wk.task(task_id)
+    assert (task.state, task.attempts) == (TaskState.QUEUED, 0)
+    kept = wk.parts.environments.get(task.environment_id)
+    assert kept is not None and kept["LANG"] == "de_DE.UTF-8"
+
+
+def test_retry_does_all_it_can(wk: "Wk") -> None:
+    """What cannot be retried is said, and the code is of the first such."""
+    waits, failed = wk.add(), wk.add()
+    wk.become(failed, TaskState.FAILED)
+    answer = wk("retry", waits, failed)
+    assert answer.code == 8
+    assert "already waiting" in answer.err and answer.out.startswith(failed)
+    wk.become(failed, TaskState.FAILED)
+    assert [task["id"] for task in wk("retry", "--json", failed).json] == [failed]
+
+
+@pytest.mark.parametrize("command", ["stop", "kill", "retry"])
+def test_an_agent_may_not_steer(wk: "Wk", command: str) -> None:
+    """Not even its own task; looking is free."""
+    task_id = wk.add()
+    answer = wk(command, task_id, WATCHKEEPER_RUN=f"{task_id}.1")
+    assert answer.code == 8
+    assert wk.task(task_id).state is TaskState.QUEUED and wk.task(task_id).stop is None
+    assert wk("show", task_id, WATCHKEEPER_RUN=f"{task_id}.1").code == 0
