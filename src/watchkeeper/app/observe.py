@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Proof, Run, RunState, Task
-from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched
+from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched, StopWanted
 from watchkeeper.domain.task import RunHeld, RunRegained
 from watchkeeper.errors import NotFound
 from watchkeeper.ports.clock import Clock
@@ -91,7 +91,7 @@ class Observer:
             if run.fence != seen.fence or run.state not in _OBSERVED:
                 return run
             if sweep is not None:
-                self._journal_sweep(tx, run, sweep)
+                journal_sweep(tx, run, sweep, self.clock.now())
             return self._apply(tx, run, evidence, verdict, sweep)
 
         if not _changes_anything(seen, verdict):
@@ -120,7 +120,7 @@ class Observer:
                 run = apply_run(tx, run, NeverLaunched(reason=verdict.reason), at)
             case VerdictKind.LOST_TO_REBOOT:
                 run = apply_run(tx, run, Lost(proof=Proof.PROVEN, reason=verdict.reason), at)
-            case VerdictKind.SHIM_DIED if sweep is not None and run.state is not RunState.HELD:
+            case VerdictKind.SHIM_DIED if sweep is not None:
                 reason = " ".join((verdict.reason, *sweep.spared))
                 run = apply_run(tx, run, Lost(proof=sweep.proof, reason=reason), at)
             case VerdictKind.UNKNOWN | VerdictKind.NEVER_LAUNCHED if run.state is not RunState.HELD:
@@ -128,8 +128,16 @@ class Observer:
             case _:
                 return run
         if was.state is RunState.HELD and run.state is not RunState.HELD:
-            _ = apply_task(tx, tx.tasks.get(run.task_id), RunRegained(at=at), at)
+            return self._regained(tx, run)
         return run
+
+    def _regained(self, tx: Tx, run: Run) -> Run:
+        """Its evidence came back. A stop that was asked for before or meanwhile has told nobody yet."""
+        at = self.clock.now()
+        task = apply_task(tx, tx.tasks.get(run.task_id), RunRegained(at=at), at)
+        if task.stop is None:
+            return run
+        return apply_run(tx, run, StopWanted(how=task.stop.how, grace_s=task.stop.grace_s), at)
 
     def _hold(self, tx: Tx, run: Run, reason: str) -> Run:
         at = self.clock.now()
@@ -137,15 +145,6 @@ class Observer:
         kind = held.kind or FailureKind.UNKNOWN
         _ = apply_task(tx, tx.tasks.get(run.task_id), RunHeld(reason=reason, kind=kind, at=at), at)
         return held
-
-    def _journal_sweep(self, tx: Tx, run: Run, sweep: SweepReport) -> None:
-        _ = tx.journal.append(
-            "run.swept",
-            self.clock.now(),
-            task_id=run.task_id,
-            run=run,
-            data={"proof": sweep.proof.value, "ended": list(sweep.ended), "spared": list(sweep.spared)},
-        )
 
 
 def _changes_anything(seen: Run, verdict: Verdict) -> bool:

@@ -22,6 +22,7 @@ class Pruner:
 
     def prune(self) -> list[str]:
         """Remove what may go; returns the ids of the executions that went. What belongs to no run of ours is never touched."""
+        self.executions.tidy()
         removed: list[str] = []
         for execution_id in self.executions.names():
             run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))

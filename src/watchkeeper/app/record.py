@@ -9,6 +9,7 @@ from typing import cast
 from watchkeeper.domain.model import Run, Task
 from watchkeeper.domain.run import RunEvent, decide_run
 from watchkeeper.domain.task import TaskEvent, decide_task
+from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.ports.store import Tx
 
 
@@ -47,6 +48,16 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
     facts: dict[str, object] = {"state": decision.task.state.value, **_facts(event)}
     _ = tx.journal.append(f"task.{_kind(event)}", at, task_id=task.id, data=facts)
     return tx.tasks.get(task.id)
+
+
+def journal_sweep(tx: Tx, run: Run, sweep: SweepReport, at: datetime) -> None:
+    """Tell what a sweep for the survivors of a dead shim ended and what it left alone."""
+    told: dict[str, object] = {
+        "proof": sweep.proof.value,
+        "ended": list(sweep.ended),
+        "spared": list(sweep.spared),
+    }
+    _ = tx.journal.append("run.swept", at, task_id=run.task_id, run=run, data=told)
 
 
 def _kind(event: object) -> str:

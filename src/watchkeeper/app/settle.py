@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from watchkeeper.app.read_output import read_trace
-from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.domain import settlement
 from watchkeeper.domain.evidence import VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
@@ -39,8 +39,10 @@ class Settler:
         run, task = self.store.read(lambda tx: _load(tx, run_id))
         if run.state is not RunState.ENDED or not self._is_final(run):
             return None
-        trace, changes = self._gather(run, task)
         gone = self.runtime.executions().gone(run) if run.exit is not None else None
+        # Without the proof the shim died among the agent's leftovers, and some of them may be alive.
+        swept = self.runtime.sweep(run) if run.exit is not None and gone is None else None
+        trace, changes = self._gather(run, task)
 
         def work(tx: Tx) -> Outcome | None:
             now, owner = _load(tx, run_id)
@@ -54,8 +56,11 @@ class Settler:
                 changes=changes,
                 leftovers=gone.leftovers if gone else (),
                 gone_proven=gone.proven if gone else False,
+                swept=swept.proof if swept else None,
                 policy=self.policy,
             )
+            if swept is not None:
+                journal_sweep(tx, now, swept, facts.at)
             return _apply(tx, facts, settlement.settle(facts))
 
         return self.store.transact("settled", work)

@@ -223,7 +223,7 @@ class _Service:
         """End when no run is live but those that wait for a person."""
         parts = self._parts.sibling()
         while True:
-            live = await to_thread.run_sync(parts.store.read, lambda tx: tx.runs.live())
+            live = await to_thread.run_sync(lambda: parts.store.read(lambda tx: tx.runs.live()))
             if all(run.state is RunState.HELD for run in live):
                 tasks.cancel_scope.cancel()
                 return

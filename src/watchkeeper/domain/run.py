@@ -235,6 +235,8 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=run, effects=(_end(run, how, grace_s, EndReason(how.value)),))
         case ((S.PREPARED | S.STARTING | S.RUNNING), InterruptWanted()):
             return RunDecision(run=run, effects=(_end(run, StopHow.STOP, None, EndReason.INTERRUPTED),))
+        case S.ENDED, InterruptWanted() if run.exit is not None:
+            return RunDecision(run=run, effects=(_end(run, StopHow.STOP, None, EndReason.INTERRUPTED),))
         case ((S.RESERVED | S.ENDED | S.HELD), InterruptWanted()):
             return RunDecision(run=run)
         case ((S.RESERVED | S.ENDED | S.HELD), StopWanted()):

@@ -63,6 +63,8 @@ class Facts:
     changes: Changes | None = None
     leftovers: tuple[Leftover, ...] = ()
     gone_proven: bool = False
+    swept: Proof | None = None
+    """What a sweep came to, where the shim died after the agent's end and before the proof."""
     policy: RetryPolicy = field(default_factory=RetryPolicy)
 
 
@@ -116,12 +118,17 @@ def resolve_held(task: Task, run: Run, at: datetime, *, stopped: bool, by: str) 
         status=OutcomeStatus.STOPPED if stopped else OutcomeStatus.FAILED,
         disposition=Disposition.STOPPED if stopped else Disposition.FAILED,
         kind=FailureKind.STOPPED if stopped else (run.kind or FailureKind.LOST),
-        reason=f"{by} stopped it while it was held." if stopped else f"{by} gave the held run up: {task.reason}",
+        reason=_resolution(task, run, stopped=stopped, by=by),
         at=at,
         proof=run.proof or Proof.UNPROVEN,
         harness_session=run.harness_session,
         exit=run.exit,
     )
+
+
+def _resolution(task: Task, run: Run, *, stopped: bool, by: str) -> str:
+    done = f"{by} stopped it while it was held." if stopped else f"{by} gave the held run up: {task.reason}"
+    return done if run.proof is Proof.PROVEN else f"{done} It is not proven that nothing of it is alive."
 
 
 def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
@@ -256,4 +263,4 @@ def _status(kind: FailureKind | None, disposition: Disposition) -> OutcomeStatus
 def _proof(facts: Facts) -> Proof:
     if facts.gone_proven:
         return Proof.PROVEN
-    return facts.run.proof or Proof.UNPROVEN
+    return facts.swept or facts.run.proof or Proof.UNPROVEN

@@ -32,7 +32,7 @@ class Order:
     """The caller's captured environment, already reduced to the allow-list and the names that were asked for."""
     directory: str
     """The execution directory; files put there by `files` are readable by the agent."""
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Settings of this harness (`[harness.NAME]`)."""
 
 

@@ -109,6 +109,10 @@ class Executions(Protocol):
         """Ids of all execution directories that are there."""
         ...
 
+    def tidy(self) -> None:
+        """Finish deletions that a crash interrupted."""
+        ...
+
     def remove(self, execution_id: str) -> None:
         """Delete a directory that is provably not needed. Gone already is fine."""
         ...

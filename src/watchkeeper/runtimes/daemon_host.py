@@ -32,6 +32,7 @@ READY_FD = "WATCHKEEPER_READY_FD"
 
 _RECORD = "daemon.json"
 _PASSED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "TZ", "TMPDIR")
+_NEVER_PASSED = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
 _PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON")
 _POLL_S = 0.02
 
@@ -202,7 +203,7 @@ class LocalDaemonHost:
         return {
             name: value
             for name, value in self._environ.items()
-            if name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)
+            if (name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)) and name not in _NEVER_PASSED
         }
 
     def _read(self) -> DaemonInfo | None:
