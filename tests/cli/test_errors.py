@@ -16,7 +16,7 @@ from watchkeeper.domain.model import RESTING_TASK_STATES, TaskState
 from watchkeeper.errors import Exit, NoSuchTask
 
 if TYPE_CHECKING:
-    from conftest import Wk
+    from support.cli import Wk
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -129,16 +129,11 @@ def test_doctor_lists_the_open_doors(wk: "Wk") -> None:
     assert "your ssh-agent" in wk("doctor", SSH_AUTH_SOCK="/run/agent").out
 
 
-def _wk(home: Path, *arguments: str, **more: object) -> "subprocess.CompletedProcess[bytes]":
+def _wk(home: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
     environ = {**os.environ, "WATCHKEEPER_HOME": str(home)}
     return subprocess.run(
-        [sys.executable, "-m", "watchkeeper", *arguments],
-        env=environ,
-        check=False,
-        capture_output=True,
-        timeout=60,
-        **more,
-    )  # pyright: ignore[reportCallIssue, reportArgumentType]
+        [sys.executable, "-m", "watchkeeper", *arguments], env=environ, check=False, capture_output=True, timeout=60
+    )
 
 
 def test_a_reader_that_goes_away_is_quiet(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -13,7 +13,9 @@ from watchkeeper.cli.printing import Lines, Printer, RawPrinter, pretty
 from watchkeeper.cli.render import Terminal
 from watchkeeper.domain.model import Run
 from watchkeeper.ports.harness import EventKind, StreamEvent
-from watchkeeper.ports.runtime import Executions
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.runtime import Executions
 
 
 @dataclass

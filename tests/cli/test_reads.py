@@ -9,7 +9,7 @@ import pytest
 from watchkeeper.domain.model import StopHow, StopRequest, TaskState
 
 if TYPE_CHECKING:
-    from conftest import Wk
+    from support.cli import Wk
 
 _ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066.exe"
 

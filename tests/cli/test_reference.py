@@ -9,7 +9,7 @@ from watchkeeper.cli.main import GROUPS
 from watchkeeper.cli.reference import reference
 
 if TYPE_CHECKING:
-    from conftest import Wk
+    from support.cli import Wk
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 COMMANDS = [name for names in GROUPS.values() for name in names]

@@ -12,7 +12,7 @@ from watchkeeper.domain.model import OnLost, TaskState
 from watchkeeper.errors import DaemonError
 
 if TYPE_CHECKING:
-    from conftest import Wk
+    from support.cli import Wk
 
 
 def test_it_prints_the_id_and_nothing_else_on_standard_output(wk: "Wk") -> None:

@@ -9,7 +9,7 @@ from watchkeeper.domain.model import StopHow, TaskState
 from watchkeeper.errors import DaemonError
 
 if TYPE_CHECKING:
-    from conftest import Wk
+    from support.cli import Wk
 
 
 def test_a_task_that_waits_is_stopped_at_once(wk: "Wk") -> None:

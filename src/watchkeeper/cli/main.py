@@ -72,7 +72,7 @@ class Lazy(click.Group):
 @click.option("--debug", is_flag=True, help="Show where an error happened.")
 @click.version_option(__version__, message="watchkeeper %(version)s")
 @click.pass_context
-def wk(ctx: click.Context, debug: bool) -> None:  # noqa: FBT001 - click passes options so
+def wk(ctx: click.Context, debug: bool) -> None:
     """Run coding agents in the background, and trust what you are told about them.
 
     A task is handed over once and survives everything: the terminal, the daemon, a crash. Start with `wk demo`; it

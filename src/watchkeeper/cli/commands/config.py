@@ -21,7 +21,7 @@ def command() -> None:
 @json_option
 @debug_option
 @click.pass_obj
-def show(call: Call, as_json: bool) -> None:  # noqa: FBT001
+def show(call: Call, as_json: bool) -> None:
     """Print every setting as it holds here, and where it came from.
 
     A flag wins over the environment, that over the repository's file, that over your own file, that over the default.

@@ -35,7 +35,7 @@ def run(call: Call) -> None:
 @json_option
 @debug_option
 @click.pass_obj
-def start(call: Call, as_json: bool) -> None:  # noqa: FBT001
+def start(call: Call, as_json: bool) -> None:
     """Start the daemon in the background, unless it runs."""
     from watchkeeper.daemon import client
 
@@ -58,7 +58,7 @@ def start(call: Call, as_json: bool) -> None:  # noqa: FBT001
 @json_option
 @debug_option
 @click.pass_obj
-def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:  # noqa: FBT001
+def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
     """End the daemon. Its agents go on working, and the next daemon takes them over."""
     if drain and interrupt:
         raise UsageError("--drain and --interrupt exclude each other.", hint="Choose one.")
@@ -85,7 +85,7 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:  # no
 @json_option
 @debug_option
 @click.pass_obj
-def status(call: Call, as_json: bool) -> int:  # noqa: FBT001
+def status(call: Call, as_json: bool) -> int:
     """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
     info = finding.running(call) if call.store is not None else None
     if as_json:

@@ -14,7 +14,7 @@ _MARKS = {Level.OK: ("ok", render.GREEN), Level.NOTE: ("note", render.CYAN), Lev
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, as_json: bool) -> int:  # noqa: FBT001
+def command(call: Call, as_json: bool) -> int:
     """Look at everything that work depends on, and say what to do about what is missing.
 
     \b

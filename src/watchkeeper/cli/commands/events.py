@@ -34,7 +34,7 @@ _QUIET = frozenset({"state"})
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 @debug_option
 @click.pass_obj
-def command(call: Call, follow: bool, after: int | None, task_id: str | None, as_json: bool) -> None:  # noqa: FBT001
+def command(call: Call, follow: bool, after: int | None, task_id: str | None, as_json: bool) -> None:
     """Print the history: one entry for everything that was committed, in that order.
 
     The number in front is a cursor: `wk events --after N` goes on where you stopped and misses nothing.

@@ -19,9 +19,9 @@ from watchkeeper.domain.model import StopHow
 def command(
     call: Call,
     task_ids: tuple[str, ...],
-    no_wait: bool,  # noqa: FBT001
-    dry_run: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
+    no_wait: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """End tasks at once: KILL to the agent and everything it started. `wk stop` asks first."""
     return end(call, task_ids, StopHow.KILL, grace_s=None, wait=not no_wait, dry_run=dry_run, as_json=as_json)

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 def command(  # noqa: PLR0913, PLR0917 - one for each option
     call: Call,
     task_id: str,
-    follow: bool,  # noqa: FBT001
+    follow: bool,
     number: int | None,
-    stderr: bool,  # noqa: FBT001
-    raw: bool | None,  # noqa: FBT001
+    stderr: bool,
+    raw: bool | None,
     since: timedelta | datetime | None,
     tail: int | None,
-    as_json: bool,  # noqa: FBT001
+    as_json: bool,
 ) -> None:
     """Print what an agent printed, as events in words; --raw gives the bytes.
 

@@ -32,7 +32,7 @@ _MOST = 100_000
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | None, as_json: bool) -> None:  # noqa: FBT001
+def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | None, as_json: bool) -> None:
     """List tasks: what is going on, and what ended lately.
 
     The state is read from the evidence at this moment, also when no daemon runs. `wk show ID` has the whole story.

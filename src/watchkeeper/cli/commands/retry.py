@@ -15,7 +15,7 @@ from watchkeeper.errors import BadTask, Exit, WatchkeeperError
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:  # noqa: FBT001
+def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
     """Run tasks again, with a fresh budget of tries and the environment of this shell.
 
     Of a held task this is your word that nothing of it is alive, or that it does not matter.

@@ -55,10 +55,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     cwd: str | None,
     title: str | None,
     env: tuple[str, ...],
-    wait: bool,  # noqa: FBT001
-    follow: bool,  # noqa: FBT001
-    dry_run: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
+    wait: bool,
+    follow: bool,
+    dry_run: bool,
+    as_json: bool,
     **flags: object,
 ) -> int:
     """Hand a task over to an agent in the background, and return at once with its id.

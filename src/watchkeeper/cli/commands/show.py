@@ -27,7 +27,7 @@ _CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, task_id: str, as_json: bool) -> None:  # noqa: FBT001
+def command(call: Call, task_id: str, as_json: bool) -> None:
     """Show one task in full.
 
     Where it stands and why, what it was allowed, every run with its proof and changes, the evidence at this moment, its

@@ -28,7 +28,7 @@ _WORDS = {
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, as_json: bool) -> None:  # noqa: FBT001
+def command(call: Call, as_json: bool) -> None:
     """Say in one line how everything is, and name what needs you."""
     from watchkeeper.app.views.health import NOTHING, health
 

@@ -21,9 +21,9 @@ def command(
     call: Call,
     task_ids: tuple[str, ...],
     grace_s: float | None,
-    no_wait: bool,  # noqa: FBT001
-    dry_run: bool,  # noqa: FBT001
-    as_json: bool,  # noqa: FBT001
+    no_wait: bool,
+    dry_run: bool,
+    as_json: bool,
 ) -> int:
     """End tasks: the agent gets TERM, and KILL after the grace, with everything it started.
 

@@ -11,7 +11,7 @@ from watchkeeper.cli.command import Command, debug_option, json_option
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, as_json: bool) -> None:  # noqa: FBT001
+def command(call: Call, as_json: bool) -> None:
     """Say which version this is."""
     if as_json:
         call.terminal.document({"version": __version__})

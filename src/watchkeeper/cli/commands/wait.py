@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_: bool, as_json: bool) -> int:  # noqa: FBT001
+def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_: bool, as_json: bool) -> int:
     """Wait until tasks come to rest: until nothing more happens to them unless you act.
 
     \b
