@@ -59,6 +59,8 @@ class Connection:
         with in_our_words(path):
             self._raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
             self._raw.set_busy_handler(self._nap)
+            # One plan per statement, whatever its values: else SQLite plans a join anew for each value, which costs more than the join.
+            _ = self._raw.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         try:
             self._identity = _identity(path)
             self._prepare()
