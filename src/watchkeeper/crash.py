@@ -4,6 +4,7 @@ A durable step (commit, link, rename, sync, spawn, signal) has a point before an
 
     WATCHKEEPER_CRASH_AT=name        die at the first time the point is reached
     WATCHKEEPER_CRASH_AT=name:3      die at the third
+    WATCHKEEPER_CRASH_GATE=/a/file   points count only while this file is there, so that a test begins where its story does
     WATCHKEEPER_CRASH_ONCE=/a/file   die only if this file can be made now: of all processes that reach the point, one dies
     WATCHKEEPER_CRASH_SIGNAL=STOP    stop instead of dying, so that a test can let this process come back late (SIGCONT)
     WATCHKEEPER_CRASH_LOG=/a/file    append the name of every point that is reached, one a line
@@ -25,7 +26,7 @@ def crashpoint(name: str) -> None:
     """
     log = os.environ.get("WATCHKEEPER_CRASH_LOG")
     armed = os.environ.get("WATCHKEEPER_CRASH_AT")
-    if log is None and armed is None:
+    if (log is None and armed is None) or not _is_open():
         return
     _hits[name] = _hits.get(name, 0) + 1
     if log is not None:
@@ -34,6 +35,12 @@ def crashpoint(name: str) -> None:
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
         name = os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")
         os.kill(os.getpid(), signal.Signals[f"SIG{name}"])  # noqa: TID251 - the one process that may be killed without a check is this one
+
+
+def _is_open() -> bool:
+    """With `WATCHKEEPER_CRASH_GATE`, points count only while this file is there."""
+    gate = os.environ.get("WATCHKEEPER_CRASH_GATE")
+    return gate is None or os.path.exists(gate)  # noqa: PTH110 - pathlib would cost start-up time
 
 
 def _may_die() -> bool:

@@ -4,34 +4,40 @@ The points are found by playing the flow once undisturbed with a log of the poin
 """
 
 import re
+import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support.flows import FLOWS, Flow, violations
+from support.flows import FLOWS, Flow, play_late, violations
 from support.rig import Rig
 
+import watchkeeper
+
 _AT_ONCE = 2
+_BY_NAME = {flow.name: flow for flow in FLOWS}
 
 
-def _points(tmp_path: Path, flow: Flow) -> list[str]:
-    """The points that an undisturbed flow reaches, and proof that it is what the flow says it is."""
-    rig = Rig(tmp_path / "undisturbed")
+def _points(root: Path, flow: Flow) -> list[str]:
+    """The points that an undisturbed flow reaches, in order, and proof that it is what the flow says it is."""
+    rig = Rig(root / f"undisturbed-{flow.name}")
     try:
         log = rig.record_points()
         task_id = flow.play(rig)
         assert violations(rig, flow, task_id) == []
     finally:
         rig.close()
-    return sorted(set(log.read_text(encoding="utf-8").split()))
+    return list(dict.fromkeys(log.read_text(encoding="utf-8").split()))
 
 
-def _disturbed(tmp_path: Path, flow: Flow, point: str) -> tuple[bool, list[str]]:
-    """Play the flow with one death; whether somebody died, and what does not hold."""
-    rig = Rig(tmp_path / re.sub(r"[^a-z0-9_.]", "-", point))
+def _play(
+    root: Path, flow: Flow, point: str, play: Callable[[Rig], str], source: Path | None = None
+) -> tuple[bool, list[str]]:
+    """Play the flow with one disturbance; whether it took place, and what does not hold."""
+    rig = Rig(root / re.sub(r"[^a-z0-9_.]", "-", point), source=source)
     try:
-        rig.arm(point)
-        task_id = flow.play(rig)
+        task_id = play(rig)
         return rig.died, [f"{flow.name} at {point}: {said}" for said in violations(rig, flow, task_id, point=point)]
     except BaseException as problem:  # noqa: BLE001 - pytest.fail is one: a flow that does not come to its end is a violation too
         return True, [f"{flow.name} at {point}: {problem}"]
@@ -39,17 +45,76 @@ def _disturbed(tmp_path: Path, flow: Flow, point: str) -> tuple[bool, list[str]]
         rig.close()
 
 
-@pytest.mark.timeout(600)
-@pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
-def test_one_death_anywhere_breaks_nothing(flow: Flow, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every crash point of the flow, one at a time: no violation."""
-    points = _points(tmp_path, flow)
-    assert len(points) > 20, "the flow reaches too few points to be the real one"
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        results = list(pool.map(lambda point: _disturbed(tmp_path, flow, point), points))
+def _kill_at(root: Path, flow: Flow, point: str) -> tuple[bool, list[str]]:
+    def play(rig: Rig) -> str:
+        rig.arm(point)
+        return flow.play(rig)
+
+    return _play(root, flow, point, play)
+
+
+def _report(capsys: pytest.CaptureFixture[str], what: str, results: list[tuple[bool, list[str]]]) -> None:
     deaths = sum(died for died, _ in results)
     broken = [said for _, found in results for said in found]
     with capsys.disabled():
-        print(f"\nsweep of {flow.name}: {len(points)} points, {deaths} deaths, {len(broken)} violations")
+        print(f"\n{what}: {len(results)} points, {deaths} reached, {len(broken)} violations")
     assert broken == []
-    assert deaths >= len(points) * 3 // 4, "most points must really kill somebody, or the sweep proves nothing"
+    assert deaths >= len(results) * 9 // 10, "nearly every point must really be reached, or the sweep proves nothing"
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", _BY_NAME)
+def test_one_death_anywhere_breaks_nothing(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every crash point of the flow, one at a time: no violation."""
+    flow = _BY_NAME[name]
+    points = _points(tmp_path, flow)
+    assert len(points) >= flow.least, "the flow reaches too few points to be the real one"
+    if flow.without:
+        points = sorted(set(points) - set(_points(tmp_path, _BY_NAME[flow.without])))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        results = list(pool.map(lambda point: _kill_at(tmp_path, flow, point), points))
+    _report(capsys, f"sweep of {name}", results)
+
+
+@pytest.mark.timeout(900)
+def test_a_shim_that_comes_late_breaks_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A shim that stands still at any point before its agent begins, while the daemon dies and comes back, launches at most once."""
+    flow = _BY_NAME["launch"]
+    reached = [point for point in _points(tmp_path, flow) if point.startswith("shim.") and "spawn" not in point]
+    points = reached[: reached.index("shim.release.after")]
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        results = list(pool.map(lambda point: _play(tmp_path, flow, point, lambda rig: play_late(rig, point)), points))
+    _report(capsys, "late shims", results)
+
+
+_MUTANTS = {
+    "the shim does not mind the decision": (
+        "shim/__main__.py",
+        'if not records.publish(directory, "decide", _decision()):',
+        'if not records.publish(directory, "decide", _decision()) and False:',
+        "shim.lock.before",
+    ),
+    "the recorded pid alone says whether anything runs": (
+        "domain/evidence.py",
+        "    if evidence.lock is LockState.HELD:\n        if evidence.agent is None:\n            return Verdict(kind=VerdictKind.WAITING,",
+        "    if evidence.lock is LockState.HELD:\n        if evidence.agent is None:\n            return Verdict(kind=VerdictKind.NEVER_LAUNCHED,",
+        "shim.fork.before",
+    ),
+}
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("name", _MUTANTS)
+def test_the_sweep_sees_a_broken_protocol(name: str, tmp_path: Path) -> None:
+    """Without the check of the decision, or with trust in the pid alone, an agent begins that should not; the same look finds it."""
+    file, sound, broken, point = _MUTANTS[name]
+    source = tmp_path / "mutant"
+    shutil.copytree(
+        Path(watchkeeper.__file__).parent, source / "watchkeeper", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    text = (source / "watchkeeper" / file).read_text(encoding="utf-8")
+    assert text.count(sound) == 1, "the mutant no longer fits the source"
+    (source / "watchkeeper" / file).write_text(text.replace(sound, broken), encoding="utf-8")
+    died, found = _play(tmp_path, _BY_NAME["launch"], point, lambda rig: play_late(rig, point), source)
+    assert died
+    assert any("began" in said for said in found), found

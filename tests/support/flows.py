@@ -5,6 +5,7 @@ command again if it died, and the daemon is started again whenever it is gone. I
 """
 
 import hashlib
+import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason, OutcomeStatus, Run, RunState, Task, TaskState
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
 
 LINES = 3000
 
@@ -38,6 +41,10 @@ class Flow:
     ends: TaskState
     code: int | None
     """The agent's own exit code in its last run, if it ends by itself."""
+    least: int
+    """It reaches at least so many points, or it is not the flow that it says it is."""
+    without: str = ""
+    """Points that this other flow reaches as well are left to it."""
 
 
 def _insist(rig: Rig, *command: str) -> bool:
@@ -64,14 +71,22 @@ def _hand_over(rig: Rig, *agent: str) -> str:
 
 
 def _add(rig: Rig) -> str:
+    """The very first task on a machine: the command makes everything and starts the daemon."""
+    rig.open_gate()
+    return _whole(rig)
+
+
+def _whole(rig: Rig) -> str:
     task_id = _hand_over(rig, "lines", str(LINES), "exit", "0")
     rig.wait_resting(task_id)
     return task_id
 
 
 def _launch(rig: Rig) -> str:
+    """A daemon runs already."""
     rig.start_daemon()
-    return _add(rig)
+    rig.open_gate()
+    return _whole(rig)
 
 
 def _observe(rig: Rig) -> str:
@@ -81,9 +96,10 @@ def _observe(rig: Rig) -> str:
 
     def working_or_resting() -> bool:
         rig.keep_daemon()
-        return bool(rig.started_runs()) or rig.task(task_id).run_id is None and bool(rig.task(task_id).runs)
+        return bool(rig.started_runs()) or (rig.task(task_id).run_id is None and bool(rig.task(task_id).runs))
 
     wait_until(working_or_resting, within_s=20, what="the agent works")
+    rig.open_gate()
     (rig.root / "go").touch()
     rig.wait_resting(task_id)
     return task_id
@@ -96,9 +112,10 @@ def _stop(rig: Rig) -> str:
 
     def working() -> bool:
         rig.keep_daemon()
-        return bool(rig.started_runs()) and len(rig.survivors()) >= 3 or rig.task(task_id).state is TaskState.HELD
+        return (bool(rig.started_runs()) and len(rig.survivors()) >= 3) or rig.task(task_id).state is TaskState.HELD
 
     wait_until(working, within_s=20, what="the agent and its grandchildren work")
+    rig.open_gate()
     _insist(rig, "stop", task_id, "--grace", "0.2", "--no-wait")
     rig.wait_resting(task_id)
     return task_id
@@ -110,17 +127,42 @@ def _retry(rig: Rig) -> str:
     task_id = _hand_over(rig, "lines", str(LINES), "fail-first", "5", "exit", "0")
     rig.wait_resting(task_id)
     if rig.task(task_id).state is TaskState.FAILED:
+        rig.open_gate()
         _insist(rig, "retry", task_id)
         rig.wait_resting(task_id)
     return task_id
 
 
+def play_late(rig: Rig, point: str) -> str:
+    """A shim is stopped at a point before its agent begins, the daemon dies and comes back, and only then does the shim go on.
+
+    Whatever the new daemon makes of the run in between, the agent of no run may begin twice, and none of a run that was declared never launched.
+    """
+    rig.settings = {"WATCHKEEPER_DAEMON_START_GRACE": "0.05"}
+    rig.arm(point, how="STOP")
+    rig.open_gate()
+    rig.start_daemon()
+    task_id = rig.run("lines", str(LINES), "exit", "0")
+    shim = wait_until(rig.stopped_shim, within_s=20, what=f"a shim stopped at {point}")
+
+    def recorded() -> bool:
+        return any(run.state not in {RunState.RESERVED, RunState.PREPARED} for run in rig.runs(task_id))
+
+    wait_until(recorded, within_s=20, what="the start of the shim is on record")
+    rig.kill_daemon()
+    rig.start_daemon()  # ready means that it has looked at every run
+    proc.signal_checked(*shim, boot_id(), signal.SIGCONT)
+    rig.wait_resting(task_id)
+    wait_until(lambda: proc.identity(shim[0]) != shim, within_s=20, what="the late shim ended")
+    return task_id
+
+
 FLOWS = (
-    Flow(name="add", play=_add, ends=TaskState.DONE, code=0),
-    Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0),
-    Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7),
-    Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None),
-    Flow(name="retry", play=_retry, ends=TaskState.DONE, code=0),
+    Flow(name="add", play=_add, ends=TaskState.DONE, code=0, least=90, without="launch"),
+    Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0, least=70),
+    Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7, least=16),
+    Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None, least=30),
+    Flow(name="retry", play=_retry, ends=TaskState.DONE, code=0, least=60),
 )
 
 

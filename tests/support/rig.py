@@ -48,6 +48,10 @@ class Rig:
     root: Path
     crash: Mapping[str, str] = field(default_factory=dict)
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    source: Path | None = None
+    """Another source tree to run instead of the installed one: a mutant."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """Settings beside the quick ones, as variables."""
 
     def __post_init__(self) -> None:
         self.root.mkdir(parents=True)
@@ -80,7 +84,9 @@ class Rig:
             "XDG_RUNTIME_DIR": str(self.root / "run"),
             "WATCHKEEPER_HOME": str(self.state),
             **QUICK,
+            **self.settings,
             **self.crash,
+            **({"PYTHONPATH": str(self.source)} if self.source else {}),
         }
 
     def arm(self, point: str, *, how: str = "KILL") -> None:
@@ -89,13 +95,18 @@ class Rig:
             "WATCHKEEPER_CRASH_AT": point,
             "WATCHKEEPER_CRASH_ONCE": str(self.root / "died"),
             "WATCHKEEPER_CRASH_SIGNAL": how,
+            "WATCHKEEPER_CRASH_GATE": str(self.root / "gate"),
         }
 
     def record_points(self) -> Path:
         """From now on every process appends the points it reaches; returns the file."""
         log = self.root / "points"
-        self.crash = {"WATCHKEEPER_CRASH_LOG": str(log)}
+        self.crash = {"WATCHKEEPER_CRASH_LOG": str(log), "WATCHKEEPER_CRASH_GATE": str(self.root / "gate")}
         return log
+
+    def open_gate(self) -> None:
+        """Crash points count from here on: this is where the flow's own story begins."""
+        (self.root / "gate").touch()
 
     def disarm(self) -> None:
         """No process that is started from now on dies at a point."""
@@ -222,6 +233,17 @@ class Rig:
                     if ids & set((entry / "environ").read_bytes().split(b"\0")) and proc.identity(int(entry.name)):
                         found.append(int(entry.name))
         return found
+
+    def stopped_shim(self) -> tuple[int, int] | None:
+        """Pid and start ticks of a shim of ours that a crash point has stopped."""
+        ours = str(self.state / "executions").encode()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    found = proc.stat_of(int(entry.name))
+                    if found and found.state == "T" and ours in (entry / "cmdline").read_bytes():
+                        return found.pid, found.start_ticks
+        return None
 
     def close(self) -> None:
         """End every process of this rig: daemons that are our children, and, by their checked identity, what carries our mark."""

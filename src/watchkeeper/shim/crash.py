@@ -10,7 +10,7 @@ def crashpoint(name: str) -> None:
     """Die (or stop) here if the environment says so; otherwise do nothing."""
     log = os.environ.get("WATCHKEEPER_CRASH_LOG")
     armed = os.environ.get("WATCHKEEPER_CRASH_AT")
-    if log is None and armed is None:
+    if (log is None and armed is None) or not _is_open():
         return
     _hits[name] = _hits.get(name, 0) + 1
     if log is not None:
@@ -18,6 +18,12 @@ def crashpoint(name: str) -> None:
             out.write(name + "\n")
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
         os.kill(os.getpid(), getattr(signal, "SIG" + os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")))
+
+
+def _is_open() -> bool:
+    """With `WATCHKEEPER_CRASH_GATE`, points count only while this file is there."""
+    gate = os.environ.get("WATCHKEEPER_CRASH_GATE")
+    return gate is None or os.path.exists(gate)  # noqa: PTH110 - pathlib would cost start-up time
 
 
 def _may_die() -> bool:
