@@ -38,5 +38,9 @@ class ClaimLoop(Loop):
         return Ticked(worked=claimed > 0, due_s=self._due_s())
 
     def _due_s(self) -> float | None:
+        """When the next waiting task becomes due. One that is due and was not claimed waits for room, which a settlement makes and tells of."""
         wake_at = self._store.read(lambda tx: tx.queue.next_wake())
-        return None if wake_at is None or self.closed else (wake_at - self._clock.now()).total_seconds()
+        if wake_at is None or self.closed:
+            return None
+        left_s = (wake_at - self._clock.now()).total_seconds()
+        return left_s if left_s > 0 else None

@@ -51,6 +51,8 @@ def run(parts: Watchkeeper, log: Log) -> None:
         host = parts.daemon_host
         _ = os.umask(0o077)
         parts.raise_descriptor_limit()
+        # A daemon that is suspended while it holds the database's turnstile would keep everybody waiting.
+        _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         with host.hold(_describe(parts, 0)):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
