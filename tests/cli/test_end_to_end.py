@@ -21,7 +21,6 @@ QUICK = {
     "WATCHKEEPER_DAEMON_POLL": "0.5",
     "WATCHKEEPER_QUEUE_RETRY_BASE": "0.05",
     "WATCHKEEPER_STOP_GRACE": "0.5",
-    "WATCHKEEPER_HARNESS_DEMO_PACE": "0.3",
 }
 
 
@@ -225,25 +224,18 @@ def test_ctrl_c_detaches_and_stops_nothing(wk: Real) -> None:
 
 
 def _is_waiting(process: "subprocess.Popen[str]") -> None:
-    """Wait until a process sleeps in a system call that waits: it has done its imports and its first look."""
-    watching = re.compile(r"inotify")
+    """Wait until a process watches directories: it has done its imports and its first look."""
     descriptors = Path(f"/proc/{process.pid}/fd")
     wait_until(
-        lambda: any(watching.search(str(os.readlink(each))) for each in _listed(descriptors)),
-        within_s=30,
-        what="it watches",
+        lambda: any("inotify" in _target(each) for each in descriptors.iterdir()), within_s=30, what="it watches"
     )
 
 
-def _listed(directory: Path) -> list[Path]:
-    found: list[Path] = []
-    for each in directory.iterdir():
-        try:
-            os.readlink(each)
-        except FileNotFoundError:
-            continue
-        found.append(each)
-    return found
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except FileNotFoundError:
+        return ""
 
 
 def test_following_is_told_by_the_kernel(wk: Real) -> None:
@@ -329,7 +321,8 @@ def test_the_demonstration(wk: Real) -> None:
         "proven",
     ):
         assert part in answer.stdout, answer.stdout
-    assert "done" in answer.stdout
+    # On a machine that is busy with something else the agent may be through before the new daemon looks.
+    assert re.search("What it says of the run: (adopted|ended meanwhile)", answer.stdout)
     assert wk.row(task_id[1])["run_history"][0]["outcome"]["changes"]["files"] == [
         {"path": "hello.txt", "change": "added"}
     ]

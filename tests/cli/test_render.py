@@ -110,3 +110,19 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal, out = _terminal(NO_COLOR="1")
     terminal.table(("ID", "TITLE"), [("abc", "x" * 300)])
     assert width(out.getvalue().splitlines()[1]) == 50
+
+
+def test_long_lines_are_broken_between_words_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a word that is longer than the line is left whole, because it may be a path."""
+    text = f"rights      {'word ' * 20}{'x' * 60}"
+    terminal, out = _terminal()
+    terminal.prose(text, hang=12)
+    assert out.getvalue() == text + "\n"
+    monkeypatch.setattr(render, "_is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    terminal, out = _terminal()
+    terminal.prose(text, hang=12)
+    first, *others, last = out.getvalue().splitlines()
+    assert first.startswith("rights      word") and len(first) <= 50
+    assert all(line.startswith(" " * 12 + "word") and len(line) <= 50 for line in others)
+    assert last == " " * 12 + "x" * 60

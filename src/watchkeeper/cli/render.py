@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -158,6 +159,11 @@ class Terminal:
         self.clear_status()
         print(text, file=self.stdout, flush=self.is_terminal)
 
+    def prose(self, text: str, *codes: str, hang: int = 0) -> None:
+        """A line of the answer that may be long: on a terminal it is broken between words, later lines `hang` columns in."""
+        broken = text if self.columns is None or width(text) <= self.columns else _broken(text, self.columns, hang)
+        self.say(self.style(broken, *codes))
+
     def note(self, text: str) -> None:
         """A line beside the answer, on standard error."""
         self.clear_status()
@@ -222,6 +228,19 @@ class Terminal:
             line += shown + " " * (widths[column] - width(cell) + 2)
             used += widths[column] + 2
         return (line + self.fit(cells[-1], used)).rstrip()
+
+
+def _broken(text: str, columns: int, hang: int) -> str:
+    return "\n".join(
+        textwrap.wrap(
+            text,
+            columns,
+            subsequent_indent=" " * hang,
+            replace_whitespace=False,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    )
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -23,7 +23,7 @@ _PROMPT = "Make the greeting in greet.py friendlier, and say what you changed."
 _DEADLINE_S = 120.0
 _KILL_AFTER = 2
 """Steps of the agent after which the daemon is killed."""
-_ALONE_STEPS = 2
+_ALONE_STEPS = 1
 _ALONE_S = 2.5
 """How long the agent works alone: so many steps, or this long, whichever is first."""
 
@@ -41,7 +41,7 @@ def command(call: Call) -> int:
     from watchkeeper.cli.watching import stay
 
     call.refuse_inside_agent("start tasks")
-    parts, say = call.writing, call.terminal.say
+    parts, say = call.writing, call.terminal.prose
     say("The way of a task, in about ten seconds. Nothing of yours is touched, and no model is asked.")
     say("")
     directory = parts.state.path / "demo" / parts.ids.task()
@@ -84,8 +84,8 @@ def _hand_over(call: Call, directory: Path) -> Task:
     environment = capture(call.environ, (), spec.harness)
     request = AddRequest(spec=spec, environment=environment, by=call.person, options=harnesses.options(call, "demo"))
     agreed = plan(parts.harness("demo"), request)
-    terminal.say(terminal.style(f'$ wk run --harness demo --follow "{_PROMPT}"', render.BOLD))
-    terminal.say(render.clean(agreed.says))
+    terminal.prose(f'$ wk run --harness demo --follow "{_PROMPT}"', render.BOLD)
+    terminal.prose(render.clean(agreed.says))
     return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
 
 
@@ -162,7 +162,7 @@ class _KillAct:
     def _say(self, text: str) -> None:
         terminal = self._call.terminal
         terminal.say("")
-        terminal.say(terminal.style(f">>> {text}", render.BOLD, render.YELLOW))
+        terminal.prose(f">>> {text}", render.BOLD, render.YELLOW, hang=4)
         terminal.say("")
 
 
@@ -181,7 +181,7 @@ def _tell_end(call: Call, task: Task) -> None:
         lambda tx: [(run, tx.outcomes.get(run.id)) for run in tx.runs.of_task(task.id)]
     )
     word = "needs you" if task.state is TaskState.NEEDS_INPUT else task.state.value
-    terminal.say(f"state    {terminal.word(word)}" + _why(task))
+    terminal.prose(f"state    {terminal.word(word)}" + _why(task), hang=9)
     for run, outcome in runs[-1:]:
         if run.exit is not None:
             terminal.say(f"exit     code {run.exit.exit_code}, after {render.duration(run.exit.elapsed_s)}")

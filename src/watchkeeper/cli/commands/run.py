@@ -170,7 +170,7 @@ def _add(call: Call, request: "AddRequest", agreed: "Plan") -> Task:
 def _say_rights(call: Call, agreed: "Plan", *, as_json: bool) -> None:
     says = render.clean(agreed.says)
     if call.terminal.is_terminal and not as_json:
-        call.terminal.say(call.terminal.style(says, render.DIM))
+        call.terminal.prose(says, render.DIM)
     else:
         call.terminal.note(says)  # so that `id=$(wk run …)` holds the id and nothing else
 

@@ -42,7 +42,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
         call.terminal.document(plain.detail(found))
     else:
         for line in _lines(call, found):
-            call.terminal.say(line)
+            call.terminal.prose(line, hang=_LABEL)
     daemon.warn_if_none(call, int(found.task.state in {TaskState.QUEUED, TaskState.RUNNING}))
 
 
