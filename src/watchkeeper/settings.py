@@ -5,7 +5,6 @@ file can be written by whoever works in the repository, agents included, so it m
 may do, what they may spend, which programs run and what of the environment they see is the user's alone.
 """
 
-import difflib
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -264,8 +263,6 @@ def repository_file(cwd: Path) -> Path | None:
 
 def _written(file: Path) -> dict[str, object]:
     """What a file sets, as key → what was written; nothing if there is no file."""
-    import tomllib  # noqa: PLC0415 - most calls find no file
-
     try:
         with file.open("rb") as opened:
             raw = opened.read(MAX_FILE_BYTES + 1)
@@ -277,6 +274,8 @@ def _written(file: Path) -> dict[str, object]:
         raise SettingsError(
             f"The settings in {file} are larger than {MAX_FILE_BYTES} bytes.", hint="Is it the right file?"
         )
+    import tomllib  # noqa: PLC0415 - most calls find no file
+
     try:
         return _flat(cast("dict[str, object]", tomllib.loads(raw.decode())), "", file)
     except (ValueError, RecursionError) as error:
@@ -335,6 +334,8 @@ def _harness_key(name: str) -> Key | None:
 
 def _unknown(name: str, origin: str) -> SettingsError:
     known = [*KEYS, *(f"harness.{harness}.{option}" for harness, all_ in HARNESS_OPTIONS.items() for option in all_)]
+    import difflib  # noqa: PLC0415 - only a mistake needs it
+
     close = difflib.get_close_matches(name, known, n=1)
     meant = f" Did you mean '{close[0]}'?" if close else ""
     return SettingsError(

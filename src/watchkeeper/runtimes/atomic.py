@@ -9,7 +9,6 @@ Files are named relative to an open directory, so that a directory that is swapp
 import errno
 import json
 import os
-import secrets
 import stat
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
@@ -121,7 +120,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 def _temporary(name: str) -> str:
-    return f"{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    return f"{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
 
 
 def _forget(dir_fd: int, name: str) -> None:

@@ -7,7 +7,6 @@ patient) may be lost with it at any time.
 import contextlib
 import errno
 import os
-import secrets
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -115,7 +114,7 @@ class ProcessRuntime:
         crashpoint("prepare.mkdir.after")
         files = {
             records.PROMPT: order.prompt,
-            records.TOKEN: secrets.token_hex(16).encode(),
+            records.TOKEN: os.urandom(16).hex().encode(),
             records.SPEC: atomic.encode(self._spec(order)),
         }
         if order.before is not None:

@@ -1,6 +1,7 @@
 """The shim as one file that no upgrade changes under a running shim: a zipapp, named by its own content.
 
-It holds byte code for the Python that installs it, so that starting a shim compiles nothing; another Python makes another file.
+It holds byte code for the Python that installs it, so that starting a shim compiles nothing, and the sources too: a Python that was upgraded under a daemon
+still starts it. Another Python makes another file.
 """
 
 import hashlib
@@ -40,7 +41,8 @@ def shim_command(image: Path, execution: Path) -> list[str]:
 
     It names the interpreter below a virtual environment, so that a shim does not depend on an environment that may be remade.
     """
-    return [os.path.realpath(sys.executable), "-I", "-S", str(image), str(execution)]
+    interpreter = getattr(sys, "_base_executable", sys.executable)
+    return [os.path.realpath(interpreter), "-I", "-S", str(image), str(execution)]
 
 
 def _is_whole(path: Path, image: bytes) -> bool:
@@ -61,6 +63,7 @@ def _build() -> bytes:
     with zipfile.ZipFile(held, "w", zipfile.ZIP_STORED) as archive:
         for name, source in sources.items():
             archive.writestr(zipfile.ZipInfo(f"{name}.pyc", _EPOCH), _compiled(name, source))
+            archive.writestr(zipfile.ZipInfo(f"{name}.py", _EPOCH), source)
     return held.getvalue()
 
 

@@ -5,7 +5,6 @@ It must be ours alone, on a local file system, and take files. Network file syst
 
 import contextlib
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -145,7 +144,7 @@ class StateDirectory:
         with atomic.directory(self.path.resolve()) as fd:
             if not self.node_file.exists():
                 atomic.publish(
-                    fd, self.node_file.name, secrets.token_hex(_NODE_LENGTH // 2).encode() + b"\n", point="node"
+                    fd, self.node_file.name, os.urandom(_NODE_LENGTH // 2).hex().encode() + b"\n", point="node"
                 )
             node = atomic.read_limited(fd, self.node_file.name, 4096).decode("ascii", "replace").strip()
         if len(node) != _NODE_LENGTH or not set(node) <= set("0123456789abcdef"):

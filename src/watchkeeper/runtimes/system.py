@@ -2,7 +2,6 @@
 
 import os
 import resource
-import secrets
 import time
 from datetime import UTC, datetime
 
@@ -63,4 +62,6 @@ class RandomIds:
 
 
 def _random(length: int) -> str:
+    import secrets  # noqa: PLC0415 - commands that only look need none
+
     return "".join(secrets.choice(ALPHABET) for _ in range(length))

@@ -4,7 +4,6 @@ The number of the newest one is also in the file's header (`user_version`), wher
 applied in one transaction under the turnstile: afterwards the database is at the new number, or it is as it was.
 """
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -66,6 +65,8 @@ def migrate(connection: Connection, schema: Schema) -> None:
     known = _applied(connection)
     for number, step in enumerate(schema.migrations, start=1):
         text = step.read()
+        import hashlib  # noqa: PLC0415 - only a new or an older database needs it
+
         digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
         if number in known:
             if known[number] != digest:
