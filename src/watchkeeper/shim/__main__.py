@@ -6,47 +6,44 @@ The order is the protocol; `docs/execution-directory.md` says why each step stan
 """
 
 import os
-import signal
 import sys
 
-from . import records, spec, supervisor, system
+from . import ladder, records, spec, supervisor, system
 from .crash import crashpoint
 
-DONE, LOCKED, DECIDED, BAD_SPEC, NOT_WRITABLE = 0, 3, 4, 5, 6
+DONE, LOCKED, DECIDED, BAD_SPEC, NOT_WRITABLE, FAULT = 0, 3, 4, 5, 6, 70
+_ARGUMENTS = 2
 
 
 def main(arguments: list[str]) -> int:
     """Run one execution; returns the shim's own exit code."""
-    path = os.path.abspath(arguments[1])  # noqa: PTH100 - pathlib would cost start-up time
+    if len(arguments) != _ARGUMENTS:
+        supervisor.complain("usage: shim <execution directory>")
+        return FAULT
+    os.umask(0o077)
+    _tidy_descriptors()
+    wakeup = system.wake_on((system.SIGCHLD, system.SIGTERM, system.SIGINT, system.SIGHUP))
+    path = os.path.abspath(os.fsencode(arguments[1]))  # noqa: PTH100 - pathlib would cost start-up time
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         crashpoint("shim.lock.before")
         lock = system.take_lock(directory)
         crashpoint("shim.lock.after")
-    except OSError as problem:
-        sys.stderr.write(f"{path}: {problem}\n")
-        return NOT_WRITABLE
-    if lock is None:
-        return LOCKED
-    try:
+        if lock is None:
+            return LOCKED
         wanted = spec.load(directory)
-        token = records.read_bytes(directory, "token").strip()
-    except (spec.BadSpec, OSError) as problem:
-        sys.stderr.write(f"spec.json cannot be used: {problem}\n")
-        return BAD_SPEC
-    return _run(directory, path, wanted, token)
-
-
-def _run(directory: int, path: str, wanted: spec.Spec, token: bytes) -> int:
-    wakeup = _catch_signals()
-    system.become_subreaper()
-    try:
-        supervisor.reserve_space(directory)
+        token = spec.load_token(directory)
+        proves = system.become_subreaper()
+        ladder.reserve_space(directory)
         if not records.publish(directory, "decide", _decision()):
+            ladder.release_reserve(directory)
             return DECIDED
-        supervisor.Supervisor(directory, path, wanted, token, wakeup).run()
+        supervisor.Supervisor(directory, path, wanted, token, wakeup).run(proves=proves)
+    except spec.BadSpec as problem:
+        supervisor.complain(f"the spec cannot be used: {problem}")
+        return BAD_SPEC
     except OSError as problem:
-        sys.stderr.write(f"{system.now()} the execution directory cannot be used: {problem}\n")
+        supervisor.complain(f"{os.fsdecode(path)} cannot be used: {problem}")
         return NOT_WRITABLE
     return DONE
 
@@ -62,18 +59,31 @@ def _decision() -> dict[str, object]:
     }
 
 
-def _catch_signals() -> int:
-    """Turn the signals that concern us into bytes on a pipe."""
-    reader, writer = os.pipe()
-    os.set_blocking(reader, False)
-    os.set_blocking(writer, False)
-    for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda _number, _frame: None)
-    signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    return reader
+def _tidy_descriptors() -> None:
+    """Have the standard three, which are ours to count on, and no other that somebody forgot to close: the agent would keep it for hours."""
+    while True:
+        fd = os.open(os.devnull, os.O_RDWR)
+        if fd > 2:  # the standard three
+            break
+    try:
+        for name in os.listdir("/dev/fd"):  # noqa: PTH208 - pathlib would cost start-up time
+            if int(name) > 2:
+                try:
+                    os.close(int(name))
+                except OSError:
+                    continue  # it was the listing itself
+    except OSError:
+        os.close(fd)  # no such listing here
 
 
 def start() -> None:
     """The zipapp's entry."""
-    # os._exit: nothing is to be flushed or finalised, and the lock goes with the process.
-    os._exit(main(sys.argv))
+    try:
+        code = main(sys.argv)
+    except BaseException:  # noqa: BLE001 - the code is part of the contract, whatever happened
+        import traceback  # noqa: PLC0415 - never needed, one hopes
+
+        supervisor.complain(f"a fault of the shim's own:\n{traceback.format_exc()}")
+        code = FAULT
+    # Nothing is to be flushed or finalised, and the lock goes with the process.
+    os._exit(code)

@@ -1,8 +1,8 @@
 """The agent's process: forked, prepared, held on a pipe until its record is durable, then released to become the agent."""
 
+import errno
 import os
 import resource
-import signal
 
 from . import records, system
 from .crash import crashpoint
@@ -33,8 +33,8 @@ class Forked:
     def __init__(self, pid: int, go: int, said: int) -> None:
         """Our ends of its two pipes: one to let it go, one on which it says why it could not become the agent."""
         self.pid = pid
-        self.said = said
         self._go = go
+        self._said = said
 
     def release(self) -> None:
         """Let it become the agent. Only after its record is durable: without a record no agent ever ran."""
@@ -45,6 +45,12 @@ class Forked:
             pass  # it was killed while it waited; its end is about to be seen
         os.close(self._go)
         crashpoint("shim.release.after")
+
+    def failure(self) -> int | None:
+        """By which error it could not become the agent, or None if it did. To be asked once, when it has ended: then this does not wait."""
+        said = os.read(self._said, 32)
+        os.close(self._said)
+        return int(said) if said else None
 
 
 def open_streams(directory: int, spec: Spec) -> Streams:
@@ -61,14 +67,14 @@ def open_streams(directory: int, spec: Spec) -> Streams:
     return Streams(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), out, err, None)
 
 
-def command_line(directory: int, path: str, spec: Spec) -> list[bytes]:
+def command_line(directory: int, path: bytes, spec: Spec) -> list[bytes]:
     """The command line with the prompt's text or path in its place. Raises OSError."""
     filled = b""
     if spec.prompt_by == "argument":
         filled = records.read_bytes(directory, "prompt")
     elif spec.prompt_by == "file":
-        filled = os.fsencode(os.path.join(path, "prompt"))  # noqa: PTH118 - pathlib would cost start-up time
-    return [filled if word is None else os.fsencode(word) for word in spec.argv]
+        filled = path + b"/prompt"
+    return [filled if word is None else word for word in spec.argv]
 
 
 def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
@@ -77,17 +83,22 @@ def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
     said_reader, said_writer = os.pipe()
     parent = os.getpid()
     crashpoint("shim.fork.before")
+    # A signal that comes to the child before it has put our handlers away would be lost; held back, it arrives afterwards.
+    system.block_signals()
     pid = os.fork()
     if pid == 0:
         try:
             os.close(go_writer)
             _become(spec, argv, streams, parent, go_reader)
         except OSError as problem:
-            os.write(said_writer, str(problem.errno or 0).encode())
+            os.write(said_writer, str(problem.errno or errno.EIO).encode())
+        except ValueError:
+            os.write(said_writer, str(errno.EINVAL).encode())  # a prompt with a zero byte in it, as an argument
         except BaseException:  # noqa: BLE001 - whatever it is, this must never return into the shim's own code
-            os.write(said_writer, b"0")
+            os.write(said_writer, str(errno.EIO).encode())
         finally:
             os._exit(_NOT_RUN)
+    system.allow_signals()
     crashpoint("shim.fork.after")
     os.close(go_reader)
     os.close(said_writer)
@@ -97,24 +108,18 @@ def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
 def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: int) -> None:
     """In the child: everything that must be so when the agent begins, then wait, then exec. All other descriptors are close-on-exec."""
     os.setsid()
-    signal.set_wakeup_fd(-1)
-    for number in signal.valid_signals():
-        if number not in {signal.SIGKILL, signal.SIGSTOP}:
-            try:
-                signal.signal(number, signal.SIG_DFL)
-            except (OSError, ValueError):
-                continue  # reserved by the C library
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
-    system.die_with_parent(signal.SIGKILL)
+    system.reset_signals()
+    system.die_with_parent(system.SIGKILL)
     if os.getppid() != parent:
         os._exit(_NOT_RUN)  # it died before the kernel was told
     os.umask(spec.umask)
     if spec.nofile is not None:
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(spec.nofile, hard), hard))
+        soft = spec.nofile if hard == resource.RLIM_INFINITY else min(spec.nofile, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     for source, target in ((streams.stdin, 0), (streams.stdout, 1), (streams.stderr, 2)):
         os.dup2(source, target)
     if not os.read(go, 1):
         os._exit(_NOT_RUN)  # the shim died before it let us go
     os.chdir(spec.cwd)
-    os.execvpe(argv[0], argv, {os.fsencode(k): os.fsencode(v) for k, v in spec.environment.items()})
+    os.execvpe(argv[0], argv, spec.environment)

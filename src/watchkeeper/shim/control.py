@@ -1,60 +1,98 @@
 """The control socket: one JSON object a line each way, for the same user, with the execution's token. Nothing here ever blocks the shim."""
 
 import _socket
-import json
 import os
-import struct
-from collections.abc import Callable
+import select
+import stat
+from _collections_abc import Callable
 
-from . import system
+from . import json_text, system
 from .crash import crashpoint
 
-Answer = Callable[[dict[str, object]], dict[str, object]]
+Reply = dict[str, object]
 
-_LONGEST_LINE = 16 * 1024 * 1024
+_LONGEST_LINE = 4 * 1024 * 1024
 _MOST_CLIENTS = 16
+_CREDENTIALS = 12
 
 
 class Client:
     """One connection: what came in, and what is still to go out."""
 
-    def __init__(self, connection: "_socket.socket") -> None:
+    def __init__(self, connection: "_socket.socket", poll: "select.poll") -> None:
         """Own the connection."""
         self.connection = connection
-        self.received = b""
-        self.pending = b""
+        self.fd = connection.fileno()
+        self.received = bytearray()
+        self.waits = False
+        """Whether the answer to its last request is still to come; until then its next ones are not looked at."""
+        self._poll = poll
+        self._pending = b""
+        poll.register(self.fd, select.POLLIN)
 
-    def fileno(self) -> int:
-        """The connection's descriptor."""
-        return self.connection.fileno()
+    @property
+    def gone(self) -> bool:
+        """Whether it has hung up."""
+        return self.fd < 0
 
-    def close(self) -> None:
-        """Hang up."""
-        self.connection.close()
+    def reply(self, answer: Reply) -> None:
+        """Answer the request at hand; nobody minds if the client has gone."""
+        self.waits = False
+        self.send(json_text.encode(answer).encode("ascii") + b"\n")
+
+    def send(self, data: bytes = b"") -> None:
+        """Send what fits, the rest later."""
+        self._pending += data
+        if self.gone:
+            return
+        try:
+            while self._pending:
+                self._pending = self._pending[self.connection.send(self._pending) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.hang_up()
+            return
+        self.listen()
+
+    def listen(self) -> None:
+        """Wait for what is next: room for the answer, or else the next request, or else only the end."""
+        self._poll.modify(self.fd, select.POLLOUT if self._pending else 0 if self.waits else select.POLLIN)
+
+    @property
+    def ready(self) -> bool:
+        """Whether its next request may be looked at."""
+        return not (self.gone or self.waits or self._pending)
+
+    def hang_up(self) -> None:
+        """Close the connection."""
+        if not self.gone:
+            self._poll.unregister(self.fd)
+            self.fd = -1
+            self.connection.close()
 
 
 class Control:
-    """Listens, and answers complete lines through `answer`."""
+    """Listens, and answers complete lines through `answer`, which returns None if the answer comes later."""
 
-    def __init__(self, path: str, token: bytes, answer: Answer) -> None:
+    def __init__(
+        self, path: bytes, token: bytes, poll: "select.poll", answer: Callable[[Reply, Client], Reply | None]
+    ) -> None:
         """Nothing is opened yet."""
         self._path = path
         self._token = token
+        self._poll = poll
         self._answer = answer
         self._listener: _socket.socket | None = None
-        self.clients: dict[int, Client] = {}
+        self._clients: dict[int, Client] = {}
+        """In the order in which they were last heard of."""
 
     def open(self) -> str | None:
         """Bind and listen; returns a complaint if that cannot be. A socket of this name is a dead shim's: we hold the execution's lock."""
-        if self._listener is not None:
-            return None
         made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - pathlib would cost start-up time
-            try:
-                os.unlink(self._path)  # noqa: PTH108 - as above
-            except FileNotFoundError:
-                pass
+            self._unlink()
             crashpoint("shim.bind.before")
             made.bind(self._path)
             made.listen(8)
@@ -62,92 +100,129 @@ class Control:
             crashpoint("shim.bind.after")
         except OSError as problem:
             made.close()
-            return f"cannot listen at {self._path}: {problem.strerror or problem}"
+            return f"cannot listen at {os.fsdecode(self._path)}: {problem.strerror or problem}"
         self._listener = made
+        self._poll.register(made.fileno(), select.POLLIN)
         return None
 
-    def fileno(self) -> int:
-        """The listener's descriptor, or -1."""
-        return -1 if self._listener is None else self._listener.fileno()
+    @property
+    def listening(self) -> bool:
+        """Whether there is an address to talk to."""
+        return self._listener is not None
 
-    def accept(self) -> int | None:
-        """Take a connection of our own user; returns its descriptor."""
-        if self._listener is None:
-            return None
-        try:
-            fd, _ = self._listener._accept()  # noqa: SLF001 - the plain module has no other name for it
-        except OSError:
-            return None
-        connection = _socket.socket(fileno=fd)
-        connection.setblocking(False)
-        if len(self.clients) >= _MOST_CLIENTS or not _is_ours(connection):
-            connection.close()
-            return None
-        self.clients[fd] = Client(connection)
-        return fd
+    def owns(self, fd: int) -> bool:
+        """Whether a descriptor is one of ours."""
+        return fd in self._clients or (self._listener is not None and fd == self._listener.fileno())
 
-    def serve(self, fd: int) -> bool:
-        """Read from a client and answer complete lines; False when it is gone."""
-        client = self.clients[fd]
-        try:
-            data = client.connection.recv(65536)
-        except BlockingIOError:
-            data = None
-        except OSError:
-            data = b""
-        if data == b"" or len(client.received) > _LONGEST_LINE:
-            self.hang_up(fd)
-            return False
-        client.received += data or b""
-        while b"\n" in client.received:
-            line, _, client.received = client.received.partition(b"\n")
-            client.pending += json.dumps(self._reply(line)).encode("ascii") + b"\n"
-        return self.flush(fd)
+    def serve(self, fd: int, events: int) -> None:
+        """Do what there is to do at one of our descriptors."""
+        client = self._clients.pop(fd, None)
+        if client is None:
+            self._accept()
+            return
+        self._clients[fd] = client
+        if client.waits and events & (select.POLLHUP | select.POLLERR):
+            client.hang_up()
+        elif events & select.POLLOUT:
+            client.send()
+        elif not client.waits:
+            self._receive(client)
+        self._take_requests(client)
+        self._tidy()
 
-    def flush(self, fd: int) -> bool:
-        """Send what fits; False when the client is gone."""
-        client = self.clients[fd]
-        try:
-            while client.pending:
-                client.pending = client.pending[client.connection.send(client.pending) :]
-        except BlockingIOError:
-            return True
-        except OSError:
-            self.hang_up(fd)
-            return False
-        return True
-
-    def hang_up(self, fd: int) -> None:
-        """Forget a client."""
-        client = self.clients.pop(fd, None)
-        if client is not None:
-            client.close()
+    def answer_later_requests(self) -> None:
+        """Clients whose answers came meanwhile may have sent their next request with the last."""
+        for client in list(self._clients.values()):
+            if client.received:
+                self._take_requests(client)
+        self._tidy()
 
     def close(self) -> None:
         """Stop listening and remove the address."""
         if self._listener is not None:
+            self._stop_listening()
+            self._unlink()
+        for client in self._clients.values():
+            client.hang_up()
+        self._clients.clear()
+
+    def _stop_listening(self) -> None:
+        if self._listener is not None:
+            self._poll.unregister(self._listener.fileno())
             self._listener.close()
             self._listener = None
-            try:
-                os.unlink(self._path)  # noqa: PTH108 - as above
-            except OSError:
-                pass
-        for fd in list(self.clients):
-            self.flush(fd) and self.hang_up(fd)
 
-    def _reply(self, line: bytes) -> dict[str, object]:
+    def _unlink(self) -> None:
+        """Remove the address; what is no socket is not ours to remove."""
         try:
-            request: object = json.loads(line)
+            if stat.S_ISSOCK(os.lstat(self._path).st_mode):
+                os.unlink(self._path)  # noqa: PTH108 - pathlib would cost start-up time
+        except OSError:
+            pass
+
+    def _accept(self) -> None:
+        """Take a connection of our own user. If there are too many, whoever was silent for longest goes."""
+        if self._listener is None:
+            return
+        try:
+            fd, _ = self._listener._accept()  # noqa: SLF001 - the plain module has no other name for it
+        except (BlockingIOError, ConnectionError, InterruptedError):
+            return
+        except OSError:
+            self._stop_listening()  # no descriptors: rather deaf for a while than busy without end
+            return
+        connection = _socket.socket(fileno=fd)
+        connection.setblocking(False)
+        if not _is_ours(connection):
+            connection.close()
+            return
+        if len(self._clients) >= _MOST_CLIENTS:
+            next(iter(self._clients.values())).hang_up()
+            self._tidy()
+        self._clients[fd] = Client(connection, self._poll)
+
+    def _tidy(self) -> None:
+        for fd in [fd for fd, client in self._clients.items() if client.gone]:
+            del self._clients[fd]
+
+    def _receive(self, client: Client) -> None:
+        try:
+            data = client.connection.recv(65536)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        client.received += data
+        if not data or len(client.received) > _LONGEST_LINE:
+            client.hang_up()
+
+    def _take_requests(self, client: Client) -> None:
+        while client.ready:
+            end = client.received.find(b"\n")
+            if end < 0:
+                return
+            line = bytes(client.received[:end])
+            del client.received[: end + 1]
+            reply = self._reply(line, client)
+            if reply is not None:
+                client.reply(reply)
+            else:
+                client.waits = True
+                client.listen()
+
+    def _reply(self, line: bytes, client: Client) -> Reply | None:
+        try:
+            request = json_text.decode(line)
         except (ValueError, RecursionError):
             return _no("that is not JSON")
         if not isinstance(request, dict):
             return _no("that is not an object")
         if not _same(str(request.get("token", "")).encode("utf-8", "replace"), self._token):
             return _no("the token is wrong")
-        return self._answer(request)
+        return self._answer(request, client)
 
 
-def _no(error: str) -> dict[str, object]:
+def _no(error: str) -> Reply:
     return {"ok": False, "error": error}
 
 
@@ -162,18 +237,19 @@ def _same(shown: bytes, token: bytes) -> bool:
 def _is_ours(connection: "_socket.socket") -> bool:
     if not system.IS_LINUX:
         return True  # the directory of the socket is closed to others
-    found = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, struct.calcsize("3i"))
-    return bool(struct.unpack("3i", found)[1] == os.geteuid())
+    # struct ucred: pid, uid, gid
+    found = memoryview(connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)).cast("i")
+    return found[1] == os.geteuid()
 
 
-def hint(path: str | None, text: str) -> None:
+def hint(path: bytes | None, text: bytes) -> None:
     """Send the daemon a datagram, never waiting; losing it costs only time."""
     if path is None:
         return
     out = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     try:
         out.setblocking(False)
-        out.sendto(text.encode(), path)
+        out.sendto(text, path)
     except OSError:
         pass
     finally:

@@ -1,7 +1,8 @@
 """The same crash points as the rest of the program has, with the same variables; the shim imports nothing of it."""
 
 import os
-import signal
+
+from . import system
 
 _hits: dict[str, int] = {}
 
@@ -17,7 +18,7 @@ def crashpoint(name: str) -> None:
         with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - pathlib would cost start-up time
             out.write(name + "\n")
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
-        os.kill(os.getpid(), getattr(signal, "SIG" + os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")))
+        os.kill(os.getpid(), system.signal_number(os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")) or system.SIGKILL)
 
 
 def _is_open() -> bool:

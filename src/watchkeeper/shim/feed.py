@@ -1,8 +1,28 @@
-"""Standard input that stays open: a queue of bytes that go into a pipe as it has room. A message with an id that is known is not written twice."""
+"""Standard input that stays open: a queue of messages that go into a pipe as it has room. A message with an id that is known is not written twice."""
 
 import os
 
 from . import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .control import Client
+
+Reply = dict[str, object]
+
+_MOST_WAITING = 16 * 1024 * 1024
+_DONE: Reply = {"ok": True}
+_LOST: Reply = {"ok": False, "error": "the agent's input was closed before all of it was written"}
+
+
+class Message:
+    """Bytes on their way, and who wants to know when they are in the pipe."""
+
+    def __init__(self, message_id: str | None, data: bytes) -> None:
+        """The prompt has no id."""
+        self.id = message_id
+        self.left = memoryview(data)
+        self.asked: list[Client] = []
 
 
 class Feed:
@@ -12,54 +32,75 @@ class Feed:
         """`first` is the prompt, if it goes this way."""
         self._directory = directory
         self._fd = fd
-        self._waiting = bytearray(first)
-        self._known: set[str] = set()
+        self._waiting: list[Message] = [Message(None, first)] if first else []
+        self._known: list[str] = []
+        """Ids that were accepted, in order."""
         self._closing = False
 
-    def fileno(self) -> int:
-        """The pipe's descriptor, or -1 when it is closed."""
-        return self._fd
-
     @property
-    def wants_room(self) -> bool:
-        """Whether there is something to write."""
-        return bool(self._waiting)
+    def wanted(self) -> int:
+        """The descriptor to wait on for room, or -1 while there is nothing to write."""
+        return self._fd if self._waiting else -1
 
-    def add(self, message_id: str, data: bytes) -> str | None:
-        """Queue a message; returns a complaint if it cannot be. Its id is durable first: a repeat after our death finds no pipe anyway."""
+    def add(self, client: "Client", message_id: str, data: bytes) -> Reply | None:
+        """Queue a message; returns what to answer, or None if the answer comes when it is in the pipe."""
         if message_id in self._known:
-            return None
+            return self._answer_again(client, message_id)
         if self._fd < 0 or self._closing:
-            return "the agent's input is closed"
+            return {"ok": False, "error": "the agent's input is closed"}
+        if sum(len(message.left) for message in self._waiting) + len(data) > _MOST_WAITING:
+            return {"ok": False, "error": "the agent does not read what it is given: too much is waiting already"}
         try:
-            records.write(self._directory, "input.json", {"ids": sorted({*self._known, message_id})})
+            # Before the first byte: an id that is not on record was never written.
+            records.write(self._directory, "input.json", {"ids": [*self._known, message_id]})
         except OSError as problem:
-            return f"the message cannot be recorded: {problem.strerror}"
-        self._known.add(message_id)
-        self._waiting += data
+            return {"ok": False, "error": f"the message cannot be recorded: {problem.strerror}"}
+        self._known.append(message_id)
+        if data:
+            self._waiting.append(Message(message_id, data))
         self.write()
-        return None
+        if message_id not in self._known:
+            return _LOST
+        return self._answer_again(client, message_id)
+
+    def _answer_again(self, client: "Client", message_id: str) -> Reply | None:
+        for message in self._waiting:
+            if message.id == message_id:
+                message.asked.append(client)
+                return None
+        return _DONE
 
     def write(self) -> None:
         """Write what fits."""
         try:
             while self._waiting and self._fd >= 0:
-                del self._waiting[: os.write(self._fd, self._waiting)]
+                message = self._waiting[0]
+                message.left = message.left[os.write(self._fd, message.left) :]
+                if not message.left:
+                    del self._waiting[0]
+                    for client in message.asked:
+                        client.reply(_DONE)
         except BlockingIOError:
             return
         except OSError:
-            self._waiting.clear()
-            self._shut()
+            self.shut()
             return
         if self._closing:
-            self._shut()
+            self.shut()
 
     def close(self) -> None:
         """No more is to come: the pipe is closed when all is written."""
         self._closing = True
         self.write()
 
-    def _shut(self) -> None:
+    def shut(self) -> None:
+        """Close the pipe now; what has not been written never will be."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
+        lost, self._waiting = self._waiting, []
+        for message in lost:
+            if message.id in self._known:
+                self._known.remove(message.id)
+            for client in message.asked:
+                client.reply(_LOST)

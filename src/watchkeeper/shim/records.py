@@ -1,8 +1,8 @@
 """Durable records in the execution directory: a reader sees all of one or none of it, also after a power cut."""
 
-import json
 import os
 
+from . import json_text
 from .crash import crashpoint
 
 MODE = 0o600
@@ -16,18 +16,24 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def _write_temporary(directory: int, name: str, record: dict[str, object]) -> str:
+    # We hold the directory's lock, so whatever has this name is of a shim that is dead.
     temporary = f"{name}.{os.getpid()}.tmp"
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, MODE, dir_fd=directory)
+    fd = os.open(
+        temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, MODE, dir_fd=directory
+    )
     try:
-        write_all(fd, json.dumps(record).encode("ascii") + b"\n")
+        write_all(fd, json_text.encode(record).encode("ascii") + b"\n")
         os.fsync(fd)
+    except OSError:
+        forget(directory, temporary)
+        raise
     finally:
         os.close(fd)
     return temporary
 
 
 def write(directory: int, name: str, record: dict[str, object]) -> None:
-    """Write a record durably, replacing what was there. Raises OSError; then what was there is still there."""
+    """Write a record durably, replacing what was there. Raises OSError; then a reader finds the old record, or the new one all the same."""
     point = f"shim.{name.partition('.')[0]}"
     crashpoint(f"{point}.write.before")
     temporary = _write_temporary(directory, name, record)
@@ -49,11 +55,19 @@ def publish(directory: int, name: str, record: dict[str, object]) -> bool:
     except FileExistsError:
         return False
     finally:
-        os.unlink(temporary, dir_fd=directory)
+        forget(directory, temporary)
     crashpoint(f"{point}.link.after")
     os.fsync(directory)
     crashpoint(f"{point}.sync.after")
     return True
+
+
+def forget(directory: int, name: str) -> None:
+    """Remove a file that nobody needs; not being able to do so harms nothing."""
+    try:
+        os.unlink(name, dir_fd=directory)
+    except OSError:
+        pass
 
 
 def read_bytes(directory: int, name: str) -> bytes:
@@ -61,14 +75,3 @@ def read_bytes(directory: int, name: str) -> bytes:
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     with os.fdopen(fd, "rb") as file:
         return file.read()
-
-
-def read(directory: int, name: str) -> dict[str, object] | None:
-    """A record, or None if it is not there. Raises OSError, ValueError."""
-    try:
-        found: object = json.loads(read_bytes(directory, name))
-    except FileNotFoundError:
-        return None
-    if not isinstance(found, dict):
-        raise ValueError(f"{name} is not an object")  # noqa: TRY004 - it is the content that is wrong
-    return found

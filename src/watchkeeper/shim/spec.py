@@ -1,6 +1,6 @@
 """What to run, as the daemon wrote it."""
 
-from . import records
+from . import json_text, records
 
 FORMAT = 1
 
@@ -10,7 +10,7 @@ class BadSpec(Exception):  # noqa: N818 - an answer
 
 
 class Spec:
-    """A checked `spec.json`; see `docs/execution-directory.md` for the meaning of each key."""
+    """A checked `spec.json`; see `docs/execution-directory.md` for the meaning of each key. Texts for the kernel are bytes."""
 
     def __init__(self, record: dict[str, object]) -> None:
         """Check a record. Raises BadSpec."""
@@ -18,21 +18,21 @@ class Spec:
             if record["format"] != FORMAT:
                 raise BadSpec(f"its format is {record['format']!r}, this shim knows {FORMAT}")
             self.run = _text(record, "run")
-            self.execution = _text(record, "execution")
+            self.execution = _bytes(record["execution"], "execution")
             self.argv = _argv(record["argv"])
-            self.cwd = _text(record, "cwd")
+            self.cwd = _absolute(record, "cwd")
             self.environment = _environment(record["environment"])
             self.prompt_by = _one_of(record, "prompt_by", "stdin", "argument", "file", "none")
             self.input = record.get("input", False) is True
-            self.deadline_s = _seconds(record.get("deadline_s"))
-            self.grace_s = _seconds(record.get("grace_s", 10.0)) or 0.0
+            self.deadline_s = seconds(record.get("deadline_s"), "deadline_s")
+            self.grace_s = seconds(record.get("grace_s", 10.0), "grace_s") or 0.0
             self.leftovers = _one_of(record, "leftovers", "kill", "wait")
-            self.leftovers_grace_s = _seconds(record.get("leftovers_grace_s", 5.0)) or 0.0
-            self.log_limit = _whole(record.get("log_limit_bytes", 64 * 1024 * 1024))
-            self.socket = _text(record, "socket")
-            self.wake = _text(record, "wake") if record.get("wake") is not None else None
-            self.nofile = _whole(record["nofile"]) if record.get("nofile") is not None else None
-            self.umask = _whole(record.get("umask", 0o022))
+            self.leftovers_grace_s = seconds(record.get("leftovers_grace_s", 5.0), "leftovers_grace_s") or 0.0
+            self.log_limit = _whole(record.get("log_limit_bytes", 64 * 1024 * 1024), "log_limit_bytes")
+            self.socket = _absolute(record, "socket")
+            self.wake = _absolute(record, "wake") if record.get("wake") is not None else None
+            self.nofile = _whole(record["nofile"], "nofile") if record.get("nofile") is not None else None
+            self.umask = _whole(record.get("umask", 0o022), "umask")
         except KeyError as missing:
             raise BadSpec(f"it lacks {missing}") from None
 
@@ -40,19 +40,48 @@ class Spec:
 def load(directory: int) -> Spec:
     """Read the spec. Raises BadSpec."""
     try:
-        record = records.read(directory, "spec.json")
-    except (OSError, ValueError) as problem:
+        record = json_text.decode(records.read_bytes(directory, "spec.json"))
+    except (OSError, ValueError, RecursionError) as problem:
         raise BadSpec(str(problem)) from problem
-    if record is None:
-        raise BadSpec("it is missing")
+    if not isinstance(record, dict):
+        raise BadSpec("it is not an object")
     return Spec(record)
+
+
+def load_token(directory: int) -> bytes:
+    """Read the token. Raises BadSpec."""
+    try:
+        token = records.read_bytes(directory, "token").strip()
+    except OSError as problem:
+        raise BadSpec(str(problem)) from problem
+    if not token:
+        raise BadSpec("there is no token")
+    return token
 
 
 def _text(record: dict[str, object], key: str) -> str:
     value = record[key]
-    if not isinstance(value, str) or "\0" in value:
+    if not isinstance(value, str):
         raise BadSpec(f"{key} is not a text")
     return value
+
+
+def _bytes(value: object, what: str) -> bytes:
+    """Text that was bytes once: what was not UTF-8 then stands in it as lone surrogates."""
+    try:
+        data = value.encode("utf-8", "surrogateescape") if isinstance(value, str) else b"\0"
+    except UnicodeEncodeError:
+        data = b"\0"
+    if b"\0" in data:
+        raise BadSpec(f"{what} is not a text that the system can take")
+    return data
+
+
+def _absolute(record: dict[str, object], key: str) -> bytes:
+    path = _bytes(record[key], key)
+    if not path.startswith(b"/"):
+        raise BadSpec(f"{key} is not an absolute path")
+    return path
 
 
 def _one_of(record: dict[str, object], key: str, *words: str) -> str:
@@ -62,37 +91,34 @@ def _one_of(record: dict[str, object], key: str, *words: str) -> str:
     return value
 
 
-def _argv(value: object) -> list[str | None]:
-    if not isinstance(value, list) or not value or not isinstance(value[0], str):
+def _argv(value: object) -> list[bytes | None]:
+    if not isinstance(value, list) or not value or not value[0]:
         raise BadSpec("argv is not a command line")
-    argv: list[str | None] = []
-    for word in value:
-        if not (word is None or isinstance(word, str)) or "\0" in (word or ""):
-            raise BadSpec("argv holds something that is no argument")
-        argv.append(word)
-    return argv
+    return [None if word is None else _bytes(word, "a word of argv") for word in value]
 
 
-def _environment(value: object) -> dict[str, str]:
+def _environment(value: object) -> dict[bytes, bytes]:
     if not isinstance(value, dict):
         raise BadSpec("environment is not an object")
-    found: dict[str, str] = {}
+    found: dict[bytes, bytes] = {}
     for name, text in value.items():
-        if not isinstance(name, str) or not isinstance(text, str) or "\0" in name + text or "=" in name or not name:
+        key = _bytes(name, "the name of a variable")
+        if not key or b"=" in key:
             raise BadSpec("environment holds something that is no variable")
-        found[name] = text
+        found[key] = _bytes(text, f"the variable {name}")
     return found
 
 
-def _seconds(value: object) -> float | None:
+def seconds(value: object, what: str) -> float | None:
+    """A duration of zero or more, or None. Raises BadSpec for anything else."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise BadSpec(f"{value!r} is no duration")
-    return float(value)
+        raise BadSpec(f"{what} is no duration")
+    return min(float(value), 1e12)
 
 
-def _whole(value: object) -> int:
+def _whole(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadSpec(f"{value!r} is no whole number")
+        raise BadSpec(f"{what} is no whole number")
     return value

@@ -1,18 +1,94 @@
-"""What the shim needs of the kernel: locks, identity, the subreaper, holes in files, and time that counts sleep."""
+"""What the shim needs of the kernel: signals, locks, identity, the subreaper, holes in files, and time that counts sleep."""
 
-import ctypes
+import errno
 import fcntl
 import os
-import struct
 import sys
 import time
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this program
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Iterable
+else:
+    # The C module under `signal`. That one wraps every number in an enum, which costs a fifth of the start.
+    import _signal
+
 IS_LINUX = sys.platform == "linux"
+
+SIGCHLD = int(_signal.SIGCHLD)
+SIGCONT = int(_signal.SIGCONT)
+SIGHUP = int(_signal.SIGHUP)
+SIGINT = int(_signal.SIGINT)
+SIGKILL = int(_signal.SIGKILL)
+SIGSTOP = int(_signal.SIGSTOP)
+SIGTERM = int(_signal.SIGTERM)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE = 1 | 2
-_LOCK = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+_STAT_FIELDS = 20
+
+
+# Signals
+
+
+def signal_number(name: str) -> int | None:
+    """The number of a signal by its name without SIG, such as INT; None if there is none."""
+    number = getattr(_signal, f"SIG{name}", None)
+    return int(number) if isinstance(number, int) and not name.startswith("_") else None
+
+
+def wake_on(numbers: "Iterable[int]") -> int:
+    """From now on these signals only make the returned descriptor readable: it gives their numbers as bytes."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    os.set_blocking(writer, False)
+    for number in numbers:
+        _signal.signal(number, _ignore)
+    _signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    allow_signals()
+    return reader
+
+
+def _ignore(_number: int, _frame: object) -> None:
+    """The wake-up descriptor tells it."""
+
+
+def block_signals() -> None:
+    """Hold back every signal, so that between fork and exec none meets a handler that is not the child's."""
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, _signal.valid_signals())
+
+
+def allow_signals() -> None:
+    """Hold back none, whatever we inherited."""
+    _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
+
+
+def reset_signals() -> None:
+    """Give every signal its default meaning and let them come; what Python ignores for itself (PIPE) is not for an agent to inherit."""
+    _signal.set_wakeup_fd(-1)
+    for number in _signal.valid_signals():
+        if number not in {SIGKILL, SIGSTOP}:
+            try:
+                _signal.signal(number, _signal.SIG_DFL)
+            except (OSError, ValueError):
+                continue  # reserved by the C library
+    allow_signals()
+
+
+def signal_through_pidfd(pid: int, ticks: int, number: int) -> None:
+    """Signal the process that has this pid and this start time, and no other. Raises ProcessLookupError, OSError."""
+    fd = os.pidfd_open(pid)
+    try:
+        if start_ticks(pid) != ticks:
+            raise ProcessLookupError(errno.ESRCH, "it is another process by now")
+        _signal.pidfd_send_signal(fd, number)
+    finally:
+        os.close(fd)
+
+
+# Who is who
 
 
 def take_lock(directory: int) -> int | None:
@@ -20,7 +96,8 @@ def take_lock(directory: int) -> int | None:
     fd = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
         if IS_LINUX:
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _LOCK)
+            # struct flock: l_type, l_whence, padding, l_start and l_len 0 for the whole file, l_pid 0.
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK.to_bytes(2, sys.byteorder) + bytes(30))
         else:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -44,16 +121,21 @@ def pid_namespace() -> str:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123 - pathlib would cost start-up time
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return ""
+    try:
+        return os.read(fd, 8192).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)
 
 
 def stat(pid: int) -> tuple[str, int, int] | None:
     """State, parent and start ticks of a process, or None if there is none. The command may hold blanks and brackets, so fields count from the last `)`."""
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    return (fields[0], int(fields[1]), int(fields[19])) if len(fields) > 19 else None
+    return (fields[0], int(fields[1]), int(fields[19])) if len(fields) >= _STAT_FIELDS else None
 
 
 def start_ticks(pid: int) -> int:
@@ -67,30 +149,41 @@ def command(pid: int, longest: int = 200) -> str:
     return _read(f"/proc/{pid}/cmdline").replace("\0", " ").strip()[:longest]
 
 
+# What only the C library gives
+
+
 def become_subreaper() -> bool:
     """Have every orphan below us become our child; False where the system cannot."""
     return _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def die_with_parent(signal_number: int) -> bool:
+def die_with_parent(number: int) -> bool:
     """Have the kernel send this signal to us when our parent dies; survives exec, unless the program is set-uid."""
-    return _prctl(_PR_SET_PDEATHSIG, signal_number)
+    return _prctl(_PR_SET_PDEATHSIG, number)
 
 
 def _prctl(option: int, value: int) -> bool:
     if not IS_LINUX:
         return False
+    import ctypes  # noqa: PLC0415 - where there is no prctl there is no need for it
+
     libc = ctypes.CDLL(None, use_errno=True)
     return bool(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) == 0)
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:
     """Give a range of a file back to the disk; its size and all offsets stay. Raises OSError."""
+    if not IS_LINUX:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+    import ctypes  # noqa: PLC0415 - as above
+
     libc = ctypes.CDLL(None, use_errno=True)
-    answer = libc.fallocate(fd, _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE, ctypes.c_longlong(start), ctypes.c_longlong(length))
-    if answer != 0:
+    if libc.fallocate(fd, _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE, ctypes.c_longlong(start), ctypes.c_longlong(length)) != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
+
+
+# Time
 
 
 def boottime() -> float:

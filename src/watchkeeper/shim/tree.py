@@ -5,68 +5,75 @@ was checked after opening. As the subreaper we become the parent of every orphan
 """
 
 import os
-import signal
 
 from . import system
 from .crash import crashpoint
 
-_MOST_LISTED = 100
+Process = tuple[int, int, int]
+"""Pid, parent and start ticks."""
 
 
-def descendants() -> list[tuple[int, int, int]]:
-    """Pid, parent and start ticks of every living process below us, children first."""
-    me = os.getpid()
-    below: dict[int, list[tuple[int, int]]] = {}
-    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib would cost start-up time
-        if entry.isdigit():
-            found = system.stat(int(entry))
-            if found is not None and found[0] not in "ZX":
-                below.setdefault(found[1], []).append((int(entry), found[2]))
-    ordered: list[tuple[int, int, int]] = []
-    level = [me]
+def descendants() -> list[Process]:
+    """Every living process below us, parents first. Where there is no /proc: none."""
+    below: dict[int, list[Process]] = {}
+    try:
+        names = os.listdir("/proc")  # noqa: PTH208 - pathlib would cost start-up time
+    except OSError:
+        return []
+    for name in names:
+        if name.isdigit():
+            found = system.stat(int(name))
+            if found is not None:
+                below.setdefault(found[1], []).append((int(name), found[1], found[2] if found[0] not in "ZX" else -1))
+    ordered: list[Process] = []
+    level = [os.getpid()]
     while level:
-        children = [(pid, parent, ticks) for parent in level for pid, ticks in below.get(parent, [])]
-        ordered += children
+        # A dead process may have living children for a moment, before they are given to us: so it is walked through, and left out.
+        children = [each for parent in level for each in below.get(parent, [])]
+        ordered += [each for each in children if each[2] >= 0]
         level = [pid for pid, _, _ in children]
     return ordered
 
 
-def listed() -> list[dict[str, object]]:
-    """The descendants as records, for the proof."""
-    return [
-        {"pid": pid, "start_ticks": ticks, "command": system.command(pid)}
-        for pid, _, ticks in descendants()[:_MOST_LISTED]
-    ]
-
-
-def signal_all(number: int) -> set[int]:
+def signal_all(number: int) -> list[Process]:
     """Signal everything below us; returns who was reached."""
     me = os.getpid()
-    reached: set[int] = set()
+    reached: list[Process] = []
     crashpoint("shim.signal_all.before")
-    for pid, parent, ticks in descendants():
+    for process in descendants():
+        pid, parent, ticks = process
         try:
             if parent == me:
                 os.kill(pid, number)
             else:
-                _through_pidfd(pid, ticks, number)
-        except ProcessLookupError:
+                system.signal_through_pidfd(pid, ticks, number)
+        except OSError:
+            # Gone, or it changed its user. Then it stays a descendant, so emptiness is not claimed while it lives.
             continue
-        except PermissionError:
-            continue  # it changed its user; it stays a descendant, so emptiness is not claimed while it lives
-        reached.add(pid)
+        reached.append(process)
     crashpoint("shim.signal_all.after")
     return reached
 
 
-def _through_pidfd(pid: int, ticks: int, number: int) -> None:
-    fd = os.pidfd_open(pid)
-    try:
-        if system.start_ticks(pid) != ticks:
-            raise ProcessLookupError
-        signal.pidfd_send_signal(fd, number)
-    finally:
-        os.close(fd)
+class Children:
+    """Our own children, looked up quickly enough to catch one that forks and exits all the time."""
+
+    def __init__(self) -> None:
+        """The kernel's list of them, where it has one."""
+        try:
+            self._fd = os.open(f"/proc/self/task/{os.getpid()}/children", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            self._fd = -1
+
+    def kill(self) -> None:
+        """Kill each. They are ours and unreaped, so their numbers mean nobody else."""
+        crashpoint("shim.kill.before")
+        for pid in os.pread(self._fd, 65536, 0).split() if self._fd >= 0 else ():
+            try:
+                os.kill(int(pid), system.SIGKILL)
+            except OSError:
+                continue
+        crashpoint("shim.kill.after")
 
 
 def signal_agent(pid: int, number: int) -> None:
@@ -74,19 +81,10 @@ def signal_agent(pid: int, number: int) -> None:
     crashpoint("shim.signal.before")
     try:
         os.killpg(pid, number)
-    except ProcessLookupError:
-        # It has not made its session yet, or its group is empty but for the leader that we have not reaped.
+    except OSError:
+        # It has not made its session yet, or nobody of its group may be signalled by us.
         try:
             os.kill(pid, number)
-        except ProcessLookupError:
+        except OSError:
             pass
     crashpoint("shim.signal.after")
-
-
-def next_ended() -> int | None:
-    """A child that has ended and is not reaped yet, 0 if all live, None if there is none at all: then nothing descends from us."""
-    try:
-        found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return None
-    return 0 if found is None else found.si_pid

@@ -1,0 +1,59 @@
+"""JSON without the price of the json package: importing it, and `re` and `enum` with it, takes longer than all the rest of a shim's start.
+
+Reading uses the package's scanner, which is a module of its own in C. Whatever that one cannot read is left to the whole package to judge, and so is
+everything where there is no such scanner.
+"""
+
+try:
+    from _json import encode_basestring_ascii, make_scanner
+except ImportError:
+    from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
+
+    make_scanner = None
+
+_BLANKS = " \t\r\n"
+
+
+class _Rules:
+    """What the scanner asks about: plain values."""
+
+    strict = True
+    object_hook = None
+    object_pairs_hook = None
+    array_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = float
+
+
+def decode(data: bytes) -> object:
+    """Parse a JSON text in UTF-8. Raises ValueError, RecursionError."""
+    text = data.decode("utf-8").strip(_BLANKS)
+    if make_scanner is not None:
+        try:
+            found, end = make_scanner(_Rules)(text, 0)
+        except Exception:  # noqa: BLE001 - whatever it is: the package will say it properly
+            end = -1
+        else:
+            if end == len(text):
+                return found
+    import json  # noqa: PLC0415 - only for what is wrong, or for a Python that is different
+
+    return json.loads(text)
+
+
+def encode(value: object) -> str:
+    """A value as JSON in ASCII. Raises TypeError for what JSON does not know."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return encode_basestring_ascii(value)
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join([encode(each) for each in value]) + "]"
+    if isinstance(value, dict):
+        return "{" + ", ".join([f"{encode(str(key))}: {encode(each)}" for key, each in value.items()]) + "}"
+    raise TypeError(f"{type(value).__name__} is nothing for JSON")

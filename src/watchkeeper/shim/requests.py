@@ -1,0 +1,90 @@
+"""What the control socket may be asked, and what is done about it. All of it is repeatable."""
+
+from . import system, tree
+from .control import Client, Reply
+from .ladder import Ladder
+from .spec import BadSpec, Spec, seconds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .feed import Feed
+
+_OK: Reply = {"ok": True}
+_REASONS = ("stop", "condemned", "interrupted")
+
+
+class Requests:
+    """Answers requests about one execution."""
+
+    def __init__(self, spec: Spec, ladder: Ladder) -> None:
+        """The feed is added when there is one."""
+        self._spec = spec
+        self._ladder = ladder
+        self.feed: "Feed | None" = None
+
+    def answer(self, request: Reply, client: Client) -> Reply | None:
+        """Do as asked; None if the answer comes later."""
+        match request.get("do"):
+            case "status":
+                return self._status()
+            case "stop":
+                return self._stop(request)
+            case "kill":
+                self._ladder.begin("kill", 0.0)
+                return _OK
+            case "signal":
+                return self._signal(request)
+            case "input":
+                return self._input(request, client)
+            case "close_input":
+                if self.feed is not None:
+                    self.feed.close()
+                return _OK
+            case other:
+                return _no(f"there is no '{other}'")
+
+    def _status(self) -> Reply:
+        return {
+            "ok": True,
+            "state": "ended" if self._ladder.ended else "running",
+            "pid": self._ladder.pid,
+            "run": self._spec.run,
+            "leftovers": self._ladder.count_living(),
+            "how": self._ladder.how,
+        }
+
+    def _stop(self, request: Reply) -> Reply:
+        how = request.get("how", "stop")
+        if how not in _REASONS:
+            return _no(f"'{how}' is no reason to stop")
+        try:
+            grace_s = seconds(request.get("grace_s"), "grace_s")
+        except BadSpec as problem:
+            return _no(str(problem))
+        self._ladder.begin(str(how), self._spec.grace_s if grace_s is None else grace_s)
+        return _OK
+
+    def _signal(self, request: Reply) -> Reply:
+        number = system.signal_number(str(request.get("signal")))
+        if number is None:
+            return _no(f"there is no signal {request.get('signal')!r}")
+        self._ladder.reap()
+        if self._ladder.ended:
+            return _no("the agent has ended")
+        tree.signal_agent(self._ladder.pid, number)
+        return _OK
+
+    def _input(self, request: Reply, client: Client) -> Reply | None:
+        data, message_id = request.get("data"), request.get("id")
+        if not isinstance(data, str) or not isinstance(message_id, str):
+            return _no("input needs data and an id")
+        if self.feed is None:
+            return _no("this agent's input is not open")
+        try:
+            return self.feed.add(client, message_id, data.encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError:
+            return _no("data is not a text")
+
+
+def _no(error: str) -> Reply:
+    return {"ok": False, "error": error}
