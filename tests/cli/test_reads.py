@@ -254,3 +254,31 @@ def test_version(wk: "Wk") -> None:
     assert wk("version").out == f"watchkeeper {__version__}\n"
     assert wk("version", "--json").json == {"version": __version__}
     assert wk("--version").out == f"watchkeeper {__version__}\n"
+
+
+def test_logs_of_a_task_that_never_ran(wk: "Wk") -> None:
+    """Nothing, and why."""
+    task_id = wk.add()
+    answer = wk("logs", task_id)
+    assert (answer.code, answer.out) == (0, "")
+    assert "has not been started" in answer.err
+    assert wk("logs", "--run", "1", task_id).code == 3
+    for options in (["--raw", "--json"], ["--raw", "--since", "5m"], ["--since", "soon"], ["--tail", "-1"]):
+        assert wk("logs", task_id, *options).code == 2, options
+
+
+def test_a_shell_is_offered_what_fits(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the protocol that the completion scripts speak."""
+    monkeypatch.setenv("WATCHKEEPER_HOME", str(wk.home))
+    task_id = wk.add("a title")
+    for words, offered in (("wk sh", "show"), (f"wk show {task_id[:3]}", task_id), ("wk run --harness de", "demo")):
+        monkeypatch.setenv("_WK_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(len(words.split()) - 1))
+        answer = wk()
+        assert answer.out == f"plain,{offered}\n"
+
+
+def test_sizes_are_shown_as_they_are_written(wk: "Wk") -> None:
+    """64M, not 67.1 MB."""
+    assert "64M " in wk("config", "show").out

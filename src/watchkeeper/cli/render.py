@@ -157,7 +157,7 @@ class Terminal:
     def say(self, text: str = "") -> None:
         """A line of the answer."""
         self.clear_status()
-        print(text, file=self.stdout, flush=self.is_terminal)
+        print(text, file=self.stdout, flush=True)  # a pipe may be followed, too
 
     def prose(self, text: str, *codes: str, hang: int = 0) -> None:
         """A line of the answer that may be long: on a terminal it is broken between words, later lines `hang` columns in."""

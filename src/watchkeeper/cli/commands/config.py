@@ -34,6 +34,14 @@ def show(call: Call, as_json: bool) -> None:
     call.terminal.table(("SETTING", "VALUE", "FROM"), rows)
 
 
+def _size(count: int) -> str:
+    """In the largest unit that leaves nothing over, as settings are written."""
+    for unit, letter in ((1024**3, "G"), (1024**2, "M"), (1024, "K")):
+        if count and count % unit == 0:
+            return f"{count // unit}{letter}"
+    return str(count)
+
+
 def _shown(value: "Value") -> str:
     """A value as one would write it."""
     from watchkeeper.settings import KEYS
@@ -44,7 +52,7 @@ def _shown(value: "Value") -> str:
     if key is not None and "duration" in key.kind and isinstance(value.value, float):
         return f"{value.value:g}s"
     if key is not None and key.kind == "size" and isinstance(value.value, int):
-        return render.size(value.value)
+        return _size(value.value)
     if isinstance(value.value, tuple):
         return " ".join(str(each) for each in cast("tuple[object, ...]", value.value))
     return render.clean(str(value.value))

@@ -7,6 +7,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.checks import Check, Level, checks, code
 from watchkeeper.cli.command import Command, debug_option, json_option
 
+_INDENT = 23
 _MARKS = {Level.OK: ("ok", render.GREEN), Level.NOTE: ("note", render.CYAN), Level.BAD: ("BAD", render.RED)}
 
 
@@ -44,6 +45,6 @@ def command(call: Call, as_json: bool) -> int:
 def _print(call: Call, check: Check) -> None:
     word, colour = _MARKS[check.level]
     mark = call.terminal.style(f"{word:<5}", colour)
-    call.terminal.say(f"{mark} {check.name:<16} {render.clean(check.says)}")
+    call.terminal.prose(f"{mark} {check.name:<16} {render.clean(check.says)}", hang=_INDENT)
     if check.hint:
-        call.terminal.say(f"{'':<22} → {render.clean(check.hint)}")
+        call.terminal.prose(f"{'':<{_INDENT}}→ {render.clean(check.hint)}", hang=_INDENT + 2)

@@ -1,6 +1,6 @@
 """`wk events`: history, as it was committed."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _NEWEST = 50
-_QUIET = frozenset({"state"})
+_QUIET = ("state", "_device", "_inode", "_ticks", "_boot_id", "_at")
+"""How names of facts end that are left out for people."""
 
 
 @click.command(cls=Command, name="events", short_help="The history, as it was committed.")
@@ -88,7 +89,7 @@ def _print(call: Call, entry: "JournalEntry", *, as_json: bool) -> None:
 
         terminal.line(plain.entry(entry))
         return
-    facts = " ".join(f"{name}={_value(value)}" for name, value in entry.data.items() if name not in _QUIET)
+    facts = " ".join(f"{name}={_value(value)}" for name, value in entry.data.items() if not name.endswith(_QUIET))
     state = entry.data.get("state")
     became = f"→ {state} " if isinstance(state, str) else ""
     about = entry.run_id or entry.task_id or ""
@@ -98,5 +99,7 @@ def _print(call: Call, entry: "JournalEntry", *, as_json: bool) -> None:
 
 
 def _value(value: object) -> str:
+    if isinstance(value, dict):
+        value = " ".join(f"{name}:{each}" for name, each in cast("dict[str, object]", value).items()) or "none"
     text = render.clean(str(value))
     return f"'{text}'" if " " in text or not text else text
