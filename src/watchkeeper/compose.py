@@ -50,13 +50,18 @@ class Watchkeeper:
         *,
         writes: bool,
         is_daemon: bool = False,
+        repository: bool = True,
     ) -> "Watchkeeper":
         """Load the settings and join.
+
+        `repository`: the repository's file counts. Whoever works there can write it, so what must always work, such as `wk stop`, does not look at it; the
+        daemon serves every directory and heeds none of their files.
 
         Raises:
             SettingsError: a setting is unknown or wrong.
         """
-        return cls(load(cwd, environ, flags or {}), environ, writes=writes, is_daemon=is_daemon)
+        settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon)
+        return cls(settings, environ, writes=writes, is_daemon=is_daemon)
 
     @cached_property
     def state(self) -> "StateDirectory":
@@ -116,8 +121,6 @@ class Watchkeeper:
         from watchkeeper.runtimes.sockets import socket_directory
 
         return socket_directory(self.state.path, self.environ)
-
-        return socket_directory(self.state.path, self.environ, create=self._writes)
 
     @property
     def wake_address(self) -> Path:

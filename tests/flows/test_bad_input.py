@@ -1,0 +1,167 @@
+"""What people type wrong, or strange: one sentence, a documented exit code, nothing lost, and everything else goes on."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from support.flow_words import healthy, let_go, refused, working
+from support.rig import Rig
+
+from watchkeeper.domain.model import TaskState
+from watchkeeper.errors import Exit
+
+STRANGE = {
+    "a megabyte": ("fix é🙂 it\n" * 80_000).encode()[: 1024 * 1024 - 3] + b"end",
+    "a dash": b"-rf --help is what it says",
+    "two dashes": b"-- nothing",
+    "NUL": b"before\0after\0",
+    "lines": b"\r\nfirst\r\n\n\tsecond\x0b\x0c\n\n",
+    "emoji": "👩‍🚀 naïve ​\u202e\ufeff 한국어".encode(),
+    "escapes": b"\x1b[2J\x07 and \x7f",
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_a_prompt_arrives_byte_for_byte(rig: Rig, name: str) -> None:
+    """Whatever it holds: by standard input and by a file, into the agent's standard input and into its prompt file."""
+    prompt, there = STRANGE[name], rig.root / "there"
+    (rig.root / "task.txt").write_bytes(prompt)
+    rig.wk("run", "--wait", "-", "--", "sh", "-c", f"cat >'{there}'", given=prompt)
+    assert there.read_bytes() == prompt
+    rig.wk("run", "--wait", "-f", str(rig.root / "task.txt"), "--", "cp", "{prompt_file}", f"{there}2")
+    assert Path(f"{there}2").read_bytes() == prompt
+    listed = json.loads(rig.wk("ls", "--all", "--json").stdout)
+    assert [each["state"] for each in listed] == ["done", "done"]
+    assert b"\x1b" not in rig.wk("ls", "--all").stdout + rig.wk("show", listed[0]["id"]).stdout
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "says"),
+    [
+        (("run", "--harness", "nosuch", "hello"), Exit.HARNESS, "nosuch"),
+        (("run", "--cwd", "/no/such/place", "hello", "--", "cat"), Exit.BAD_TASK, "does not exist"),
+        (("run", "--cwd", "/etc/passwd", "hello", "--", "cat"), Exit.BAD_TASK, "is not a directory"),
+        (("run", "--harness", "demo", ""), Exit.BAD_TASK, "empty"),
+        (("run", "--harness", "demo", " \n\t "), Exit.BAD_TASK, "empty"),
+        (("run", "--harness", "demo", "-"), Exit.BAD_TASK, "empty"),
+        (("run", "--", "-x"), Exit.USAGE, "no program"),
+        (("run", "-x", "--", "cat"), Exit.USAGE, "-x"),
+        (("run", "--", ""), Exit.BAD_TASK, "command line"),
+        (("run", "--deadline", "soon", "hello", "--", "cat"), Exit.USAGE, "deadline"),
+        (("run", "--title", "x" * 300, "hello", "--", "cat"), Exit.BAD_TASK, "title"),
+        (("run", "-f", "/no/such/file", "--", "cat"), Exit.BAD_TASK, "/no/such/file"),
+        (("stop", "nosuchtask"), Exit.NOT_FOUND, "nosuchtask"),
+        (("kill", "nosuchtask"), Exit.NOT_FOUND, "nosuchtask"),
+        (("retry", "nosuchtask"), Exit.NOT_FOUND, "nosuchtask"),
+        (("show", "nosuchtask"), Exit.NOT_FOUND, "nosuchtask"),
+        (("logs", "nosuchtask"), Exit.NOT_FOUND, "nosuchtask"),
+        (("wait", "nosuchtask"), Exit.NOT_FOUND, "nosuchtask"),
+        (("show", "../../etc/passwd"), Exit.NOT_FOUND, "passwd"),
+        (("show", "%"), Exit.NOT_FOUND, "%"),
+        (("nosuchcommand",), Exit.USAGE, "nosuchcommand"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
+)
+def test_what_cannot_be_is_refused_in_one_sentence(rig: Rig, command: tuple[str, ...], code: Exit, says: str) -> None:
+    """Where there is nothing yet, and nothing is added."""
+    refused(rig, *command, code=code, says=says)
+    assert not rig.tasks() and not list((rig.state / "environments").glob("*"))
+
+
+def test_mistakes_leave_their_neighbours_alone(rig: Rig) -> None:
+    """While a daemon and an agent work, mistakes are refused, and both go on."""
+    task_id, _ = working(rig)
+    refused(rig, "run", "--cwd", "/no/such/place", "hello", "--", "cat", code=Exit.BAD_TASK, says="does not exist")
+    refused(rig, "run", "--harness", "nosuch", "hello", code=Exit.HARNESS, says="nosuch")
+    refused(rig, "stop", "nosuchtask", code=Exit.NOT_FOUND, says="nosuchtask")
+    mixed = rig.wk("stop", "nosuchtask", task_id, check=False)
+    assert mixed.returncode == Exit.NOT_FOUND and f"{task_id}  stopped".encode() in mixed.stdout
+    healthy(rig)
+
+
+def test_a_text_that_is_none(rig: Rig) -> None:
+    """Bytes that are no UTF-8, and more than is accepted."""
+    refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, says="UTF-8", given=b"\xff\xfe\x00")
+    refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, says="MB long", given=b"x" * (9 * 1024 * 1024))
+    refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, says="argument", given=b"x\0y")
+    refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, says="argument", given=b"x" * 200_000)
+    assert not rig.tasks()
+
+
+def test_a_program_that_is_missing(rig: Rig) -> None:
+    """Named by the settings it is refused at once; named by the task, the task needs a person and says what is missing."""
+    rig.settings = {"WATCHKEEPER_HARNESS_CLAUDE_PROGRAM": str(rig.root / "nosuch")}
+    refused(rig, "run", "--harness", "claude", "hello", code=Exit.HARNESS, says="nosuch")
+    done = rig.wk("run", "--wait", "hello", "--", "nosuchprogram", check=False)
+    assert done.returncode == Exit.NEEDS_YOU and b"missing" in done.stdout, done
+    (task,) = rig.tasks()
+    assert task.state is TaskState.NEEDS_INPUT and task.attempts == 0
+    healthy(rig)
+
+
+def test_a_directory_that_goes_before_the_launch(rig: Rig) -> None:
+    """A task that waited is told from one that failed: it needs a person, and others go on."""
+    rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
+    first, _ = working(rig)
+    place = rig.root / "place"
+    place.mkdir()
+    second = rig.run("exit", "0", options=("--cwd", str(place)))
+    place.rmdir()
+    let_go(rig)
+    assert rig.wait_resting(first).state is TaskState.DONE
+    assert rig.wait_resting(second).state is TaskState.NEEDS_INPUT
+    assert "directory" in rig.task(second).reason
+    healthy(rig)
+
+
+def test_ids_that_fit_several(rig: Rig) -> None:
+    """The candidates are named, and a few more letters are enough."""
+    ids = [rig.run("exit", "0") for _ in range(40)]
+    firsts = [task_id[0] for task_id in ids]
+    common = next(letter for letter in firsts if firsts.count(letter) > 1)
+    refused(rig, "show", common, code=Exit.NOT_FOUND, says="fits several tasks", hint=True)
+    answer = rig.wk("show", common, "--json", check=False)
+    told = json.loads(answer.stderr)
+    assert told["exit_code"] == Exit.NOT_FOUND and set(told["candidates"]) <= set(ids)
+    assert rig.wk("show", ids[0]).returncode == 0
+
+
+def test_a_prompt_beyond_what_a_command_line_holds(rig: Rig) -> None:
+    """The kernel takes no argument of a megabyte; what it does take arrives."""
+    prompt = "y" * (os.sysconf("SC_PAGE_SIZE") * 30)
+    rig.wk("run", "--wait", prompt, "--", "sh", "-c", f"cat >'{rig.root}/there'")
+    assert (rig.root / "there").read_text(encoding="utf-8") == prompt
+
+
+def test_wrong_settings_are_refused(rig: Rig) -> None:
+    """By a variable and by the user's own file: exit code 9, the place and the key in the sentence."""
+    rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "many"}
+    refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, says="WATCHKEEPER_QUEUE_LIMIT", hint=False)
+    rig.settings = {}
+    own = rig.root / "home" / ".config" / "watchkeeper" / "config.toml"
+    own.parent.mkdir(parents=True)
+    for text, says in (
+        ("[queue]\nlimit = 0\n", "queue.limit"),
+        ("[queue]\nlimti = 3\n", "Did you mean"),
+        ("[queue\n", "no TOML"),
+        ("\0", "no TOML"),
+    ):
+        own.write_text(text, encoding="utf-8")
+        refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, says=says, hint=False)
+        refused(rig, "daemon", "run", code=Exit.SETTINGS, says=says, hint=False)
+    own.unlink()
+    healthy(rig)
+
+
+def test_an_agent_may_neither_start_tasks_nor_daemons(rig: Rig) -> None:
+    """Inside an agent `wk run` is refused with 8 and `wk daemon start` with 13; looking is free."""
+    healthy(rig)
+    rig.wk("daemon", "stop")
+    rig.settings = {"WATCHKEEPER_RUN": "somebody.1"}
+    refused(rig, "run", "hello", "--", "cat", code=Exit.REFUSED, says="An agent may not")
+    refused(rig, "stop", rig.tasks()[0].id, code=Exit.REFUSED, says="An agent may not")
+    refused(rig, "daemon", "start", code=Exit.INSIDE_AGENT, says="inside an agent")
+    refused(rig, "daemon", "run", code=Exit.INSIDE_AGENT, says="inside an agent")
+    assert rig.wk("ls").returncode == 0
+    assert len(rig.tasks()) == 1
