@@ -11,7 +11,7 @@ from support.source import Function, Module, called, modules, parse
 
 STEPS = frozenset({
     "os.link", "os.rename", "os.replace", "os.fsync", "os.fdatasync", "os.fork", "os.posix_spawn",
-    "os.kill", "os.killpg", "signal.pidfd_send_signal", "subprocess.Popen", "atomic.sync_directory",
+    "os.kill", "os.killpg", "signal.pidfd_send_signal", "_signal.pidfd_send_signal", "subprocess.Popen", "atomic.sync_directory",
 })  # fmt: skip
 METHODS = frozenset({"rename", "hardlink_to"})  # of a Path
 
@@ -22,7 +22,7 @@ EXCUSED: dict[str, str] = {
     "runtimes/state_directory.py:StateDirectory.open": "empty directories, which whoever comes next makes again",
     "runtimes/state_directory.py:_make": "an empty directory, which whoever comes next makes again",
     "shim/records.py:_write_temporary": "both its callers name a point before and after it",
-    "shim/tree.py:_through_pidfd": "`signal_all`, its one caller, names the points",
+    "shim/system.py:signal_through_pidfd": "`signal_all`, its one caller, names the points",
     "runtimes/atomic.py:sync_directory": "the callers name the point; their calls of it are held to that",
 }
 """path:function → why it needs no crash point. The list may only shrink."""
