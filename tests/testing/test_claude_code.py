@@ -76,4 +76,4 @@ def test_a_program_of_another_version_is_not_kept(
     assert "sdk wheel: python failed" in message
     assert "\n" not in message
     assert [each.name for each in (tmp_path / "cache" / "claude-code").iterdir()] == ["lock"]
-    assert "Fetching: npm install" in capsys.readouterr().err
+    assert f"Fetching Claude Code {VERSION} (about 400 MB, once): npm install" in capsys.readouterr().err

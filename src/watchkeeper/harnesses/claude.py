@@ -112,8 +112,9 @@ class Claude:
         return ClaudeReader()
 
     def takeover(self, spec: TaskSpec, session: str) -> str | None:
-        """The program finds a conversation only from the directory that it was held in."""
-        return f"cd {shlex.quote(spec.cwd)} && claude --resume {shlex.quote(session)}"
+        """To be typed in the task's directory: the program finds a conversation only from there."""
+        del spec
+        return f"claude --resume {shlex.quote(session)}"
 
 
 def _environment(order: Order) -> dict[str, str]:

@@ -18,7 +18,7 @@ from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, Trace, Usage
-from watchkeeper.harnesses.claude_verdict import judge_ending, judge_result
+from watchkeeper.harnesses.claude_verdict import SIGN_IN, judge_ending, judge_result
 from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, list_at, text_at
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
@@ -147,13 +147,12 @@ class ClaudeReader:
         else:
             self._sign_ins_refused = 0
         if self._sign_ins_refused >= REFUSED_SIGN_INS:
-            reason = (
-                f"The service refused the sign-in ({status}). Run `claude` and sign in, or check ANTHROPIC_API_KEY."
-            )
+            reason = f"The service refused the sign-in ({status}). {SIGN_IN}"
             self._condemned = Condemnation(kind=FailureKind.SIGNED_OUT, reason=reason)
-        what = f"{error} ({status})" if status is not None else error
+        # Without a status the connection failed, or the answer did not come whole.
+        what = f"The service failed: {error} ({status})" if status is not None else "No whole answer came"
         delay_s = (amount_at(line, "retry_delay_ms") or 0.0) / 1000
-        text = f"The service failed: {what}. Try {count_at(line, 'attempt')} of {count_at(line, 'max_retries')} follows in {delay_s:.0f} s."
+        text = f"{what}. Try {count_at(line, 'attempt')} of {count_at(line, 'max_retries')} follows in {delay_s:.0f} s."
         return [StreamEvent(kind=EventKind.RETRY, text=text)]
 
     def _assistant(self, line: dict[str, object]) -> list[StreamEvent]:

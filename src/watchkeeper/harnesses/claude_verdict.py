@@ -25,6 +25,9 @@ _BY_CODE = {
 }
 """The program's own codes, `api_error` before `error`. A rate limit without a reset is one of minutes: waiting a little helps."""
 
+SIGN_IN = "Run `claude` and sign in, or check ANTHROPIC_API_KEY; then `wk retry`."
+"""What a person does about `signed_out`."""
+
 _ASKED_TO_END = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 _REASON_LIMIT = 400
 _SHELL_SIGNALS = 128
@@ -63,6 +66,9 @@ def judge_result(
         kind = _by_status(status) if refused_request else FailureKind.UNKNOWN
     if kind is FailureKind.OVERLOADED and limited:
         kind = FailureKind.QUOTA
+    if kind is FailureKind.SIGNED_OUT:
+        # Its own advice, `/login`, can only be followed in the program.
+        reason = f"{reason.rstrip('.')}. {SIGN_IN}"
     return kind, reason
 
 

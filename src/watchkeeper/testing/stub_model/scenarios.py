@@ -157,8 +157,12 @@ BUILT_IN: dict[str, Mapping[str, Any]] = {
     },
     "held_stream": {"turns": [{"text": "A long answer " * 20, "hold": "end", "hold_at": "stream"}]},
     "loop": {"turns": [{"text": "Again.", "tools": [{"do": "shell", "command": "echo again"}]}], "repeat_last": True},
+    # Claude Code refuses to run a mere `sleep`.
     "sleep": {
-        "turns": [{"text": "A slow command.", "tools": [{"do": "shell", "command": "sleep 600"}]}, {"text": "Done."}]
+        "turns": [
+            {"text": "A slow command.", "tools": [{"do": "shell", "command": "tail -f /dev/null"}]},
+            {"text": "Done."},
+        ]
     },
     "refusal": {"turns": [{"text": "I will not.", "stop_reason": "refusal"}]},
     "max_tokens": {"turns": [{"text": "Too long an answer", "stop_reason": "max_tokens"}], "repeat_last": True},
