@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.cli import render
 from watchkeeper.cli.output import Begins, Ends, Gap, Idle, Piece
+from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import EventKind, StreamEvent, StreamReader
 
 if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
     from watchkeeper.cli.render import Terminal
+    from watchkeeper.domain.model import Task
 
 _RESULT_LINES = 3
 _MARKS: dict[EventKind, tuple[str, str]] = {
@@ -180,3 +183,15 @@ def _lines(event: StreamEvent) -> Iterable[str]:
     if event.kind is EventKind.TOOL_RESULT and len(lines) > _RESULT_LINES:
         return [*lines[:_RESULT_LINES], f"… {render.counted(len(lines) - _RESULT_LINES, 'more line')}"]
     return lines if event.kind is EventKind.TOOL_RESULT else [render.clean(event.text)]
+
+
+def make_reader(call: "Call", task: "Task", stream: str = "stdout") -> "Callable[[], StreamReader | Lines]":
+    """A maker of readers; the lines themselves if the harness is not installed any more."""
+    if stream == "stderr":
+        return Lines
+    try:
+        harness = call.reading.harness(task.spec.harness)
+    except HarnessError as error:
+        call.terminal.note(f"{error} Its output is shown as it is.")
+        return Lines
+    return lambda: harness.reader(task.spec)

@@ -46,9 +46,8 @@ def _stay(
     emit: "Callable[[StreamEvent, int], None]",
     idle: "Callable[[], None] | None",
 ) -> "Task":
-    from watchkeeper.cli.commands.logs import make_reader
     from watchkeeper.cli.output import Idle, pieces
-    from watchkeeper.cli.printing import Printer
+    from watchkeeper.cli.printing import Printer, make_reader
 
     began = time.monotonic()
     printer = Printer(emit, make_reader(call, task), heading=call.terminal.note)

@@ -10,14 +10,14 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import SINCE, TASK_ID
-from watchkeeper.errors import HarnessError, UsageError
+from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from watchkeeper.cli.printing import Lines, Printer, RawPrinter
+    from watchkeeper.cli.printing import Printer, RawPrinter
     from watchkeeper.domain.model import Task
-    from watchkeeper.ports.harness import StreamEvent, StreamReader
+    from watchkeeper.ports.harness import StreamEvent
 
 
 @click.command(cls=Command, name="logs", short_help="What an agent printed.")
@@ -83,27 +83,13 @@ def _sink(
     tail: int | None,
     since: datetime | None,
 ) -> "Printer | RawPrinter":
-    from watchkeeper.cli.printing import Printer, RawPrinter, pretty
+    from watchkeeper.cli.printing import Printer, RawPrinter, make_reader, pretty
 
     if raw:
         return RawPrinter(call.terminal.write, tail=tail)
     emit = _json(call) if as_json else pretty(call.terminal)
     heading = None if as_json else call.terminal.say
     return Printer(emit, make_reader(call, task, stream), tail=tail, since=since, heading=heading)
-
-
-def make_reader(call: Call, task: "Task", stream: str = "stdout") -> "Callable[[], StreamReader | Lines]":
-    """A maker of readers; the lines themselves if the harness is not installed any more."""
-    from watchkeeper.cli.printing import Lines
-
-    if stream == "stderr":
-        return Lines
-    try:
-        harness = call.reading.harness(task.spec.harness)
-    except HarnessError as error:
-        call.terminal.note(f"{error} Its output is shown as it is.")
-        return Lines
-    return lambda: harness.reader(task.spec)
 
 
 def _json(call: Call) -> "Callable[[StreamEvent, int], None]":
