@@ -87,9 +87,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     directory = os.path.abspath(call.cwd / Path(cwd or ".").expanduser())  # noqa: PTH100
     call.settings_from = Path(directory)
     call.flags = {f"run.{name}": value for name, value in flags.items() if value is not None}
-    harness, words, argv = _split(call, words)
+    words, argv = _split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-    spec = _spec(call, harness, prompt, argv or (), directory)
+    spec = _spec(call, harnesses.choose(call), prompt, argv or (), directory)
     spec = replace(spec, title=render.clean(title) if title else spec.title, environment_names=_names(call, env))
     request, agreed = _plan(call, spec)
     _say_rights(call, agreed, as_json=as_json)
@@ -103,14 +103,14 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     return _stay(call, task, follow=follow, as_json=as_json) if wait or follow else Exit.OK
 
 
-def _split(call: Call, words: tuple[str, ...]) -> tuple[str, tuple[str, ...], tuple[str, ...] | None]:
-    """Which harness, the words of the task, and the command line if there is one."""
+def _split(call: Call, words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The words of the task, and the command line if there is one."""
     after, named = after_dashes(), call.flags.get("run.harness")
     if after is None:
-        return harnesses.choose(call), words, None
+        return words, None
     if named not in {None, "command"}:
         # For an agent program `--` only ends the options, so that a task may begin with a dash.
-        return str(named), (*words, *after), None
+        return (*words, *after), None
     if not after:
         raise UsageError("There is no command line after `--`.", hint="For example: wk run -- make test")
     if after[0].startswith("-"):
@@ -119,7 +119,7 @@ def _split(call: Call, words: tuple[str, ...]) -> tuple[str, tuple[str, ...], tu
             hint='A task that begins with a dash: name the harness too (--harness claude -- "-x …"), or use -f or standard input.',
         )
     call.flags = {**call.flags, "run.harness": "command"}
-    return "command", words, after
+    return words, after
 
 
 def _spec(call: Call, harness: str, prompt: str, argv: tuple[str, ...], directory: str) -> TaskSpec:
