@@ -17,14 +17,21 @@ from watchkeeper.ports.runtime import ShimUnreachable
 from watchkeeper.runtimes import control, proc
 from watchkeeper.runtimes.boot import boot_id
 
-IMAGE = """
+SHIM = """
 import json, os, sys
 print("complaint", file=sys.stderr)
 fds = sorted(int(name) for name in os.listdir("/proc/self/fd"))
 with open(sys.argv[1] + "/born", "w") as out:
     json.dump({"pid": os.getpid(), "session": os.getsid(0), "cwd": os.getcwd(), "environment": dict(os.environ), "isolated": sys.flags.isolated,
                "site": sys.flags.no_site, "input": os.read(0, 1).decode(), "fds": fds}, out)
+start = lambda: None
 """
+
+
+def install(tmp_path: Path) -> None:
+    """Put a shim of our own where the stage's runtime expects the image."""
+    (tmp_path / "image.py" / "shim").mkdir(parents=True)
+    (tmp_path / "image.py" / "shim" / "__main__.py").write_text(SHIM)
 
 
 @pytest.fixture
@@ -32,7 +39,7 @@ def born(stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[
     """What a shim finds around it when it starts."""
     monkeypatch.setenv("SECRET_KEY", "x")
     monkeypatch.setenv("WATCHKEEPER_CRASH_LOG", str(tmp_path / "points"))
-    (tmp_path / "image.py").write_text(IMAGE)
+    install(tmp_path)
     run = stage.prepared()
     os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
     stage.runtime.start_shim(run)
@@ -57,7 +64,7 @@ def test_a_shim_is_born_with_nothing_of_ours(born: dict[str, Any]) -> None:
 
 def test_a_shim_is_not_started_in_another_directory(stage: Stage, tmp_path: Path) -> None:
     """The prepared one was moved and something else has its name."""
-    (tmp_path / "image.py").write_text(IMAGE)
+    install(tmp_path)
     run = stage.prepared()
     stage.directory(run).rename(stage.state / "aside")
     stage.directory(run).mkdir()
@@ -68,7 +75,7 @@ def test_a_shim_is_not_started_in_another_directory(stage: Stage, tmp_path: Path
 
 def test_a_shim_needs_a_place_for_its_socket(stage: Stage, tmp_path: Path) -> None:
     """A directory that was cleared away is made again; one that others can enter is not used."""
-    (tmp_path / "image.py").write_text(IMAGE)
+    install(tmp_path)
     run = stage.prepared()
     stage.sockets.chmod(0o777)
     with pytest.raises(OSError, match="other users"):

@@ -6,6 +6,8 @@ import os
 import sys
 import time
 
+from . import libc
+
 TYPE_CHECKING = False  # `typing` takes longer to import than all of this program
 if TYPE_CHECKING:
     import signal as _signal
@@ -163,23 +165,15 @@ def die_with_parent(number: int) -> bool:
 
 
 def _prctl(option: int, value: int) -> bool:
-    if not IS_LINUX:
-        return False
-    import ctypes  # noqa: PLC0415 - where there is no prctl there is no need for it
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0) == 0)
+    return IS_LINUX and libc.call("prctl", option, value, 0, 0, 0)[0] == 0
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:
     """Give a range of a file back to the disk; its size and all offsets stay. Raises OSError."""
     if not IS_LINUX:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-    import ctypes  # noqa: PLC0415 - as above
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.fallocate(fd, _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE, ctypes.c_longlong(start), ctypes.c_longlong(length)) != 0:
-        number = ctypes.get_errno()
+    result, number = libc.call("fallocate", fd, _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE, start, length)
+    if result != 0:
         raise OSError(number, os.strerror(number))
 
 
