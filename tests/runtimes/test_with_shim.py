@@ -4,7 +4,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -20,13 +20,16 @@ from watchkeeper.runtimes.shim_image import install_shim
 
 
 @pytest.fixture
-def runtime(stage: Stage) -> ProcessRuntime:
-    """A runtime that starts real shims."""
+def runtime(stage: Stage) -> Iterator[ProcessRuntime]:
+    """A runtime that starts real shims; whoever wrote its last record is about to end."""
     shims = stage.state / "shims"
     shims.mkdir(mode=0o700)
-    return ProcessRuntime(
+    made = ProcessRuntime(
         stage.state, stage.sockets, None, partial(install_shim, shims), stage.clock, database_id="db1"
     )
+    yield made
+    for shim in made._shims:
+        shim.wait(timeout=30)
 
 
 def started(stage: Stage, runtime: ProcessRuntime, *argv: str) -> Run:
