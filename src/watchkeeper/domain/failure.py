@@ -7,32 +7,7 @@ authorised may be given back, and what becomes of the task. `docs/rules.md` prin
 from dataclasses import dataclass
 from enum import StrEnum
 
-
-class FailureKind(StrEnum):
-    """Why a run did not succeed."""
-
-    SIGNED_OUT = "signed_out"
-    QUOTA = "quota"
-    OVERLOADED = "overloaded"
-    NETWORK = "network"
-    CONTEXT_FULL = "context_full"
-    TURN_LIMIT = "turn_limit"
-    BUDGET = "budget"
-    PERMISSION_DENIED = "permission_denied"
-    BAD_REQUEST = "bad_request"
-    PROGRAM_MISSING = "program_missing"
-    PROGRAM_BROKEN = "program_broken"
-    SANDBOX = "sandbox"
-    CRASH = "crash"
-    DEADLINE = "deadline"
-    SILENCE = "silence"
-    REFUSED = "refused"
-    NOTHING_RECORDED = "nothing_recorded"
-    NEVER_LAUNCHED = "never_launched"
-    LOST = "lost"
-    INTERRUPTED = "interrupted"
-    STOPPED = "stopped"
-    UNKNOWN = "unknown"
+from watchkeeper.domain.failure_kind import FailureKind
 
 
 class Follow(StrEnum):
@@ -127,3 +102,5 @@ ROWS: dict[FailureKind, FailureRow] = {
     FailureKind.UNKNOWN: _row("The agent failed in a way that we do not know."),
 }
 """One row per kind. A test holds that none is missing."""
+
+__all__ = ["ROWS", "FailureKind", "FailureRow", "Follow"]

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Run
 from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Authorisation

@@ -1,6 +1,6 @@
 """Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
 
-from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import (
     AgentIdentity,
     Cause,

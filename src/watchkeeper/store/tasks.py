@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
 
-from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import StopHow, StopRequest, Task, TaskState
 from watchkeeper.errors import NoSuchTask, Stale
 from watchkeeper.store.facts import spec_from

@@ -1,0 +1,108 @@
+"""What a run came to: what its program told, what it changed, and what is done with its task."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+
+from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.run_record import ExitFact, Leftover, Proof
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a run used, as its program reported it; None is unknown, never zero."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost_usd: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileChange:
+    """One path that differs from before the run: `added`, `modified`, `deleted`."""
+
+    path: str
+    change: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """What a run changed, computed from the working directory, not from what the agent claims."""
+
+    known: bool
+    """False: the directory is not under git, or could not be read."""
+    why_unknown: str = ""
+    files: tuple[FileChange, ...] = ()
+    commits: tuple[str, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """What the program's event stream told; the program's word, not a proof."""
+
+    finished: bool
+    """The program's own final event was seen."""
+    ok: bool
+    """The final event, or for a plain command the exit code, says success."""
+    kind: FailureKind | None = None
+    reason: str = ""
+    text: str = ""
+    harness_session: str | None = None
+    model: str | None = None
+    turns: int | None = None
+    steps: int = 0
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    quota_until: datetime | None = None
+    expects_trace: bool = False
+    """Success without any tool call, change or text would be no success for this harness."""
+
+
+class OutcomeStatus(StrEnum):
+    """What a run came to."""
+
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+class Disposition(StrEnum):
+    """What an outcome does to its task."""
+
+    DONE = "done"
+    NEEDS_INPUT = "needs_input"
+    RETRY = "retry"
+    FAILED = "failed"
+    STOPPED = "stopped"
+    HELD = "held"
+
+
+RESOLVES_A_HELD_RUN = frozenset({Disposition.FAILED, Disposition.STOPPED})
+"""What a person's word makes of a held run: it is given up, or stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The durable result of a run, decided once and stored with what it does to the task (R11)."""
+
+    run_id: str
+    fence: int
+    status: OutcomeStatus
+    disposition: Disposition
+    kind: FailureKind | None
+    reason: str
+    at: datetime
+    proof: Proof
+    text: str = ""
+    harness_session: str | None = None
+    model: str | None = None
+    exit: ExitFact | None = None
+    turns: int | None = None
+    tool_calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    changes: Changes | None = None
+    leftovers: tuple[Leftover, ...] = ()
+    wake_at: datetime | None = None
+    """When a retry may start."""

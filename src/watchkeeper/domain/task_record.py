@@ -1,0 +1,105 @@
+"""A task, as it stands: what somebody asked for and where it got to."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from watchkeeper.domain.failure_kind import FailureKind
+
+
+class TaskState(StrEnum):
+    """Where a task stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    NEEDS_INPUT = "needs_input"
+    HELD = "held"
+    DONE = "done"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+FINAL_TASK_STATES = frozenset({TaskState.DONE, TaskState.FAILED, TaskState.STOPPED})
+"""States that only a person's act (`retry`) leaves."""
+
+RESTING_TASK_STATES = FINAL_TASK_STATES | {TaskState.NEEDS_INPUT, TaskState.HELD}
+"""States in which nothing happens until a person acts; `wk wait` returns there."""
+
+
+class OnLost(StrEnum):
+    """What a task wants done when a run is lost after it may have worked."""
+
+    HOLD = "hold"
+    RETRY = "retry"
+    FAIL = "fail"
+
+
+class StopHow(StrEnum):
+    """How an agent is to be ended."""
+
+    STOP = "stop"
+    KILL = "kill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    """A person's wish to end a task; only a later act of a person lifts it."""
+
+    how: StopHow
+    by: str
+    at: datetime
+    grace_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskSpec:
+    """What somebody asked for; never changes."""
+
+    prompt: str
+    title: str
+    harness: str
+    model: str | None
+    cwd: str
+    argv: tuple[str, ...] = ()
+    """The command line of the `command` harness; empty for the others."""
+    environment_names: tuple[str, ...] = ()
+    """Names, beyond the standard allow-list, that were captured from the caller."""
+    deadline_s: float | None = None
+    max_attempts: int = 3
+    on_lost: OnLost = OnLost.HOLD
+    leftovers: str = "kill"
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """A task as it stands now."""
+
+    id: str
+    spec: TaskSpec
+    state: TaskState
+    created_at: datetime
+    updated_at: datetime
+    version: int = 0
+    runs: int = 0
+    """How many runs it has had; the number of the newest."""
+    attempts: int = 0
+    """How many of them counted against `max_attempts` since a person last asked."""
+    unlaunched: int = 0
+    """How many launches in a row never happened."""
+    run_id: str | None = None
+    """The run that owns it now, from claim to settlement."""
+    wake_at: datetime | None = None
+    """Not before this time (a retry's back-off, a quota's reset)."""
+    stop: StopRequest | None = None
+    environment_id: str = ""
+    """Under which name the caller's environment is kept; a new one with every `retry`, so that forgetting the old one never takes the new one away."""
+    reason: str = ""
+    """One plain sentence on why it stands where it stands."""
+    kind: FailureKind | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def counted_attempts_left(self) -> int:
+        """How many counted attempts remain."""
+        return max(0, self.spec.max_attempts - self.attempts)
