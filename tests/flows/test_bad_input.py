@@ -17,7 +17,7 @@ STRANGE = {
     "two dashes": b"-- nothing",
     "NUL": b"before\0after\0",
     "lines": b"\r\nfirst\r\n\n\tsecond\x0b\x0c\n\n",
-    "emoji": "👩‍🚀 naïve ​\u202e\ufeff 한국어".encode(),
+    "emoji": "👩‍🚀 naïve \u200b\u202e\ufeff 한국어".encode(),
     "escapes": b"\x1b[2J\x07 and \x7f",
 }
 

@@ -6,12 +6,13 @@ prepared again, or a prepared one whose start is in the outbox.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from errno import EBADMSG
 
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched, Prepared
-from watchkeeper.errors import HarnessError
+from watchkeeper.errors import BadTask, HarnessError, Refused
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.harness import Harness, Order
@@ -52,20 +53,27 @@ class Launcher:
         run, task, database_id = self.store.read(lambda tx: _load(tx, run_id))
         if run.state is not RunState.RESERVED:
             return
-        environment = self.environments.get(task.environment_id)
+        environment = self._environment(task)
         if environment is None:
-            self._refuse(
-                run,
-                "The environment kept for this task is gone; `wk retry` captures it anew.",
-            )
+            self._refuse(run, "The environment kept for this task is gone or damaged; `wk retry` captures it anew.")
             return
+        # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
-            order = self._order(run, task, database_id, environment)
+            directory = self.runtime.prepare(self._order(run, task, database_id, environment))
         except HarnessError as problem:
             self._refuse(run, f"{problem} {problem.hint}".strip(), FailureKind.PROGRAM_MISSING)
-            return
-        directory = self.runtime.prepare(order)
-        self._record(run, directory)
+        except (BadTask, Refused) as problem:
+            self._refuse(run, f"{problem} {problem.hint}".strip())
+        else:
+            self._record(run, directory)
+
+    def _environment(self, task: Task) -> Mapping[str, str] | None:
+        try:
+            return self.environments.get(task.environment_id)
+        except OSError as problem:
+            if problem.errno == EBADMSG:
+                return None
+            raise
 
     def _order(self, run: Run, task: Task, database_id: str, environment: Mapping[str, str]) -> ExecutionOrder:
         spec = task.spec
