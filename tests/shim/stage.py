@@ -1,5 +1,6 @@
 """A stage for the shim: a directory as the daemon would prepare it, the installed program itself, real agents, and a look at the machine from outside."""
 
+import itertools
 import json
 import os
 import secrets
@@ -8,7 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -113,7 +114,9 @@ class Execution:
     def wait_for_output(self, text: str, name: str = "stdout.log") -> str:
         """Wait until the agent has printed something; returns all of it."""
         return wait_until(
-            lambda: found if text in (found := self.output(name)) else "", within_s=30, what=f"the agent printed {text!r}"
+            lambda: found if text in (found := self.output(name)) else "",
+            within_s=30,
+            what=f"the agent printed {text!r}",
         )
 
     def output(self, name: str = "stdout.log") -> str:
@@ -127,12 +130,20 @@ class Execution:
         """What the shim itself has said."""
         return (self.path / "shim.err").read_text()
 
+    def over(self) -> bool:
+        """Whether its last shim has ended."""
+        return self.shims[-1].poll() is not None
+
     def connect(self) -> socket.socket:
         """A connection to the shim, once it listens."""
-        wait_until(self.address.exists, within_s=30, what="the shim listens")
+        wait_until(lambda: self.address.exists() or self.over(), within_s=30, what="the shim listens")
         connection = socket.socket(socket.AF_UNIX)
+        try:
+            connection.connect(str(self.address))
+        except OSError:
+            connection.close()
+            raise
         connection.settimeout(30)
-        connection.connect(str(self.address))
         return connection
 
     def ask(self, do: str, **more: object) -> dict[str, Any]:
@@ -213,10 +224,11 @@ class Bench:
     root: Path
     sockets: Path
     made: list[Execution] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def execution(self, argv: list[str | None], prompt: bytes = b"", **changes: object) -> Execution:
         """One that is prepared and not started."""
-        execution = Execution(self.image, self.root / f"e{len(self.made)}", self.sockets)
+        execution = Execution(self.image, self.root / f"e{next(self._numbers)}", self.sockets)
         self.made.append(execution)
         if changes.get("wake") is True:
             changes["wake"] = execution.listen_for_hints()

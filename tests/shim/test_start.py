@@ -35,7 +35,7 @@ print(json.dumps({
 @pytest.mark.parametrize("prompt", [b"", ODD, b"x" * 100_000], ids=["empty", "odd", "long"])
 @pytest.mark.parametrize(
     ("by", "argv"),
-    [("stdin", sh("cat")), ("argument", sh("printf %s \"$1\"", None)), ("file", sh('cat "$1"', None))],
+    [("stdin", sh("cat")), ("argument", sh('printf %s "$1"', None)), ("file", sh('cat "$1"', None))],
     ids=["stdin", "argument", "file"],
 )
 def test_the_prompt_arrives_byte_for_byte(bench: Bench, by: str, argv: list[str | None], prompt: bytes) -> None:
@@ -116,7 +116,9 @@ def test_a_shim_started_with_closed_streams_still_works(bench: Bench) -> None:
     execution = bench.execution(sh("cat; echo out; echo err >&2"))
     closing = 'exec "$@" 0<&- 1>&- 2>&-'
     done = subprocess.run(
-        ["/bin/sh", "-c", closing, "sh", *shim_command(execution.image, execution.path)], env={"PATH": "/bin"}, timeout=30
+        ["/bin/sh", "-c", closing, "sh", *shim_command(execution.image, execution.path)],
+        env={"PATH": "/bin"},
+        timeout=30,
     )
     assert done.returncode == 0
     assert (execution.output(), execution.output("stderr.log")) == ("out\n", "err\n")

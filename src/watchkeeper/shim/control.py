@@ -13,6 +13,7 @@ Reply = dict[str, object]
 
 _LONGEST_LINE = 4 * 1024 * 1024
 _MOST_CLIENTS = 16
+_BACKLOG = 128
 _CREDENTIALS = 12
 
 
@@ -95,7 +96,7 @@ class Control:
             self._unlink()
             crashpoint("shim.bind.before")
             made.bind(self._path)
-            made.listen(8)
+            made.listen(_BACKLOG)
             made.setblocking(False)
             crashpoint("shim.bind.after")
         except OSError as problem:
