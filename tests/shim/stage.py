@@ -51,7 +51,7 @@ class Execution:
         """Where its shim listens."""
         return self.sockets / f"{self.id}.sock"
 
-    def prepare(self, argv: list[str | None], prompt: bytes = b"", **changes: object) -> "Execution":
+    def prepare(self, argv: list[str | None], prompt: bytes = b"", **changes: Any) -> "Execution":
         """Write what the daemon would write."""
         self.path.mkdir(mode=0o700)
         spec: dict[str, object] = {
@@ -83,7 +83,7 @@ class Execution:
     def start(self, crash: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
         """Start a shim, as the daemon does."""
         with (self.path / "shim.err").open("ab") as errors:
-            shim = subprocess.Popen(
+            shim: subprocess.Popen[bytes] = subprocess.Popen(
                 shim_command(self.image, self.path),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,
@@ -190,7 +190,7 @@ class Execution:
 def marked(marker: bytes) -> list[int]:
     """The living processes with this variable in their environment."""
     found: list[int] = []
-    for name in os.listdir("/proc"):
+    for name in os.listdir("/proc"):  # noqa: PTH208 - names are what is wanted
         if name.isdigit():
             try:
                 if marker in Path(f"/proc/{name}/environ").read_bytes().split(b"\0"):
@@ -226,7 +226,7 @@ class Bench:
     made: list[Execution] = field(default_factory=list)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
-    def execution(self, argv: list[str | None], prompt: bytes = b"", **changes: object) -> Execution:
+    def execution(self, argv: list[str | None], prompt: bytes = b"", **changes: Any) -> Execution:
         """One that is prepared and not started."""
         execution = Execution(self.image, self.root / f"e{next(self._numbers)}", self.sockets)
         self.made.append(execution)
@@ -234,7 +234,7 @@ class Bench:
             changes["wake"] = execution.listen_for_hints()
         return execution.prepare(argv, prompt, **changes)
 
-    def started(self, argv: list[str | None], prompt: bytes = b"", **changes: object) -> Execution:
+    def started(self, argv: list[str | None], prompt: bytes = b"", **changes: Any) -> Execution:
         """One whose agent has been released."""
         execution = self.execution(argv, prompt, **changes)
         execution.start()

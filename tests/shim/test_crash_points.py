@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shim.stage import Bench, Execution, python, sh
@@ -62,7 +63,7 @@ class Story:
     agent: Callable[[str], list[str | None]]
     reason: str
     act: Callable[[Execution], None] = _nothing
-    changes: dict[str, object] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
 
 
 STORIES = (

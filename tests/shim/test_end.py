@@ -3,6 +3,7 @@
 import os
 import signal
 import time
+from typing import Any
 
 import pytest
 from shim.stage import Bench, Execution, python, sh
@@ -115,7 +116,7 @@ def test_a_stop_reaches_the_group_and_a_halted_agent(bench: Bench) -> None:
 @pytest.mark.parametrize("how", ["stop", "kill", "deadline", "interrupted"])
 def test_nothing_outlives_the_ladder(bench: Bench, how: str) -> None:
     """An agent that ignores TERM, with grandchildren in sessions of their own that ignore it too: all gone, proven, and the first reason stays."""
-    changes = {"deadline_s": 1.5} if how == "deadline" else {}
+    changes: dict[str, Any] = {"deadline_s": 1.5} if how == "deadline" else {}
     execution = bench.started(python(STUBBORN), grace_s=0.3, **changes)
     wait_until(lambda: execution.output().count("up") == 4, what="all are up")
     if how == "stop":

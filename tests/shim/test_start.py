@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shim.stage import MARKER, Bench, python, sh
@@ -146,7 +147,7 @@ def test_a_program_is_looked_up_in_the_path_of_the_spec(bench: Bench, tmp_path: 
     ids=["missing", "not in PATH", "no program", "no directory", "a file as directory", "too long"],
 )
 def test_what_cannot_be_run_says_why(
-    bench: Bench, argv: list[str | None], changes: dict[str, object], number: int
+    bench: Bench, argv: list[str | None], changes: dict[str, Any], number: int
 ) -> None:
     """The exit record names the error; nothing is left, and that is proven."""
     execution = bench.execution(argv, **changes)
@@ -203,8 +204,8 @@ def test_a_spec_that_cannot_be_used_starts_nothing(bench: Bench, spec: bytes | N
     ],
     ids=str,
 )
-def test_a_value_that_makes_no_sense_starts_nothing(bench: Bench, change: dict[str, object]) -> None:
-    execution = bench.execution(**{"argv": sh("true"), **change})
+def test_a_value_that_makes_no_sense_starts_nothing(bench: Bench, change: dict[str, Any]) -> None:
+    execution = bench.execution(**({"argv": sh("true")} | change))
     assert execution.run() == 5
     assert not (execution.path / "decide").exists()
 
@@ -253,7 +254,7 @@ def test_the_records_say_who_is_who(bench: Bench) -> None:
         assert decision[key] == value
     for key, value in (("boot_id", Path("/proc/sys/kernel/random/boot_id").read_text().strip()),):
         assert decision[key] == agent[key] == value
-    assert decision["pid_namespace"] == agent["pid_namespace"] == os.readlink("/proc/self/ns/pid")
+    assert decision["pid_namespace"] == agent["pid_namespace"] == str(Path("/proc/self/ns/pid").readlink())
     assert agent["shim_pid"] == execution.shims[0].pid
     assert execution.ask("close_input") == {"ok": True}
     assert [execution.wake.recv(100).decode() for _ in range(2)] == [execution.id] * 2

@@ -39,7 +39,7 @@ class Forked:
     def release(self) -> None:
         """Let it become the agent. Only after its record is durable: without a record no agent ever ran."""
         crashpoint("shim.release.before")
-        try:
+        try:  # noqa: SIM105 - contextlib would cost start-up time
             os.write(self._go, b"g")
         except BrokenPipeError:
             pass  # it was killed while it waited; its end is about to be seen
@@ -122,4 +122,4 @@ def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: in
     if not os.read(go, 1):
         os._exit(_NOT_RUN)  # the shim died before it let us go
     os.chdir(spec.cwd)
-    os.execvpe(argv[0], argv, spec.environment)
+    os.execvpe(argv[0], argv, spec.environment)  # noqa: S606 - no shell: that is the point

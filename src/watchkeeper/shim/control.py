@@ -97,7 +97,7 @@ class Control:
             crashpoint("shim.bind.before")
             made.bind(self._path)
             made.listen(_BACKLOG)
-            made.setblocking(False)
+            made.setblocking(False)  # noqa: FBT003 - the plain module takes no names
             crashpoint("shim.bind.after")
         except OSError as problem:
             made.close()
@@ -166,14 +166,14 @@ class Control:
         if self._listener is None:
             return
         try:
-            fd, _ = self._listener._accept()  # noqa: SLF001 - the plain module has no other name for it
+            fd = _accepted(self._listener)
         except (BlockingIOError, ConnectionError, InterruptedError):
             return
         except OSError:
             self._stop_listening()  # no descriptors: rather deaf for a while than busy without end
             return
         connection = _socket.socket(fileno=fd)
-        connection.setblocking(False)
+        connection.setblocking(False)  # noqa: FBT003 - as above
         if not _is_ours(connection):
             connection.close()
             return
@@ -216,11 +216,16 @@ class Control:
             request = json_text.decode(line)
         except (ValueError, RecursionError):
             return _no("that is not JSON")
-        if not isinstance(request, dict):
+        if not json_text.is_object(request):
             return _no("that is not an object")
         if not _same(str(request.get("token", "")).encode("utf-8", "replace"), self._token):
             return _no("the token is wrong")
         return self._answer(request, client)
+
+
+def _accepted(listener: "_socket.socket") -> int:
+    # The plain module has no other name for it.
+    return int(listener._accept()[0])  # noqa: SLF001 # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType, reportUnknownMemberType] - no stub has it
 
 
 def _no(error: str) -> Reply:
@@ -249,7 +254,7 @@ def hint(path: bytes | None, text: bytes) -> None:
         return
     out = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     try:
-        out.setblocking(False)
+        out.setblocking(False)  # noqa: FBT003 - as above
         out.sendto(text, path)
     except OSError:
         pass

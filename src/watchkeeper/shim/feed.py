@@ -1,6 +1,7 @@
 """Standard input that stays open: a queue of messages that go into a pipe as it has room. A message with an id that is known is not written twice."""
 
 import os
+import select
 
 from . import records
 
@@ -28,19 +29,20 @@ class Message:
 class Feed:
     """The agent's input pipe, seen from our end."""
 
-    def __init__(self, directory: int, fd: int, first: bytes) -> None:
+    def __init__(self, directory: int, fd: int, first: bytes, poll: "select.poll") -> None:
         """`first` is the prompt, if it goes this way."""
         self._directory = directory
         self._fd = fd
+        self._poll = poll
+        self._watched = False
         self._waiting: list[Message] = [Message(None, first)] if first else []
         self._known: list[str] = []
         """Ids that were accepted, in order."""
         self._closing = False
 
-    @property
-    def wanted(self) -> int:
-        """The descriptor to wait on for room, or -1 while there is nothing to write."""
-        return self._fd if self._waiting else -1
+    def owns(self, fd: int) -> bool:
+        """Whether a descriptor is the pipe's."""
+        return fd == self._fd
 
     def add(self, client: "Client", message_id: str, data: bytes) -> Reply | None:
         """Queue a message; returns what to answer, or None if the answer comes when it is in the pipe."""
@@ -71,7 +73,7 @@ class Feed:
         return _DONE
 
     def write(self) -> None:
-        """Write what fits."""
+        """Write what fits, and wait for room only while there is something left."""
         try:
             while self._waiting and self._fd >= 0:
                 message = self._waiting[0]
@@ -81,12 +83,21 @@ class Feed:
                     for client in message.asked:
                         client.reply(_DONE)
         except BlockingIOError:
-            return
+            pass
         except OSError:
             self.shut()
             return
-        if self._closing:
+        if self._closing and not self._waiting:
             self.shut()
+        self._watch(wanted=bool(self._waiting))
+
+    def _watch(self, *, wanted: bool) -> None:
+        if wanted is not self._watched:
+            if wanted:
+                self._poll.register(self._fd, select.POLLOUT)
+            else:
+                self._poll.unregister(self._fd)
+            self._watched = wanted
 
     def close(self) -> None:
         """No more is to come: the pipe is closed when all is written."""
@@ -95,6 +106,8 @@ class Feed:
 
     def shut(self) -> None:
         """Close the pipe now; what has not been written never will be."""
+        # Unregistered before it is closed: the number may be another's in a moment.
+        self._watch(wanted=False)
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)

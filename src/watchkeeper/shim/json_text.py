@@ -11,6 +11,10 @@ except ImportError:
 
     make_scanner = None
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
 _BLANKS = " \t\r\n"
 
 
@@ -26,12 +30,22 @@ class _Rules:
     parse_constant = float
 
 
+def is_object(value: object) -> "TypeGuard[dict[str, object]]":
+    """Whether a decoded value is an object; the names in one are texts."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> "TypeGuard[list[object] | tuple[object, ...]]":
+    """Whether it is a list."""
+    return isinstance(value, list | tuple)
+
+
 def decode(data: bytes) -> object:
     """Parse a JSON text in UTF-8. Raises ValueError, RecursionError."""
     text = data.decode("utf-8").strip(_BLANKS)
     if make_scanner is not None:
         try:
-            found, end = make_scanner(_Rules)(text, 0)
+            found, end = make_scanner(_Rules)(text, 0)  # pyright: ignore[reportArgumentType] - it reads these attributes, of whatever it is given
         except Exception:  # noqa: BLE001 - whatever it is: the package will say it properly
             end = -1
         else:
@@ -52,8 +66,8 @@ def encode(value: object) -> str:
         return encode_basestring_ascii(value)
     if isinstance(value, int | float):
         return repr(value)
-    if isinstance(value, list | tuple):
+    if is_list(value):
         return "[" + ", ".join([encode(each) for each in value]) + "]"
-    if isinstance(value, dict):
+    if is_object(value):
         return "{" + ", ".join([f"{encode(str(key))}: {encode(each)}" for key, each in value.items()]) + "}"
     raise TypeError(f"{type(value).__name__} is nothing for JSON")

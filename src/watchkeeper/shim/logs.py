@@ -78,7 +78,7 @@ class BoundedLogs:
     def _forget(self, name: str) -> None:
         """Nothing was dropped after all."""
         if self._dropped.get(name, HEAD) != self._punched.get(name, HEAD):
-            try:
+            try:  # noqa: SIM105 - contextlib would cost start-up time
                 self._record({**self._dropped, name: self._punched.get(name, HEAD)})
             except OSError:
                 pass

@@ -20,7 +20,7 @@ class Requests:
         """The feed is added when there is one."""
         self._spec = spec
         self._ladder = ladder
-        self.feed: "Feed | None" = None
+        self.feed: Feed | None = None
 
     def answer(self, request: Reply, client: Client) -> Reply | None:
         """Do as asked; None if the answer comes later."""

@@ -43,7 +43,7 @@ def load(directory: int) -> Spec:
         record = json_text.decode(records.read_bytes(directory, "spec.json"))
     except (OSError, ValueError, RecursionError) as problem:
         raise BadSpec(str(problem)) from problem
-    if not isinstance(record, dict):
+    if not json_text.is_object(record):
         raise BadSpec("it is not an object")
     return Spec(record)
 
@@ -92,13 +92,13 @@ def _one_of(record: dict[str, object], key: str, *words: str) -> str:
 
 
 def _argv(value: object) -> list[bytes | None]:
-    if not isinstance(value, list) or not value or not value[0]:
+    if not json_text.is_list(value) or not value or not value[0]:
         raise BadSpec("argv is not a command line")
     return [None if word is None else _bytes(word, "a word of argv") for word in value]
 
 
 def _environment(value: object) -> dict[bytes, bytes]:
-    if not isinstance(value, dict):
+    if not json_text.is_object(value):
         raise BadSpec("environment is not an object")
     found: dict[bytes, bytes] = {}
     for name, text in value.items():

@@ -36,7 +36,6 @@ class Supervisor:
         self._control = Control(spec.socket, token, self._poll, self._answer)
         self._logs = BoundedLogs(directory, spec.log_limit)
         self._feed: Feed | None = None
-        self._feed_watched = -1
         self._faults = 0
 
     def run(self, *, proves: bool) -> None:
@@ -63,7 +62,7 @@ class Supervisor:
         forked.release()
         self._hint()
         if streams.input_pipe is not None:
-            self._feed = self._requests.feed = Feed(self._directory, streams.input_pipe, prompt)
+            self._feed = self._requests.feed = Feed(self._directory, streams.input_pipe, prompt, self._poll)
             self._feed.write()
         if self._spec.deadline_s is not None:
             self._timers.start("deadline", self._spec.deadline_s)
@@ -92,7 +91,6 @@ class Supervisor:
         """Do what is due, then wait for more; True when all is over."""
         if self._ladder.advance():
             return True
-        self._watch_feed()
         if not self._control.listening and "rebind" not in self._timers:
             self._timers.start("rebind", _REBIND_S)
         for fd, events in self._poll.poll(self._timers.wait_ms()):
@@ -115,24 +113,12 @@ class Supervisor:
             complain(f"a fault of the shim's own:\n{traceback.format_exc()}")
             return False
 
-    def _watch_feed(self) -> None:
-        """Wait for room in the agent's input only while there is something to write."""
-        if self._feed is not None and self._ladder.ended:
-            self._feed.shut()
-        wanted = self._feed.wanted if self._feed is not None else -1
-        if wanted != self._feed_watched:
-            if self._feed_watched >= 0:
-                self._poll.unregister(self._feed_watched)
-            if wanted >= 0:
-                self._poll.register(wanted, select.POLLOUT)
-            self._feed_watched = wanted
-
     def _serve(self, fd: int, events: int) -> None:
         if fd == self._wakeup:
             numbers = os.read(fd, 512)
             if any(number in {system.SIGTERM, system.SIGINT, system.SIGHUP} for number in numbers):
                 self._ladder.begin("interrupted", self._spec.grace_s)
-        elif fd == self._feed_watched and self._feed is not None:
+        elif self._feed is not None and self._feed.owns(fd):
             self._feed.write()
         elif self._control.owns(fd):
             self._control.serve(fd, events)
@@ -161,8 +147,10 @@ class Supervisor:
             complain(complaint)
 
     def _tell(self) -> None:
-        """An end is on record. What was written last is bounded too, however quickly it came."""
+        """The agent's end is on record. Nobody reads its input any more, and what it wrote last is bounded too, however quickly it came."""
         self._hint()
+        if self._feed is not None:
+            self._feed.shut()
         self._bound_logs()
 
     def _hint(self) -> None:
@@ -171,7 +159,7 @@ class Supervisor:
 
 def complain(sentence: str) -> None:
     """Standard error is `shim.err`."""
-    try:
+    try:  # noqa: SIM105 - contextlib would cost start-up time
         os.write(2, f"{system.now()} {sentence}\n".encode("utf-8", "replace"))
     except OSError:
         pass

@@ -116,7 +116,7 @@ def boot_id() -> str:
 def pid_namespace() -> str:
     """In which pid namespace pids are meant; empty where the system does not tell."""
     try:
-        return os.readlink("/proc/self/ns/pid")
+        return os.readlink("/proc/self/ns/pid")  # noqa: PTH115 - pathlib would cost start-up time
     except OSError:
         return ""
 

@@ -83,7 +83,7 @@ def signal_agent(pid: int, number: int) -> None:
         os.killpg(pid, number)
     except OSError:
         # It has not made its session yet, or nobody of its group may be signalled by us.
-        try:
+        try:  # noqa: SIM105 - contextlib would cost start-up time
             os.kill(pid, number)
         except OSError:
             pass
