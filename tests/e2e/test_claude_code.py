@@ -57,7 +57,7 @@ def _lives(agent: AgentIdentity) -> bool:
 def test_work_is_done_and_told(rig: ClaudeRig) -> None:
     """The agent edits and runs a command; the outcome says with what, and how to go on in the program itself."""
     said = rig.wk("run", "--harness", "claude", "--dry-run", "Please do it.").stderr.decode()
-    assert said.startswith(f"claude {VERSION} in {rig.repo}: may edit files")
+    assert said.startswith(f"claude {VERSION} in {rig.repo}: may edit files there")
     (rig.repo / "README").write_text("Not mine.\n", encoding="utf-8")  # changed before the run, so not by it
 
     task_id = rig.give("work", "--wait")
@@ -112,7 +112,7 @@ def test_nobody_signed_in_asks_for_a_person(rig: ClaudeRig) -> None:
     task_id = rig.give("text", sign_in=NOBODY)
     task = rig.wait_resting(task_id)
     assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.SIGNED_OUT)
-    assert "sign in" in task.reason
+    assert task.reason.startswith("Not logged in. Run `claude` and sign in")
     assert len(rig.runs(task_id)) == 1
     assert rig.requests("text") == []
 
@@ -189,6 +189,7 @@ def test_a_denied_permission_asks_for_a_person_and_names_the_call(rig: ClaudeRig
     assert str(elsewhere) in task.reason
     assert len(rig.runs(task_id)) == 1
     assert rig.last_outcome(task_id).harness_session
+    assert rig.wk("logs", task_id).stdout.decode().count("you haven't granted it") == 1
     assert not elsewhere.exists()
 
 

@@ -61,16 +61,17 @@ class Claude:
         return self._programs.find("claude", environment, configured=options.get("program", ""), hint=_HINT)
 
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
-        """Nobody can be asked, so what is not allowed beforehand is refused to the agent."""
+        """Nobody can be asked, so what is not allowed beforehand is refused to the agent. "There" is the directory, which is always said before."""
+        del spec
         mode = options.get("permission_mode", "acceptEdits")
         tools = options.get("allowed_tools", ALLOWED_TOOLS)
         match mode:
             case "bypassPermissions":
                 says = "may do whatever you may; asks nobody"
             case "plan":
-                says = f"may read in {spec.cwd} and plan; asks nobody"
+                says = "may read there and plan; asks nobody"
             case _:
-                edits = f"may edit files in {spec.cwd} and " if mode == "acceptEdits" else "may "
+                edits = "may edit files there and " if mode == "acceptEdits" else "may "
                 runs_all = "Bash" in [each.strip() for each in tools.split(",")]
                 what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"
                 says = f"{edits}{what}; asks nobody{', so it can reach all that you can' if runs_all else ''}"

@@ -127,8 +127,6 @@ class ClaudeReader:
                 return [StreamEvent(kind=EventKind.SESSION, text=f"Session {self._session}, model {self._model}.")]
             case "api_retry":
                 return self._retry(line)
-            case "permission_denied":
-                return [StreamEvent(kind=EventKind.NOTE, text=text_at(line, "message") or "A permission was denied.")]
             case "model_refusal_no_fallback":
                 self._refused = True
                 return []

@@ -67,8 +67,8 @@ def judge_result(
     if kind is FailureKind.OVERLOADED and limited:
         kind = FailureKind.QUOTA
     if kind is FailureKind.SIGNED_OUT:
-        # Its own advice, `/login`, can only be followed in the program.
-        reason = f"{reason.rstrip('.')}. {SIGN_IN}"
+        # Its own advice after the dot, `/login`, can only be followed in the program.
+        reason = f"{reason.partition(' · ')[0].rstrip('.')}. {SIGN_IN}"
     return kind, reason
 
 

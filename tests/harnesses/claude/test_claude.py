@@ -118,11 +118,11 @@ def test_an_empty_prompt_is_refused() -> None:
     [
         (
             {},
-            "may edit files in /project and run any command and read the web, as you; asks nobody, so it can reach all",
+            "may edit files there and run any command and read the web, as you; asks nobody, so it can reach all",
         ),
-        ({"allowed_tools": "Read"}, "may edit files in /project and use Read, as you; asks nobody"),
+        ({"allowed_tools": "Read"}, "may edit files there and use Read, as you; asks nobody"),
         ({"permission_mode": "dontAsk", "allowed_tools": "Bash"}, "may use Bash, as you; asks nobody, so it can reach"),
-        ({"permission_mode": "plan"}, "may read in /project and plan; asks nobody"),
+        ({"permission_mode": "plan"}, "may read there and plan; asks nobody"),
         ({"permission_mode": "bypassPermissions"}, "may do whatever you may; asks nobody"),
     ],
 )
