@@ -83,7 +83,7 @@ class Execution:
     def start(self, crash: Mapping[str, str] | None = None, **options: Any) -> subprocess.Popen[bytes]:
         """Start a shim, as the daemon does."""
         with (self.path / "shim.err").open("ab") as errors:
-            shim: subprocess.Popen[bytes] = subprocess.Popen(
+            shim = subprocess.Popen[bytes](
                 shim_command(self.image, self.path),
                 stdin=subprocess.DEVNULL,
                 stdout=errors,

@@ -120,6 +120,7 @@ def test_a_shim_started_with_closed_streams_still_works(bench: Bench) -> None:
         ["/bin/sh", "-c", closing, "sh", *shim_command(execution.image, execution.path)],
         env={"PATH": "/bin"},
         timeout=30,
+        check=False,
     )
     assert done.returncode == 0
     assert (execution.output(), execution.output("stderr.log")) == ("out\n", "err\n")
@@ -205,7 +206,8 @@ def test_a_spec_that_cannot_be_used_starts_nothing(bench: Bench, spec: bytes | N
     ids=str,
 )
 def test_a_value_that_makes_no_sense_starts_nothing(bench: Bench, change: dict[str, Any]) -> None:
-    execution = bench.execution(**({"argv": sh("true")} | change))
+    changed: dict[str, Any] = {"argv": sh("true"), **change}
+    execution = bench.execution(**changed)
     assert execution.run() == 5
     assert not (execution.path / "decide").exists()
 
