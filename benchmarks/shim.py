@@ -1,9 +1,8 @@
-"""What a shim costs: how long from starting it to its agent's first instruction, and how much memory it takes while the agent works.
+"""How long a shim takes from its start to its agent's, how long for a whole life around an agent that does nothing, and how much memory it keeps.
 
-    python benchmarks/shim.py [--rounds 200] [--directory DIR]
+    python benchmarks/shim.py [--runs 40] [--at-once 20] [--directory DIR]
 
-The launch has four durable records in it (the decision and the agent's record, each with a file and a directory to sync), so the time of one such record is
-printed beside it, and so is that of a bare `sh`, which is the agent here, started without a shim.
+Every record is synced, so times depend on the disk: the time of a bare write and fsync is printed beside them, and how many of them a life takes.
 """
 
 import argparse
@@ -16,124 +15,122 @@ import tempfile
 import time
 from pathlib import Path
 
-from watchkeeper.runtimes import atomic
 from watchkeeper.runtimes.shim_image import install_shim, shim_command
 
-_WARM_UP = 5
+POLL_S = 0.001
 
 
-def prepare(root: Path, name: str, fifo: Path, then: str) -> Path:
-    """An execution directory whose agent opens the FIFO as the first thing it does."""
-    path = root / name
-    path.mkdir()
+def prepare(root: Path, name: str, argv: list[str]) -> Path:
+    """An execution directory, and where its socket will be."""
+    directory = root / name
+    directory.mkdir()
     spec = {
         "format": 1,
-        "database": "db",
+        "database": "d",
         "task": "t",
-        "run": "t.1",
+        "run": "r",
         "fence": 1,
         "execution": name,
-        "argv": ["/bin/sh", "-c", f'>"$1"; {then}', "sh", str(fifo)],
+        "argv": argv,
         "cwd": "/",
         "environment": {"PATH": "/usr/bin:/bin"},
         "prompt_by": "none",
         "input": False,
         "deadline_s": None,
-        "grace_s": 10.0,
+        "grace_s": 1,
         "leftovers": "kill",
-        "leftovers_grace_s": 5.0,
-        "log_limit_bytes": 64 * 1024 * 1024,
+        "leftovers_grace_s": 1,
+        "log_limit_bytes": 1 << 26,
         "socket": str(root / f"{name}.sock"),
         "wake": None,
         "nofile": None,
     }
-    (path / "spec.json").write_text(json.dumps(spec), encoding="utf-8")
-    (path / "prompt").write_bytes(b"")
-    (path / "token").write_text("0" * 32, encoding="ascii")
-    return path
+    (directory / "spec.json").write_text(json.dumps(spec))
+    (directory / "token").write_text("0" * 32)
+    (directory / "prompt").write_text("")
+    return directory
 
 
-def start(command: list[str], fifo: Path) -> tuple[subprocess.Popen[bytes], float]:
-    """Start a program; returns it, and the seconds until somebody opened the FIFO."""
-    began = time.perf_counter()
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, cwd="/", env={"PATH": "/usr/bin:/bin"})
-    os.close(os.open(fifo, os.O_RDONLY))  # waits for the other end
-    return process, time.perf_counter() - began
+def start(image: Path, directory: Path, crash_log: Path | None = None) -> "subprocess.Popen[bytes]":
+    """Start a shim as the daemon does."""
+    environment = {"PATH": os.environ["PATH"]} | ({"WATCHKEEPER_CRASH_LOG": str(crash_log)} if crash_log else {})
+    return subprocess.Popen(
+        shim_command(image, directory), stdin=subprocess.DEVNULL, start_new_session=True, env=environment, cwd="/"
+    )
 
 
-def record_s(root: Path) -> float:
-    """The median of one durable record."""
+def pss_kib(pid: int) -> int:
+    """The memory that a process has, shared pages counted in proportion."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
+
+
+def sync_s(root: Path) -> float:
+    """The median of a small write with fsync."""
     times: list[float] = []
-    with atomic.directory(root) as fd:
-        for number in range(100):
-            began = time.perf_counter()
-            atomic.replace(fd, "record", b"x" * 200 + str(number).encode(), point="benchmark")
-            times.append(time.perf_counter() - began)
+    for _ in range(50):
+        began = time.perf_counter()
+        with (root / "sync").open("wb") as file:
+            file.write(b"x" * 300)
+            file.flush()
+            os.fsync(file.fileno())
+        times.append(time.perf_counter() - began)
     return statistics.median(times)
 
 
-def memory_kib(pid: int) -> dict[str, int]:
-    """The proportional and the private memory of a process."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    found = {line.partition(":")[0]: int(line.split()[1]) for line in lines[1:]}
-    return {"pss": found["Pss"], "private": found["Private_Clean"] + found["Private_Dirty"], "rss": found["Rss"]}
-
-
-def percentile(times: list[float], share: float) -> float:
-    """In milliseconds."""
-    ordered = sorted(times)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000
-
-
-def report(name: str, times: list[float]) -> None:
-    """One line."""
-    print(f"{name:34}p50 {percentile(times, 0.5):7.2f} ms   p99 {percentile(times, 0.99):7.2f} ms")
+def lives(image: Path, root: Path, runs: int) -> tuple[list[float], list[float]]:
+    """Times from the start to the agent's first instruction, and to the end of the shim."""
+    first: list[float] = []
+    whole: list[float] = []
+    for number in range(runs):
+        # The agent reads a clock that all processes share: seconds since boot.
+        directory = prepare(root, f"life{number}", ["/bin/cat", "/proc/uptime"])
+        began_clock, began = time.clock_gettime(time.CLOCK_BOOTTIME), time.perf_counter()
+        shim = start(image, directory)
+        shim.wait()
+        whole.append(time.perf_counter() - began)
+        # /proc/uptime counts hundredths; the file's own time is finer.
+        wrote = (directory / "stdout.log").stat().st_mtime_ns / 1e9
+        now = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
+        first.append(wrote - now - began_clock)
+    return first, whole
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    _ = parser.add_argument("--rounds", type=int, default=200)
+    _ = parser.add_argument("--runs", type=int, default=40)
+    _ = parser.add_argument("--at-once", type=int, default=20)
     _ = parser.add_argument("--directory", type=Path, default=None)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.directory, prefix="wkb-") as where:
+    with tempfile.TemporaryDirectory(dir=arguments.directory) as where:
         root = Path(where)
-        fifo = root / "fifo"
-        os.mkfifo(fifo)
-        image = install_shim(root / "shims")
-        print(f"one durable record                {record_s(root) * 1000:11.2f} ms (median)")
-
-        bare: list[float] = []
+        image = install_shim(root)
+        bare = [sys.executable, "-I", "-S", "-c", "pass"]
         python: list[float] = []
-        shims: list[float] = []
-        for number in range(arguments.rounds + _WARM_UP):
-            process, took = start(["/bin/sh", "-c", f'>"{fifo}"'], fifo)
-            _ = process.wait()
-            bare.append(took)
+        for _ in range(arguments.runs):
             began = time.perf_counter()
-            _ = subprocess.run([os.path.realpath(sys.executable), "-I", "-S", "-c", ""], check=True)
+            subprocess.run(bare, check=True)
             python.append(time.perf_counter() - began)
-            process, took = start(shim_command(image, prepare(root, f"e{number}", fifo, ":")), fifo)
-            if process.wait() != 0:
-                sys.exit("the shim failed")
-            shims.append(took)
-        report("sh, bare, to its first", bare[_WARM_UP:])
-        report("an empty python -I -S, to its end", python[_WARM_UP:])
-        report("shim, to its agent's first", shims[_WARM_UP:])
-
-        several = [
-            start(shim_command(image, prepare(root, f"m{number}", fifo, "exec sleep 600")), fifo)[0]
-            for number in range(3)
-        ]
-        execution = prepare(root, "memory", fifo, "exec sleep 600")
-        shim, _ = start(shim_command(image, execution), fifo)
-        used = memory_kib(shim.pid)
-        print(
-            f"memory while the agent works      pss {used['pss']} KiB, private {used['private']} KiB, rss {used['rss']} KiB"
-        )
-        for process in (*several, shim):
-            process.terminate()
-            _ = process.wait()
+        first, whole = lives(image, root, arguments.runs)
+        log = root / "points"
+        start(image, prepare(root, "counted", ["/bin/true"]), log).wait()
+        syncs = sum(point.endswith(("write.before", "sync.after")) for point in log.read_text().split())
+        print(f"write and fsync              {sync_s(root) * 1e3:6.1f} ms (median); a life has {syncs} of them")
+        print(f"python -I -S -c pass         {statistics.median(python) * 1e3:6.1f} ms")
+        for what, times in (("start to agent", first), ("whole life, agent does nothing", whole)):
+            print(f"{what:<28} {min(times) * 1e3:6.1f} ms best, {statistics.median(times) * 1e3:.1f} ms median")
+        waiting = [start(image, prepare(root, f"w{n}", ["/bin/sleep", "60"])) for n in range(arguments.at_once)]
+        while not all((root / f"w{n}" / "proc.json").exists() for n in range(arguments.at_once)):
+            time.sleep(POLL_S)
+        memory = [pss_kib(shim.pid) for shim in waiting]
+        print(f"memory, {len(memory)} at once          {statistics.median(memory) / 1024:6.1f} MiB each (PSS)")
+        for shim in waiting[1:]:
+            shim.terminate()
+            shim.wait()
+        print(f"memory, alone                {pss_kib(waiting[0].pid) / 1024:6.1f} MiB (PSS)")
+        waiting[0].terminate()
+        waiting[0].wait()
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 """How an execution ends, what is recorded of it, and that nothing is left."""
 
+import json
 import os
 import signal
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
-from shim.stage import Bench, Execution, python, sh
+from shim.stage import Bench, Execution, answer, python, sh
 from support.waiting import wait_until
 
 from watchkeeper.domain.evidence import LockState
-from watchkeeper.runtimes import records
+from watchkeeper.runtimes import proc, records
 
 STUBBORN = """
 import os, signal, sys, time
@@ -241,3 +243,52 @@ def test_a_hint_that_nobody_hears_costs_nothing(bench: Bench) -> None:
     execution.start()
     ended(execution)
     assert execution.complaints() == ""
+
+
+def halted(execution: Execution, point: str) -> None:
+    """Wait until the shim stands still at a point."""
+    pid = execution.shims[-1].pid
+    wait_until(lambda: (it := proc.stat_of(pid)) is not None and it.state == "T", within_s=30, what=f"it is at {point}")
+
+
+def test_an_end_while_the_reason_is_written_is_the_agents_own(bench: Bench) -> None:
+    """The shim stands still between stop.json and the first signal, and the agent ends: no signal of ours had a part in that."""
+    point = "shim.stop.sync.after"
+    execution = bench.execution(sh("read x; exit 6"), input=True)
+    shim = execution.start({"WATCHKEEPER_CRASH_AT": point, "WATCHKEEPER_CRASH_SIGNAL": "STOP"})
+    execution.wait("proc.json")
+    with execution.connect() as connection:
+        connection.sendall(json.dumps({"token": execution.token, "do": "stop"}).encode() + b"\n")
+        halted(execution, point)
+        # Through the agent's own input: the shim's end of it is all that is open.
+        pid = execution.record("proc.json")["pid"]
+        Path(f"/proc/{pid}/fd/0").write_text("go\n")
+        wait_until(lambda: (it := proc.stat_of(pid)) is not None and not it.alive, what="the agent has ended")
+        shim.send_signal(signal.SIGCONT)
+        assert answer(connection) == {"ok": True}
+    record = ended(execution)
+    assert (record["status"], record["reason"]) == (6 << 8, "exited")
+
+
+def test_a_signal_to_the_shim_before_the_agent_begins_is_not_lost(bench: Bench) -> None:
+    """It is too late to launch nothing, so what was launched is ended."""
+    point = "shim.decide.sync.after"
+    execution = bench.execution(sh("exec sleep 300"))
+    shim = execution.start({"WATCHKEEPER_CRASH_AT": point, "WATCHKEEPER_CRASH_SIGNAL": "STOP"})
+    halted(execution, point)
+    shim.terminate()
+    shim.send_signal(signal.SIGCONT)
+    record = ended(execution)
+    assert (record["status"], record["reason"]) == (signal.SIGTERM, "interrupted")
+
+
+def test_a_stop_before_the_agent_has_begun_is_not_lost(bench: Bench) -> None:
+    """TERM meets the child between fork and exec, where the shim's own handlers are still in place: it must end it, not wait for the grace to be over."""
+    execution = bench.execution(sh("exec sleep 300"), grace_s=300)
+    shim = execution.start({"WATCHKEEPER_CRASH_AT": "shim.release.before", "WATCHKEEPER_CRASH_SIGNAL": "STOP"})
+    halted(execution, "shim.release.before")
+    pid = execution.record("proc.json")["pid"]
+    os.kill(pid, signal.SIGTERM)
+    shim.send_signal(signal.SIGCONT)
+    record = ended(execution)
+    assert record["status"] == signal.SIGTERM

@@ -22,6 +22,8 @@ _INSIDE = "shim"
 _ENTRY = f"from {_INSIDE}.__main__ import start\nstart()\n"
 _RUN = "import sys; sys.path.insert(0, sys.argv.pop(1)); " + _ENTRY.replace("\n", "; ").removesuffix("; ")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_NO_REFERENCES = 2
+"""The version of marshal's format that does not depend on how often a constant happens to be used elsewhere in this process."""
 
 
 def install_shim(directory: Path) -> Path:
@@ -74,4 +76,4 @@ def _compiled(name: str, source: str) -> bytes:
     code = compile(source, f"<{name}>", "exec", dont_inherit=True)
     unchecked = (0b01).to_bytes(4, "little")
     source_hash = importlib.util.source_hash(source.encode())
-    return importlib.util.MAGIC_NUMBER + unchecked + source_hash + marshal.dumps(code)
+    return importlib.util.MAGIC_NUMBER + unchecked + source_hash + marshal.dumps(code, _NO_REFERENCES)

@@ -80,10 +80,8 @@ def start() -> None:
     """The zipapp's entry."""
     try:
         code = main(sys.argv)
-    except BaseException:  # noqa: BLE001 - the code is part of the contract, whatever happened
-        import traceback  # noqa: PLC0415 - never needed, one hopes
-
-        supervisor.complain(f"a fault of the shim's own:\n{traceback.format_exc()}")
+    except BaseException as problem:  # noqa: BLE001 - the code is part of the contract, whatever happened
+        supervisor.complain(f"a fault of the shim's own: {system.describe(problem)}")
         code = FAULT
     # Nothing is to be flushed or finalised, and the lock goes with the process.
     os._exit(code)

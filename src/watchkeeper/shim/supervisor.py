@@ -2,6 +2,7 @@
 
 import os
 import select
+import time
 
 from . import child, records, system
 from .control import Client, Control, Reply, hint
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 _REBIND_S = 5.0
 _MOST_FAULTS = 100
+_LONGEST_PAUSE_S = 0.2
 
 
 class Supervisor:
@@ -101,21 +103,25 @@ class Supervisor:
         return False
 
     def _guarded(self, work: "Callable[[], bool | None]") -> bool:
-        """A mistake of ours in one thing must not cost the agent its work; a shim that makes nothing but mistakes gives up."""
+        """A mistake of ours in one thing must not cost the agent its work. A shim that makes nothing but mistakes gives up once that costs nothing any more."""
         try:
             return bool(work())
-        except Exception:
-            self._faults += 1
-            if self._faults > _MOST_FAULTS:
+        except Exception as problem:
+            self._complain_of(problem)
+            if self._faults > _MOST_FAULTS and self._ladder.ended:
                 raise
-            import traceback  # noqa: PLC0415 - never needed, one hopes
-
-            complain(f"a fault of the shim's own:\n{traceback.format_exc()}")
             return False
+
+    def _complain_of(self, problem: Exception) -> None:
+        self._faults += 1
+        if self._faults <= _MOST_FAULTS:
+            complain(f"a fault of the shim's own: {system.describe(problem)}")
+        # What goes wrong at every turn must not keep a processor busy.
+        time.sleep(min(self._faults * 0.001, _LONGEST_PAUSE_S))
 
     def _serve(self, fd: int, events: int) -> None:
         if fd == self._wakeup:
-            numbers = os.read(fd, 512)
+            numbers = os.read(fd, 65536)
             if any(number in {system.SIGTERM, system.SIGINT, system.SIGHUP} for number in numbers):
                 self._ladder.begin("interrupted", self._spec.grace_s)
         elif self._feed is not None and self._feed.owns(fd):
@@ -128,6 +134,9 @@ class Supervisor:
             return self._requests.answer(request, client)
         except OSError as problem:
             return {"ok": False, "error": f"that did not work: {problem.strerror}"}
+        except Exception as problem:  # noqa: BLE001 - whoever asks gets an answer
+            self._complain_of(problem)
+            return {"ok": False, "error": "a fault of the shim's own; shim.err has more"}
 
     def _on_timer(self, name: str) -> None:
         match name:

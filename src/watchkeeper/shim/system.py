@@ -177,6 +177,18 @@ def punch_hole(fd: int, start: int, length: int) -> None:
         raise OSError(number, os.strerror(number))
 
 
+# Faults
+
+
+def describe(problem: BaseException) -> str:
+    """What went wrong and where, without `traceback`: when it is needed, the Python that we were started from may be gone."""
+    at, places = problem.__traceback__, list[str]()
+    while at is not None:
+        places.append(f"{at.tb_frame.f_code.co_filename}:{at.tb_lineno}")
+        at = at.tb_next
+    return f"{type(problem).__name__}: {problem} ({' > '.join(places)})"
+
+
 # Time
 
 
