@@ -51,8 +51,10 @@ def decode(data: bytes) -> object:
         else:
             if end == len(text):
                 return found
-    import json  # noqa: PLC0415 - only for what is wrong, or for a Python that is different
-
+    try:
+        import json  # noqa: PLC0415 - only for what is wrong, or for a Python that is different
+    except ImportError:
+        raise ValueError("it is not JSON") from None  # and the Python that we were started from is gone
     return json.loads(text)
 
 
