@@ -110,14 +110,14 @@ class Supervisor:
             self._complain_of(problem)
             if self._faults > _MOST_FAULTS and self._ladder.ended:
                 raise
+            # What goes wrong at every turn must not keep a processor busy.
+            time.sleep(min(self._faults * 0.001, _LONGEST_PAUSE_S))
             return False
 
     def _complain_of(self, problem: Exception) -> None:
         self._faults += 1
         if self._faults <= _MOST_FAULTS:
             complain(f"a fault of the shim's own: {system.describe(problem)}")
-        # What goes wrong at every turn must not keep a processor busy.
-        time.sleep(min(self._faults * 0.001, _LONGEST_PAUSE_S))
 
     def _serve(self, fd: int, events: int) -> None:
         if fd == self._wakeup:
