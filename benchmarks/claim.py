@@ -73,7 +73,9 @@ def rounds(store: SqliteStore, many: int) -> tuple[list[float], float, float]:
         at = time.perf_counter()
         claimed = store.transact("claim", lambda tx, n=number: claim(tx, NOON, f"op{id(store)}-{n}"))
         claims.append(time.perf_counter() - at)
-        store.transact("settle", lambda tx, c=claimed: settle(tx, tx.runs.get(c.run_id)))
+        if claimed is None:
+            raise RuntimeError("the queue ran dry")
+        store.transact("settle", lambda tx, run_id=claimed.run_id: settle(tx, tx.runs.get(run_id)))
     return claims, time.perf_counter() - began, time.process_time() - busy
 
 

@@ -14,7 +14,6 @@ imports nothing of ours, carries the same few lines with the same variables.
 """
 
 import os
-import signal
 
 _hits: dict[str, int] = {}
 
@@ -33,6 +32,8 @@ def crashpoint(name: str) -> None:
         with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - one append, atomic for a short line
             out.write(name + "\n")
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
+        import signal  # noqa: PLC0415 - in ordinary life nobody dies here
+
         name = os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")
         os.kill(os.getpid(), signal.Signals[f"SIG{name}"])  # noqa: TID251 - the one process that may be killed without a check is this one
 

@@ -3,14 +3,15 @@
 Every value knows where it came from. Unknown keys and wrong types are refused, with the file and the key. A repository's
 file can be written by whoever works in the repository, agents included, so it may set only what is harmless: what agents
 may do, what they may spend, which programs run and what of the environment they see is the user's alone.
+
+Named tuples where the project has dataclasses elsewhere: the class of a frozen dataclass takes most of a millisecond to make, and every command would wait.
 """
 
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from watchkeeper.errors import SettingsError
 
@@ -36,8 +37,7 @@ _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 _LONGEST_S = 365 * 86400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Value:
+class Value(NamedTuple):
     """One setting as it stands, and where it came from."""
 
     key: str
@@ -46,8 +46,7 @@ class Value:
     """`default`, `flag`, `environment NAME`, `user FILE` or `repository FILE`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(NamedTuple):
     """One setting that there is."""
 
     name: str
@@ -178,8 +177,7 @@ KEYS: dict[str, Key] = {key.name: key for key in _KEYS}
 """Every setting but those of harnesses, `harness.NAME.OPTION`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(NamedTuple):
     """All settings as they stand. Durations are seconds, sizes bytes."""
 
     run_harness: str | None

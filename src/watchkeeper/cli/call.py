@@ -1,6 +1,5 @@
 """What a command gets: the environment it was called in, the joined parts, and the terminal."""
 
-import getpass
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -96,6 +95,8 @@ class Call:
     @property
     def person(self) -> str:
         """Who calls, for the record."""
+        import getpass
+
         try:
             return getpass.getuser()
         except (KeyError, OSError):

@@ -3,8 +3,6 @@
 What ended a command is told once: as text, or with `--json` as one JSON object on standard error. `--debug` adds the traceback.
 """
 
-import json
-import traceback
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import RED, Terminal, clean
@@ -49,6 +47,8 @@ def unknown(error: BaseException, terminal: Terminal, log: str, *, as_json: bool
 
 def trace(error: BaseException, terminal: Terminal) -> None:
     """Show where it happened."""
+    import traceback
+
     terminal.note("".join(traceback.format_exception(error)).rstrip())
 
 
@@ -63,6 +63,8 @@ def _tell(
     candidates: list[str] | None = None,
 ) -> None:
     if as_json:
+        import json
+
         said: dict[str, object] = {"error": kind, "message": message, "hint": hint, "exit_code": int(code)}
         if candidates is not None:
             said["candidates"] = candidates

@@ -4,11 +4,8 @@ Whatever comes from a task or an agent goes through `clean` or `clean_text` befo
 to the terminal of the person who looks.
 """
 
-import json
 import os
-import shutil
 import sys
-import textwrap
 import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -151,7 +148,7 @@ class Terminal:
         self.is_terminal = _is_terminal(self.stdout)
         self.stderr_is_terminal = _is_terminal(self.stderr)
         self.stdin_is_terminal = _is_terminal(self.stdin)
-        self.columns = max(_NARROWEST, shutil.get_terminal_size((100, 24)).columns) if self.is_terminal else None
+        self.columns = max(_NARROWEST, _columns_of_terminal()) if self.is_terminal else None
         self._status = ""
 
     def say(self, text: str = "") -> None:
@@ -177,10 +174,14 @@ class Terminal:
 
     def document(self, value: object) -> None:
         """One JSON document."""
+        import json
+
         self.say(json.dumps(value, indent=2, ensure_ascii=False))
 
     def line(self, value: object) -> None:
         """One JSON value on a line of its own, at once."""
+        import json
+
         print(json.dumps(value, ensure_ascii=False, separators=(",", ":")), file=self.stdout, flush=True)
 
     def style(self, text: str, *codes: str) -> str:
@@ -202,7 +203,7 @@ class Terminal:
         """Update the one line that shows what is going on; nothing where no person looks."""
         if not self.stderr_is_terminal:
             return
-        columns = max(_NARROWEST, shutil.get_terminal_size((100, 24)).columns)
+        columns = max(_NARROWEST, _columns_of_terminal())
         self._status = shorten(text, columns - 1)
         _ = self.stderr.write(f"\r\x1b[2K{self._status}")
         self.stderr.flush()
@@ -231,6 +232,8 @@ class Terminal:
 
 
 def _broken(text: str, columns: int, hang: int) -> str:
+    import textwrap
+
     return "\n".join(
         textwrap.wrap(
             text,
@@ -241,6 +244,12 @@ def _broken(text: str, columns: int, hang: int) -> str:
             break_on_hyphens=False,
         )
     )
+
+
+def _columns_of_terminal() -> int:
+    import shutil
+
+    return shutil.get_terminal_size((100, 24)).columns
 
 
 def _is_terminal(stream: TextIO) -> bool:

@@ -7,7 +7,8 @@ never put here; it is reserved, done once and then judged by evidence (R3).
 from dataclasses import dataclass
 from typing import ClassVar
 
-from watchkeeper.domain.model import EndReason, StopHow
+from watchkeeper.domain.run_record import EndReason
+from watchkeeper.domain.task_record import StopHow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,8 @@ no record read later can still change. Were the lock looked at first, a shim sta
 from dataclasses import dataclass
 from enum import StrEnum
 
-from watchkeeper.domain.model import AgentIdentity, ExitFact, Leftover
+from watchkeeper.domain.lock_state import LockState
+from watchkeeper.domain.run_record import AgentIdentity, ExitFact, Leftover
 
 
 class DirectoryState(StrEnum):
@@ -21,14 +22,6 @@ class DirectoryState(StrEnum):
     ABSENT = "absent"
     FOREIGN = "foreign"
     UNREADABLE = "unreadable"
-
-
-class LockState(StrEnum):
-    """Whether a living shim holds the execution's lock."""
-
-    HELD = "held"
-    FREE = "free"
-    UNKNOWN = "unknown"
 
 
 class DecidedBy(StrEnum):

@@ -4,28 +4,29 @@
 only while the lock is held and the process it names is the one it says.
 """
 
+from __future__ import annotations
+
 import contextlib
 import json
 import os
-import select
-import signal
-import socket
-import subprocess
 import sys
 import time
-from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.evidence import LockState
+from watchkeeper.domain.lock_state import LockState
 from watchkeeper.errors import DaemonError
 from watchkeeper.ports.service import DaemonInfo, Order, SpawnAnswer
 from watchkeeper.runtimes import atomic, proc
 from watchkeeper.runtimes.locks import hold_lock, probe
-from watchkeeper.runtimes.sockets import ensure_socket_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping
+    from pathlib import Path
+
+    from watchkeeper.ports.service import Inbox
 
 READY_FD = "WATCHKEEPER_READY_FD"
 """Names the descriptor on which a starting daemon says `ready`, or its one sentence on why not."""
@@ -35,39 +36,6 @@ _PASSED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "TZ", "TMPDIR
 _NEVER_PASSED = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
 _PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON")
 _POLL_S = 0.02
-
-
-class DatagramInbox:
-    """A bound datagram socket that is read without waiting."""
-
-    def __init__(self, address: Path) -> None:
-        """Bind; an address left by a dead daemon is taken over, which is safe because the caller holds the daemon's lock. Raises OSError."""
-        self._address = address
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        with contextlib.suppress(FileNotFoundError):
-            address.unlink()
-        crashpoint("inbox.bind.before")
-        self._socket.bind(str(address))
-        crashpoint("inbox.bind.after")
-
-    def fileno(self) -> int:
-        """The socket's descriptor."""
-        return self._socket.fileno()
-
-    def read(self) -> list[str]:
-        """Every datagram that is there."""
-        found: list[str] = []
-        while True:
-            try:
-                found.append(self._socket.recv(4096).decode("utf-8", "replace"))
-            except BlockingIOError:
-                return found
-
-    def close(self) -> None:
-        """Stop listening and remove the address."""
-        self._socket.close()
-        with contextlib.suppress(FileNotFoundError):
-            self._address.unlink()
 
 
 class LocalDaemonHost:
@@ -122,13 +90,18 @@ class LocalDaemonHost:
         with atomic.directory(self._state) as fd:
             atomic.replace(fd, _RECORD, atomic.encode(record), point="daemon.record")
 
-    def listen(self) -> DatagramInbox:
+    def listen(self) -> Inbox:
         """Bind the inbox."""
+        from watchkeeper.runtimes.inbox import DatagramInbox  # noqa: PLC0415 - only a daemon listens
+        from watchkeeper.runtimes.sockets import ensure_socket_directory  # noqa: PLC0415 - as above
+
         ensure_socket_directory(self._wake.parent)
         return DatagramInbox(self._wake)
 
     def tell(self, order: Order) -> bool:
         """Send a datagram to where the running daemon says it listens."""
+        import socket  # noqa: PLC0415 - commands that only look send nothing
+
         info = self._read()
         address = info.wake if info is not None else str(self._wake)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
@@ -142,6 +115,8 @@ class LocalDaemonHost:
 
     def spawn(self, within_s: float) -> SpawnAnswer:
         """Start `wk daemon run` in a session of its own, with an environment that holds nothing of the caller's secrets."""
+        import subprocess  # noqa: PLC0415 - most commands find a daemon
+
         reader, writer = os.pipe()
         log = os.open(self._state / "daemon.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -168,6 +143,8 @@ class LocalDaemonHost:
 
     def _heard(self, reader: int, within_s: float) -> SpawnAnswer:
         """What the new daemon said. A closed pipe without a word means that it died before it could speak."""
+        import select  # noqa: PLC0415 - as in `spawn`
+
         poller = select.poll()
         poller.register(reader, select.POLLIN | select.POLLHUP)
         if not poller.poll(within_s * 1000):
@@ -183,6 +160,8 @@ class LocalDaemonHost:
 
     def kill(self) -> bool:
         """SIGKILL the recorded daemon through a checked pidfd."""
+        import signal  # noqa: PLC0415 - nothing else here sends any
+
         info = self.info()
         if info is None:
             return False

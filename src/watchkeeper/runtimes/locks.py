@@ -13,7 +13,7 @@ import struct
 from pathlib import Path
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.evidence import LockState
+from watchkeeper.domain.lock_state import LockState
 
 # struct flock: l_type, l_whence, l_start, l_len, l_pid, padded at the end as the C compiler does. l_pid must be 0 for these commands.
 _FLOCK = "hhqqi0q"

@@ -9,17 +9,20 @@ If the start time read *after* opening is the recorded one, the recorded process
 We never signal ourselves, our ancestors or pid 1, whatever a record says.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import select
-import signal
 import time
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.runtimes.boot import boot_id as current_boot_id
+
+if TYPE_CHECKING:
+    import signal
 
 _ZOMBIE_STATES = frozenset({"Z", "X", "x"})
 
@@ -37,8 +40,8 @@ class Found(StrEnum):
     """The kernel does not let us signal it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stat:
+# A named tuple, as in `settings`: every command waits for the class.
+class Stat(NamedTuple):
     """A line of `/proc/PID/stat`."""
 
     pid: int
@@ -131,6 +134,8 @@ class Reached:
 
     def send(self, sig: signal.Signals) -> Found:
         """Signal it: reached, gone or forbidden."""
+        import signal  # noqa: PLC0415 - who only asks for identities sends none
+
         try:
             crashpoint("proc.signal.before")
             signal.pidfd_send_signal(self._fd, sig)

@@ -7,9 +7,8 @@ import contextlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from watchkeeper.errors import StateDirectoryUnusable
 from watchkeeper.runtimes import atomic
@@ -65,8 +64,8 @@ _NETWORK_FUSE = frozenset(
 _HOME_HINT = "Set WATCHKEEPER_HOME to a directory of yours on a local disk."
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateDirectory:
+# A named tuple, as in `settings`: every command waits for the class.
+class StateDirectory(NamedTuple):
     """The paths in a state directory that was checked."""
 
     path: Path
@@ -174,17 +173,18 @@ def locate(environment: Mapping[str, str]) -> Path:
 
 def file_system(path: Path, mountinfo: str) -> str:
     """The type of the file system that a path is on, from the text of `/proc/self/mountinfo`; "" if it does not tell."""
-    best, kind = -1, ""
+    best, kind = 0, ""
+    inside = f"{path}/".replace("//", "/")
     for line in mountinfo.splitlines():
         left, separator, right = line.partition(" - ")
         fields = left.split(" ")
         where = 4
         if not separator or len(fields) <= where:
             continue
-        mount = Path(_unescape(fields[where]))
+        mount = _unescape(fields[where]).rstrip("/") + "/"
         # Of two mounts at one place the later one covers the earlier one.
-        if path.is_relative_to(mount) and len(mount.parts) >= best:
-            best, kind = len(mount.parts), right.split(" ")[0]
+        if inside.startswith(mount) and len(mount) >= best:
+            best, kind = len(mount), right.split(" ")[0]
     return kind
 
 
@@ -200,6 +200,8 @@ def refuse_network(path: Path, mountinfo: str | None = None) -> None:
 
 def _unescape(field: str) -> str:
     """Blanks and the like are written as octal numbers."""
+    if "\\" not in field:
+        return field
     for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         field = field.replace(code, character)
     return field

@@ -1,14 +1,15 @@
 """The system's clocks and its randomness."""
 
+from __future__ import annotations
+
 import os
-import resource
 import time
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from watchkeeper.domain.model import AgentIdentity
-from watchkeeper.ports.clock import Clock
-from watchkeeper.runtimes import proc
-from watchkeeper.runtimes.boot import boot_id
+if TYPE_CHECKING:
+    from watchkeeper.domain.run_record import AgentIdentity
+    from watchkeeper.ports.clock import Clock
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
 """Letters and digits of ids: none that are mistaken for one another when read aloud or typed."""
@@ -19,6 +20,10 @@ _EXECUTION_LENGTH = 16
 
 def own_identity(clock: Clock) -> AgentIdentity:
     """This process, as a record of it would name it. Raises OSError."""
+    from watchkeeper.domain.run_record import AgentIdentity  # noqa: PLC0415 - only a daemon names itself
+    from watchkeeper.runtimes import proc  # noqa: PLC0415 - as above
+    from watchkeeper.runtimes.boot import boot_id  # noqa: PLC0415 - as above
+
     me = proc.identity(os.getpid())
     if me is None:
         raise OSError("This process cannot find itself in /proc.")
@@ -27,6 +32,8 @@ def own_identity(clock: Clock) -> AgentIdentity:
 
 def raise_descriptor_limit() -> int:
     """Raise our soft limit of open descriptors to the hard one; returns what it was."""
+    import resource  # noqa: PLC0415 - only a daemon needs many
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -80,22 +80,24 @@ def filesystem_of(path: Path, mountinfo: Path = MOUNTINFO) -> str | None:
         table = mountinfo.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    parts = path.resolve().parts
+    inside = f"{path.resolve()}/".replace("//", "/")
     best: tuple[int, str] | None = None
     for line in table.splitlines():
         left, _, right = line.partition(" - ")
         words, kind = left.split(" "), right.partition(" ")[0]
         if len(words) < 5 or not kind:  # the mount point is the fifth word (proc(5))
             continue
-        mount = Path(_unescape(words[4])).parts
+        mount = _unescape(words[4]).rstrip("/") + "/"
         # Of two mounts at one place the later one is seen.
-        if parts[: len(mount)] == mount and (best is None or len(mount) >= best[0]):
+        if inside.startswith(mount) and (best is None or len(mount) >= best[0]):
             best = (len(mount), kind)
     return None if best is None else best[1]
 
 
 def _unescape(word: str) -> str:
     """The table writes space, tab, newline and backslash as octal numbers."""
+    if "\\" not in word:
+        return word
     for code, plain in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
         word = word.replace(code, plain)
     return word

@@ -1,7 +1,7 @@
 """Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
 
 from watchkeeper.domain.failure_kind import FailureKind
-from watchkeeper.domain.model import (
+from watchkeeper.domain.run_record import (
     AgentIdentity,
     Cause,
     Condemnation,
@@ -9,8 +9,8 @@ from watchkeeper.domain.model import (
     Proof,
     Run,
     RunState,
-    StopHow,
 )
+from watchkeeper.domain.task_record import StopHow
 from watchkeeper.errors import NotFound, Stale
 from watchkeeper.store.facts import exit_from
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value

@@ -3,31 +3,35 @@
 A file is a list of blocks, each under a line `-- name: topic_what`. The part before the first underscore names the file, so a name says where it lives.
 """
 
+import os
 import re
-from pkgutil import get_data
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
-_NAME = re.compile(r"^-- name: ([a-z]+_[a-z_]+)$", re.MULTILINE)
-_PARAMETER = re.compile(r"(?<![:\w]):([a-z_]+)")
+if TYPE_CHECKING:
+    from importlib.machinery import SourceFileLoader
+
+_NAME = r"(?m)^-- name: ([a-z]+_[a-z_]+)$"
+_PARAMETER = r"(?<![:\w]):([a-z_]+)"
 
 
 def read_text(package: str, file: str) -> str:
     """The text of a file that is shipped inside a package; for a missing one raises FileNotFoundError."""
-    # `pkgutil` and not `importlib.resources`: the same answer without a dozen modules that every start of `wk` would pay for.
-    data = get_data(package, file)
-    if data is None:
-        raise FileNotFoundError(f"{package} has no {file}.")
-    return data.decode("utf-8")
+    # As `pkgutil` does it; `importlib.resources`, and that too, would cost every start of `wk` modules that nothing else needs.
+    module = import_module(package)
+    loader = cast("SourceFileLoader", module.__loader__)
+    return loader.get_data(os.path.join(os.path.dirname(module.__file__ or ""), *file.split("/"))).decode("utf-8")  # noqa: PTH118, PTH120 - a loader takes a text
 
 
 def parse(text: str) -> dict[str, str]:
     """The blocks of a `.sql` file by their names."""
-    parts = _NAME.split(text)
+    parts = re.split(_NAME, text)
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def parameters(sql: str) -> frozenset[str]:
     """The names of a statement's parameters."""
-    return frozenset(_PARAMETER.findall(sql))
+    return frozenset(re.findall(_PARAMETER, sql))
 
 
 class Statements:

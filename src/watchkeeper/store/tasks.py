@@ -5,11 +5,10 @@ from heapq import merge
 from itertools import islice
 
 from watchkeeper.domain.failure_kind import FailureKind
-from watchkeeper.domain.model import StopHow, StopRequest, Task, TaskState
+from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, TaskSpec, TaskState
 from watchkeeper.errors import NoSuchTask, Stale
-from watchkeeper.store.facts import spec_from
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
-from watchkeeper.store.values import Columns, ticks, ticks_or_none, to_json
+from watchkeeper.store.values import Columns, plain_text, plain_texts, record, ticks, ticks_or_none, to_json
 
 _BEYOND = "\U0010ffff"
 _NEWEST = (1 << 63) - 1
@@ -141,3 +140,12 @@ def _stop(column: Columns) -> StopRequest | None:
     if how is None or by is None or at is None:
         return None
     return StopRequest(how=how, by=by, at=at, grace_s=grace_s)
+
+
+def spec_from(text: str) -> TaskSpec:
+    """What was asked for. A field that is not known makes it unreadable: leaving it out would run something else (R13)."""
+    data = record(text)
+    data["argv"] = plain_texts(data.get("argv", []))
+    data["environment_names"] = plain_texts(data.get("environment_names", []))
+    data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
+    return TaskSpec(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call, values were ours

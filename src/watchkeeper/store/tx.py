@@ -1,26 +1,72 @@
-"""One transaction, as the port shows it."""
+"""One transaction, as the port shows it. A part is made, and its module imported, when it is used: a list of tasks needs one of the seven."""
 
-from watchkeeper.store.journal import StoredJournal
-from watchkeeper.store.machines import StoredMachines
-from watchkeeper.store.outbox import StoredOutbox
-from watchkeeper.store.outcomes import StoredOutcomes
-from watchkeeper.store.queue import StoredQueue
-from watchkeeper.store.rows import Rows
-from watchkeeper.store.runs import StoredRuns
-from watchkeeper.store.tasks import StoredTasks
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from watchkeeper.store.journal import StoredJournal
+    from watchkeeper.store.machines import StoredMachines
+    from watchkeeper.store.outbox import StoredOutbox
+    from watchkeeper.store.outcomes import StoredOutcomes
+    from watchkeeper.store.queue import StoredQueue
+    from watchkeeper.store.rows import Rows
+    from watchkeeper.store.runs import StoredRuns
+    from watchkeeper.store.tasks import StoredTasks
 
 
 class StoredTx:
     """The port's `Tx` over any database's rows."""
 
-    __slots__ = ("journal", "machines", "outbox", "outcomes", "queue", "runs", "tasks")
-
     def __init__(self, rows: Rows) -> None:
         """Give access to the rows of one transaction."""
-        self.tasks = StoredTasks(rows)
-        self.runs = StoredRuns(rows)
-        self.queue = StoredQueue(rows)
-        self.outcomes = StoredOutcomes(rows)
-        self.journal = StoredJournal(rows)
-        self.outbox = StoredOutbox(rows)
-        self.machines = StoredMachines(rows)
+        self._rows = rows
+
+    @property
+    def tasks(self) -> StoredTasks:
+        """Tasks."""
+        from watchkeeper.store.tasks import StoredTasks
+
+        return StoredTasks(self._rows)
+
+    @property
+    def runs(self) -> StoredRuns:
+        """Runs."""
+        from watchkeeper.store.runs import StoredRuns
+
+        return StoredRuns(self._rows)
+
+    @property
+    def queue(self) -> StoredQueue:
+        """What may run next."""
+        from watchkeeper.store.queue import StoredQueue
+
+        return StoredQueue(self._rows)
+
+    @property
+    def outcomes(self) -> StoredOutcomes:
+        """Outcomes, authorisations and launches."""
+        from watchkeeper.store.outcomes import StoredOutcomes
+
+        return StoredOutcomes(self._rows)
+
+    @property
+    def journal(self) -> StoredJournal:
+        """The journal."""
+        from watchkeeper.store.journal import StoredJournal
+
+        return StoredJournal(self._rows)
+
+    @property
+    def outbox(self) -> StoredOutbox:
+        """The outbox."""
+        from watchkeeper.store.outbox import StoredOutbox
+
+        return StoredOutbox(self._rows)
+
+    @property
+    def machines(self) -> StoredMachines:
+        """Machines, and the database's own id."""
+        from watchkeeper.store.machines import StoredMachines
+
+        return StoredMachines(self._rows)

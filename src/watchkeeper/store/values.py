@@ -68,6 +68,18 @@ def record(text: str) -> dict[str, object]:
     return cast("dict[str, object]", tree)
 
 
+def plain_text(value: object) -> str:
+    """A text out of JSON. Raises TypeError."""
+    if not isinstance(value, str):
+        raise TypeError("not a text")
+    return value
+
+
+def plain_texts(value: object) -> tuple[str, ...]:
+    """A list of texts out of JSON. Raises TypeError."""
+    return tuple(plain_text(one) for one in cast("list[object]", value))
+
+
 def _plain(value: object) -> object:
     if value is None or isinstance(value, bool | int | float):
         return value

@@ -11,7 +11,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import OnLost, StopHow, StopRequest, TaskSpec, TaskState
 from watchkeeper.errors import NoSuchTask, Stale, WatchkeeperError
 from watchkeeper.ports.store import Store
-from watchkeeper.store.facts import spec_from
+from watchkeeper.store.tasks import spec_from
 from watchkeeper.store.values import moment, signed, ticks, to_json, unsigned
 
 

@@ -1,13 +1,19 @@
 """Many tasks, one line each."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.app.views.standing import Standing, standing
-from watchkeeper.domain.model import FINAL_TASK_STATES, Run, Task, TaskState
+from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.errors import NotFound
-from watchkeeper.ports.runtime import Runtime
-from watchkeeper.ports.store import Store, Tx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from watchkeeper.domain.run_record import Run
+    from watchkeeper.ports.runtime import Runtime
+    from watchkeeper.ports.store import Store, Tx
 
 ACTIVE_STATES = tuple(state for state in TaskState if state not in FINAL_TASK_STATES)
 """What `wk ls` always shows."""
@@ -15,8 +21,8 @@ ACTIVE_STATES = tuple(state for state in TaskState if state not in FINAL_TASK_ST
 _PAGE = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskRow:
+# A named tuple, as in `settings`: every command waits for the class.
+class TaskRow(NamedTuple):
     """A task, the run that owns it now, and where it really stands."""
 
     task: Task
@@ -24,8 +30,7 @@ class TaskRow:
     standing: Standing
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Listing:
+class Listing(NamedTuple):
     """What a list shows, newest first, and how many tasks it leaves out."""
 
     rows: tuple[TaskRow, ...]

@@ -4,11 +4,16 @@ The row says what was last recorded. For a live run the evidence is read at this
 recorded it yet.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
-from watchkeeper.domain.model import LIVE_RUN_STATES, Run, RunState, Task, TaskState
-from watchkeeper.ports.runtime import Runtime
+from typing import TYPE_CHECKING, NamedTuple
+
+from watchkeeper.domain.task_record import Task, TaskState
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.evidence import Evidence, Verdict
+    from watchkeeper.domain.run_record import Run
+    from watchkeeper.ports.runtime import Runtime
 
 WORDS: dict[str, str] = {
     "queued": "waits for its turn",
@@ -35,25 +40,9 @@ _AT_REST = {
     TaskState.STOPPED: "stopped",
 }
 
-_WITHOUT_EVIDENCE = frozenset({RunState.RESERVED, RunState.ENDED, RunState.SETTLED})
-"""States of a run in which there is nothing, or nothing more, to look at."""
 
-_BY_VERDICT = {
-    VerdictKind.WAITING: "starting",
-    VerdictKind.ALIVE: "running",
-    VerdictKind.ENDED: "ending",
-    VerdictKind.TAKE_DECISION: "starting",
-    VerdictKind.NEVER_LAUNCHED: "ending",
-    VerdictKind.LOST_TO_REBOOT: "lost?",
-    VerdictKind.SHIM_DIED: "lost?",
-    VerdictKind.UNKNOWN: "unknown",
-}
-
-_MAY_BE_STOPPING = frozenset({"running", "starting"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+# A named tuple, as in `settings`: every command waits for the class.
+class Standing(NamedTuple):
     """A word for where a task stands, a sentence on why, and the evidence behind them."""
 
     word: str
@@ -64,39 +53,10 @@ class Standing:
 
 def standing(task: Task, run: Run | None, runtime: Runtime | None) -> Standing:
     """Where a task stands. `run` is the one that owns it now; without a runtime, or a live run, only the row is asked."""
-    if run is None or run.state not in LIVE_RUN_STATES:
-        return Standing(word=_AT_REST.get(task.state, "starting"), why=task.reason)
-    evidence, trouble = _look(task, run, runtime)
-    verdict = judge(evidence) if evidence is not None else None
-    if task.state is TaskState.HELD:
-        return Standing(word="held", why=task.reason, evidence=evidence, verdict=verdict)
-    word = _word(run, verdict)
-    why = verdict.reason if verdict is not None else ""
-    if trouble:
-        word, why = "unknown", trouble
-    if task.stop is not None and word in _MAY_BE_STOPPING:
-        word, why = "stopping", f"{task.stop.by} told it to {task.stop.how.value}."
-    return Standing(
-        word=word, why=why if word not in {"running", "starting"} else "", evidence=evidence, verdict=verdict
-    )
+    if run is not None:
+        from watchkeeper.app.views import live  # noqa: PLC0415 - a list of tasks at rest needs no evidence
 
-
-def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:
-    if runtime is None or run.state in _WITHOUT_EVIDENCE:
-        return None, ""
-    try:
-        return runtime.observe(run, stop_asked=task.stop is not None), ""
-    except OSError as error:
-        return None, f"The evidence cannot be read: {error.strerror or error}."
-
-
-def _word(run: Run, verdict: Verdict | None) -> str:
-    if verdict is not None:
-        return _BY_VERDICT[verdict.kind]
-    match run.state:
-        case RunState.RESERVED | RunState.PREPARED | RunState.STARTING:
-            return "starting"
-        case RunState.ENDED:
-            return "ending"
-        case _:
-            return "running"
+        found = live.look(task, run, runtime)
+        if found is not None:
+            return Standing(*found)
+    return Standing(word=_AT_REST.get(task.state, "starting"), why=task.reason)

@@ -7,7 +7,7 @@ import click
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.task_record import Task, TaskState
 
 if TYPE_CHECKING:
     from datetime import datetime

@@ -83,8 +83,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
     call.refuse_inside_agent("start tasks")
-    # resolve() would replace the symlinks that the person named.
-    directory = os.path.abspath(call.cwd / Path(cwd or ".").expanduser())  # noqa: PTH100
+    directory = os.path.abspath(call.cwd / Path(cwd or ".").expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
     call.settings_from = Path(directory)
     call.flags = {f"run.{name}": value for name, value in flags.items() if value is not None}
     words, argv = _split(call, words)

@@ -4,15 +4,20 @@ The number of the newest one is also in the file's header (`user_version`), wher
 applied in one transaction under the turnstile: afterwards the database is at the new number, or it is as it was.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from __future__ import annotations
+
 from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseUnusable
-from watchkeeper.store.rows import Value
-from watchkeeper.store.sqlite.connection import Connection
 from watchkeeper.store.statements import read_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from watchkeeper.store.rows import Value
+    from watchkeeper.store.sqlite.connection import Connection
 
 PACKAGE = "watchkeeper.store.sqlite"
 
@@ -20,8 +25,8 @@ APPLICATION_ID = 0x574B4442
 """`WKDB`, in the file's header: says that a database is ours."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Migration:
+# A named tuple, as in `settings`: every command waits for the class.
+class Migration(NamedTuple):
     """One step of the schema."""
 
     name: str
@@ -30,8 +35,7 @@ class Migration:
     """Its SQL; read only when it is needed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schema:
+class Schema(NamedTuple):
     """All steps, oldest first."""
 
     migrations: tuple[Migration, ...]

@@ -8,22 +8,27 @@ A crash before COMMIT leaves nothing behind, a crash after it everything; SQLite
 happen twice is kept from it by the rows themselves: ids, fences, versions, operations.
 """
 
+from __future__ import annotations
+
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Generator
-from pathlib import Path
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
-from watchkeeper.ports.store import Tx
 from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite.connection import Connection
 from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
 from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from watchkeeper.ports.store import Tx
 
 T = TypeVar("T")
 

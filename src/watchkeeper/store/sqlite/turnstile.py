@@ -10,29 +10,33 @@ waits too long can name the holder, because a holder writes its name into the fi
 While it is held SIGTSTP is blocked: Ctrl-Z in the middle of a commit would stop every other writer until `fg`.
 """
 
+from __future__ import annotations
+
 import contextlib
 import fcntl
 import os
 import re
-import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from watchkeeper.errors import DatabaseBusy, DatabaseUnusable
+
+if TYPE_CHECKING:
+    import signal
 
 WAIT_S = 10.0
 """How long a writer waits for its turn; transactions take milliseconds."""
 
 _LABEL_BYTES = 96
-_PLAIN_WORD = re.compile(r"[a-z][a-z-]{0,19}")
+_PLAIN_WORD = r"[a-z][a-z-]{0,19}"
 
 
 def _label() -> bytes:
     """Who we are, in a fixed length: pid, program and verb, never an argument that somebody typed."""
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    verb = sys.argv[1] if len(sys.argv) > 1 and _PLAIN_WORD.fullmatch(sys.argv[1]) else ""
+    verb = sys.argv[1] if len(sys.argv) > 1 and re.fullmatch(_PLAIN_WORD, sys.argv[1]) else ""
     says = f"{os.getpid()} {program} {verb}".strip().encode("utf-8", "replace")
     return says[: _LABEL_BYTES - 1].ljust(_LABEL_BYTES - 1) + b"\n"
 
@@ -104,6 +108,8 @@ class Turnstile:
             DatabaseBusy: somebody else holds it for too long.
             DatabaseUnusable: the file cannot be opened.
         """
+        import signal  # noqa: PLC0415 - who only reads takes no turns
+
         self._mask = set(signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTSTP}))
         try:
             self._take()
@@ -159,6 +165,8 @@ class Turnstile:
         )
 
     def _unmask(self) -> None:
+        import signal  # noqa: PLC0415 - as above
+
         mask, self._mask = self._mask, None
         if mask is not None and signal.SIGTSTP not in mask:
             _ = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})

@@ -1,0 +1,63 @@
+"""A run that is not settled: what the evidence says of it at this moment, read outside every write.
+
+Apart from `standing`, so that a list of tasks at rest needs neither the runs' records nor the reading of evidence.
+"""
+
+from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
+from watchkeeper.domain.run_record import LIVE_RUN_STATES, Run, RunState
+from watchkeeper.domain.task_record import Task, TaskState
+from watchkeeper.ports.runtime import Runtime
+
+_WITHOUT_EVIDENCE = frozenset({RunState.RESERVED, RunState.ENDED, RunState.SETTLED})
+"""States of a run in which there is nothing, or nothing more, to look at."""
+
+_BY_VERDICT = {
+    VerdictKind.WAITING: "starting",
+    VerdictKind.ALIVE: "running",
+    VerdictKind.ENDED: "ending",
+    VerdictKind.TAKE_DECISION: "starting",
+    VerdictKind.NEVER_LAUNCHED: "ending",
+    VerdictKind.LOST_TO_REBOOT: "lost?",
+    VerdictKind.SHIM_DIED: "lost?",
+    VerdictKind.UNKNOWN: "unknown",
+}
+
+_MAY_BE_STOPPING = frozenset({"running", "starting"})
+
+
+def look(task: Task, run: Run, runtime: Runtime | None) -> tuple[str, str, Evidence | None, Verdict | None] | None:
+    """A word, a sentence on why, and the evidence behind them; None for a run that is settled."""
+    if run.state not in LIVE_RUN_STATES:
+        return None
+    evidence, trouble = _look(task, run, runtime)
+    verdict = judge(evidence) if evidence is not None else None
+    if task.state is TaskState.HELD:
+        return "held", task.reason, evidence, verdict
+    word = _word(run, verdict)
+    why = verdict.reason if verdict is not None else ""
+    if trouble:
+        word, why = "unknown", trouble
+    if task.stop is not None and word in _MAY_BE_STOPPING:
+        word, why = "stopping", f"{task.stop.by} told it to {task.stop.how.value}."
+    return word, why if word not in {"running", "starting"} else "", evidence, verdict
+
+
+def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:
+    if runtime is None or run.state in _WITHOUT_EVIDENCE:
+        return None, ""
+    try:
+        return runtime.observe(run, stop_asked=task.stop is not None), ""
+    except OSError as error:
+        return None, f"The evidence cannot be read: {error.strerror or error}."
+
+
+def _word(run: Run, verdict: Verdict | None) -> str:
+    if verdict is not None:
+        return _BY_VERDICT[verdict.kind]
+    match run.state:
+        case RunState.RESERVED | RunState.PREPARED | RunState.STARTING:
+            return "starting"
+        case RunState.ENDED:
+            return "ending"
+        case _:
+            return "running"
