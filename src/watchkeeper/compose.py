@@ -132,7 +132,7 @@ class Watchkeeper:
         """The one daemon of this state directory, from outside and from inside."""
         from watchkeeper.runtimes.daemon_host import LocalDaemonHost
 
-        return LocalDaemonHost(self.state.path, self.wake_address, self.environ)
+        return LocalDaemonHost(self.state.path, lambda: self.wake_address, self.environ)
 
     @cached_property
     def own_identity(self) -> "AgentIdentity":

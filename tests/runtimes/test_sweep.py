@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import sys
 
 import pytest
@@ -174,7 +175,7 @@ signal.pause()
     assert f"Process {orphan} " in report.spared[0]
     assert not proc.has_died(orphan, ticks, boot_id(), within_s=0)
     assert sweep(stage.id + "other", identity(agent)).proof is Proof.UNPROVEN
-    proc.signal_checked(orphan, ticks, boot_id(), proc.signal.SIGKILL)
+    proc.signal_checked(orphan, ticks, boot_id(), signal.SIGKILL)
 
 
 def test_what_started_before_the_agent_is_not_its(stage: Stage) -> None:

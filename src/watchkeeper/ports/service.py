@@ -1,14 +1,13 @@
 """The one daemon of a state directory, as seen from outside and from inside."""
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DaemonInfo:
+# A named tuple, as in `settings`: every command waits for the class.
+class DaemonInfo(NamedTuple):
     """What a running daemon says of itself."""
 
     pid: int

@@ -23,7 +23,7 @@ from watchkeeper.runtimes import atomic, proc
 from watchkeeper.runtimes.locks import hold_lock, probe
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
     from watchkeeper.ports.service import Inbox
@@ -41,8 +41,8 @@ _POLL_S = 0.02
 class LocalDaemonHost:
     """The daemon of a state directory on this machine."""
 
-    def __init__(self, state: Path, wake: Path, environ: Mapping[str, str]) -> None:
-        """`wake` is where a daemon that we would start listens; a running one says so itself."""
+    def __init__(self, state: Path, wake: Callable[[], Path], environ: Mapping[str, str]) -> None:
+        """`wake` tells where a daemon that we would start listens; a running one says so itself."""
         self._state = state
         self._wake = wake
         self._environ = environ
@@ -95,15 +95,16 @@ class LocalDaemonHost:
         from watchkeeper.runtimes.inbox import DatagramInbox  # noqa: PLC0415 - only a daemon listens
         from watchkeeper.runtimes.sockets import ensure_socket_directory  # noqa: PLC0415 - as above
 
-        ensure_socket_directory(self._wake.parent)
-        return DatagramInbox(self._wake)
+        address = self._wake()
+        ensure_socket_directory(address.parent)
+        return DatagramInbox(address)
 
     def tell(self, order: Order) -> bool:
         """Send a datagram to where the running daemon says it listens."""
         import socket  # noqa: PLC0415 - commands that only look send nothing
 
         info = self._read()
-        address = info.wake if info is not None else str(self._wake)
+        address = info.wake if info is not None else str(self._wake())
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
             try:
                 _ = out.sendto(order.value.encode("ascii"), address)

@@ -84,8 +84,9 @@ def _newest(tx: Tx, states: Sequence[TaskState], limit: int) -> list[Task]:
     """The newest tasks in some states, read in pages."""
     tasks: list[Task] = []
     while len(tasks) < limit:
-        page = tx.tasks.in_states(states, min(_PAGE, limit - len(tasks)), tasks[-1].id if tasks else None)
+        most = min(_PAGE, limit - len(tasks))
+        page = tx.tasks.in_states(states, most, tasks[-1].id if tasks else None)
         tasks += page
-        if not page:
+        if len(page) < most:
             break
     return tasks
