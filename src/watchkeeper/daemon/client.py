@@ -1,11 +1,12 @@
 """How commands find, start and stop the daemon. Imports nothing heavy: it is on the path of every command that writes."""
 
+import time
 from collections.abc import Callable
 from enum import StrEnum
 
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.errors import DaemonError, InsideAgent
-from watchkeeper.ports.service import DaemonInfo, Order, SpawnAnswer
+from watchkeeper.ports.service import DaemonHost, DaemonInfo, Order, SpawnAnswer
 
 _WORD_S = 0.1
 """How long a command that has done its own work already waits for a new daemon's word."""
@@ -39,7 +40,8 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
     if "WATCHKEEPER_RUN" in parts.environ:
         raise InsideAgent(hint="Ask a person to run `wk daemon start`.")
     if host.is_held():
-        return Ensured.STARTING  # it holds its lock and does not listen yet; it looks at everything when it does
+        # It holds its lock and does not listen yet; it looks at everything when it does.
+        return Ensured.STARTED if _listens_soon(host, within_s) else Ensured.STARTING
     match host.spawn(within_s):
         case SpawnAnswer.READY:
             return Ensured.STARTED
@@ -88,6 +90,31 @@ def stop(
                     "The daemon has not ended yet.", hint="`wk daemon status` shows it; its log says what it waits for."
                 )
     return True
+
+
+def _listens_soon(host: DaemonHost, within_s: float) -> bool:
+    """Whether a daemon that is starting listens before so long."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        if host.tell(Order.LOOK):
+            return True
+        if host.wait_gone(0.02):
+            return False
+    return False
+
+
+def _tell_when_it_listens(host: DaemonHost, order: Order) -> bool:
+    """Tell it, waiting for one that is still starting; False if none runs. Raises DaemonError."""
+    deadline = time.monotonic() + _START_S
+    while host.is_held():
+        if host.tell(order):
+            return True
+        if time.monotonic() >= deadline:
+            raise DaemonError(
+                "The daemon holds its lock but does not listen.", hint="Try again; its log says what it is at."
+            )
+        _ = host.wait_gone(0.05)
+    return False
 
 
 def kill_for_demo(parts: Watchkeeper) -> bool:

@@ -1,5 +1,6 @@
 """The daemon itself: be the only one, say what was found, run the loops, end when told."""
 
+import contextlib
 import os
 import signal
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from watchkeeper.daemon.reconcile import ReconcileLoop
 from watchkeeper.daemon.settle import SettleLoop
 from watchkeeper.daemon.watch import Watches
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.errors import InsideAgent, WatchkeeperError
+from watchkeeper.errors import InsideAgent, StateError, WatchkeeperError
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
 
@@ -104,6 +105,11 @@ class _Loops:
             self.prune,
         )
 
+    def nudge(self) -> None:
+        """Something was said, whatever it was: look."""
+        for loop in (self.claim, self.outbox, self.observe, self.settle):
+            loop.nudge()
+
 
 class _Service:
     """One life of the daemon."""
@@ -113,11 +119,12 @@ class _Service:
         self._log = log
         self._machine = machine
         self._retiring = False
+        self._inbox: Inbox | None = None
 
     async def main(self) -> None:
         """Look at what is there, run the loops, obey orders."""
         parts = self._parts
-        inbox = parts.daemon_host.listen()
+        self._inbox = parts.daemon_host.listen()
         try:
             await to_thread.run_sync(self._take_stock)
             async with anyio.create_task_group() as tasks:
@@ -125,11 +132,12 @@ class _Service:
                 for loop in loops.all():
                     await tasks.start(loop.run)
                 tasks.start_soon(self._obey_signals, tasks, loops)
-                tasks.start_soon(self._obey_inbox, inbox, tasks, loops)
+                tasks.start_soon(self._obey_inbox, tasks, loops)
                 self._log.info("started", pid=os.getpid(), incarnation=self._machine.incarnation, version=__version__)
                 parts.tell_parent("ready")
         finally:
-            inbox.close()
+            if self._inbox is not None:
+                self._inbox.close()
             self._log.info("stopped", pid=os.getpid())
 
     def _take_stock(self) -> None:
@@ -195,16 +203,37 @@ class _Service:
             async for received in signals:
                 await self._obey(Order.LEAVE, tasks, loops, by=signal.Signals(received).name)
 
-    async def _obey_inbox(self, inbox: Inbox, tasks: TaskGroup, loops: _Loops) -> None:
+    async def _obey_inbox(self, tasks: TaskGroup, loops: _Loops) -> None:
+        poll_s = self._parts.settings.daemon_poll_s
         while True:
-            await anyio.wait_readable(inbox.fileno())
-            for word in inbox.read():
-                if word in {Order.LEAVE, Order.DRAIN, Order.INTERRUPT}:
-                    await self._obey(Order(word), tasks, loops, by="wk")
-                else:
-                    loops.observe.hint(word)
-            for loop in (loops.claim, loops.outbox, loops.observe, loops.settle):
-                loop.nudge()
+            if self._inbox is None:
+                await anyio.sleep(poll_s)
+            else:
+                with anyio.move_on_after(poll_s):
+                    await anyio.wait_readable(self._inbox.fileno())
+                for word in self._inbox.read():
+                    await self._heard(word, tasks, loops)
+            if self._is_deaf():
+                self._listen_anew()
+                loops.nudge()  # what was said meanwhile was not heard
+
+    async def _heard(self, word: str, tasks: TaskGroup, loops: _Loops) -> None:
+        if word in {Order.LEAVE, Order.DRAIN, Order.INTERRUPT}:
+            await self._obey(Order(word), tasks, loops, by="wk")
+        else:
+            loops.observe.hint(word)
+        loops.nudge()
+
+    def _is_deaf(self) -> bool:
+        return self._inbox is None or not os.path.lexists(self._parts.wake_address)
+
+    def _listen_anew(self) -> None:
+        """Somebody cleared our address away, as cleaners of temporary directories do. What cannot be now is tried again at the next look."""
+        if self._inbox is not None:
+            self._inbox.close()
+            self._inbox = None
+        with contextlib.suppress(OSError, StateError):
+            self._inbox = self._parts.daemon_host.listen()
 
     async def _obey(self, order: Order, tasks: TaskGroup, loops: _Loops, *, by: str) -> None:
         self._log.info("order", order=order.value, by=by)
