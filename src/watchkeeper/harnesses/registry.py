@@ -5,16 +5,20 @@ entry points of the group `watchkeeper.harnesses`; looking them up reads the met
 that is done only for a name that is not ours, or to list.
 """
 
-import difflib
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from watchkeeper.errors import HarnessError, UnknownHarness
-from watchkeeper.ports.harness import Harness
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from importlib.metadata import EntryPoint
+
+    from watchkeeper.ports.harness import Harness
 
 GROUP = "watchkeeper.harnesses"
 
@@ -39,6 +43,8 @@ class Listed:
 
 def installed() -> Iterable[EntryPoint]:
     """The entry points of users' own harnesses."""
+    from importlib.metadata import entry_points  # noqa: PLC0415 - `wk run` with one of ours needs none of it
+
     return entry_points(group=GROUP)
 
 
@@ -100,6 +106,8 @@ class Registry:
         return cast("Harness", harness)
 
     def _unknown(self, name: str) -> UnknownHarness:
+        import difflib  # noqa: PLC0415 - only a mistake needs it
+
         names = self.names()
         close = difflib.get_close_matches(name, names, n=1)
         meant = f" Did you mean '{close[0]}'?" if close else ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import Refused
-from watchkeeper.runtimes import atomic, records
+from watchkeeper.runtimes import atomic
 
 _SUFFIX = ".json"
 _LIMIT = 16 * 1024 * 1024
@@ -30,6 +30,8 @@ class FileEnvironments:
 
     def get(self, environment_id: str) -> Mapping[str, str] | None:
         """What was kept, or None if it is gone. Raises OSError if it cannot be read, EBADMSG if it is not what was kept."""
+        from watchkeeper.runtimes import records  # noqa: PLC0415 - who hands a task over reads none
+
         name = _file(environment_id)
         try:
             with atomic.directory(self._root) as fd:

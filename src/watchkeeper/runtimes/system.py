@@ -69,6 +69,8 @@ class RandomIds:
 
 
 def _random(length: int) -> str:
-    import secrets  # noqa: PLC0415 - commands that only look need none
-
-    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+    # Not `secrets`, which imports OpenSSL. Five bits of a byte choose a letter; a number that stands for none is left out, so each is as likely.
+    letters = ""
+    while len(letters) < length:
+        letters += "".join(ALPHABET[byte & 31] for byte in os.urandom(length) if byte & 31 < len(ALPHABET))
+    return letters[:length]
