@@ -130,7 +130,7 @@ def test_a_torn_exit_record_is_no_exit(rig: Rig, tear: Callable[[Path], None]) -
     rig.kill_daemon()
     let_go(rig)
     record = _directory(rig, run) / "exit.json"
-    wait_until(lambda: (_directory(rig, run) / "gone.json").exists(), within_s=20, what="the shim has ended")
+    wait_until((_directory(rig, run) / "gone.json").exists, within_s=20, what="the shim has ended")
     whole = record.read_bytes()
     tear(record)
     assert daemon.poll() is not None

@@ -1,7 +1,8 @@
 """The agent of the crash tests: it notes that it began, prints what is always the same, and does what its arguments say.
 
-    agent.py STARTS [lines N] [wait FILE] [stubborn] [fail-first CODE] [exit CODE]
+    agent.py STARTS [lines N] [steps N FILE] [wait FILE] [stubborn] [fail-first CODE] [exit CODE]
 
+`steps N FILE`: prints N lines, but never more than the number that FILE holds.
 `stubborn`: ignores TERM and leaves grandchildren in sessions of their own that ignore it too. `fail-first CODE`: the first run ends with CODE.
 """
 
@@ -23,6 +24,18 @@ _STUBBORN_CHILD = (
 )
 
 
+def steps(number: int, file: Path) -> None:
+    """Print lines as far as the file allows, until all are printed."""
+    line = 0
+    while line < number:
+        allowed = int(file.read_text(encoding="utf-8") or 0) if file.exists() else 0
+        for each in range(line, min(number, allowed)):
+            print(f"line {each}: the quick brown fox jumps over the lazy dog")
+        line = max(line, min(number, allowed))
+        sys.stdout.flush()
+        time.sleep(0.002)
+
+
 def main() -> None:
     """Do it."""
     starts, *words = sys.argv[1:]
@@ -34,6 +47,8 @@ def main() -> None:
             case ["lines", number, *words]:
                 for line in range(int(number)):
                     print(f"line {line}: the quick brown fox jumps over the lazy dog", flush=line % 100 == 0)
+            case ["steps", number, file, *words]:
+                steps(int(number), Path(file))
             case ["wait", file, *words]:
                 print("waiting", flush=True)
                 while not Path(file).exists():

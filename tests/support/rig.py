@@ -195,7 +195,7 @@ class Rig:
 
     def _read(self, work: Callable[[Tx], T]) -> T | None:
         try:
-            parts = Watchkeeper.open(self.repo, self.environment, writes=False)
+            parts = Watchkeeper.open(self.repo, self.environment, writes=False, repository=False)
             with contextlib.closing(parts.store) as store:
                 return store.read(work)
         except (StateError, NotFound):
@@ -252,7 +252,7 @@ class Rig:
                 daemon.kill()
             daemon.wait()
         with contextlib.suppress(StateError):
-            parts = Watchkeeper.open(self.repo, self.environment, writes=False)
+            parts = Watchkeeper.open(self.repo, self.environment, writes=False, repository=False)
             parts.daemon_host.kill()
         deadline = time.monotonic() + 10
         while (left := self._processes()) and time.monotonic() < deadline:

@@ -7,6 +7,7 @@ patient) may be lost with it at any time.
 import contextlib
 import errno
 import os
+import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ from watchkeeper.runtimes.executions import (
     delete,
     identity_of,
 )
+from watchkeeper.runtimes.proc import Found
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
 from watchkeeper.runtimes.sweep import MARKER, Sweep
@@ -252,10 +254,17 @@ class ProcessRuntime:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
-        """Tell the shim to end its agent; takes two seconds at most. Raises ShimUnreachable."""
+        """Tell the shim to end its agent; takes two seconds at most.
+
+        A shim whose address was cleared away is told by a signal: then it uses the grace that it was started with, and its record calls the end interrupted.
+
+        Raises:
+            ShimUnreachable: it was not told.
+        """
         try:
             with self._directories.intact(run) as files:
                 spec, token = _spec_and_token(files)
+                found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
         except (OSError, Unreadable, BadRecord) as error:
             msg = f"The shim's address cannot be read: {error}"
             raise ShimUnreachable(msg) from error
@@ -265,7 +274,11 @@ class ProcessRuntime:
             request = {"do": "stop", "grace_s": grace_s, "how": why.value}
         crashpoint("control.end.before")
         # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
-        control.ask(spec.socket, token, request)
+        try:
+            control.ask(spec.socket, token, request)
+        except ShimUnreachable:
+            if why is EndReason.CONDEMNED or os.path.lexists(spec.socket) or not _told_by_signal(found):
+                raise
         crashpoint("control.end.after")
 
     def watch(self, run: Run) -> int | None:
@@ -334,6 +347,19 @@ def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | 
             raise
     msg = f"{final} is there already and is not this run's: it was left alone."
     raise Refused(msg, hint="`wk doctor` lists directories that belong to nobody.")
+
+
+def _told_by_signal(found: observation.Gathered) -> bool:
+    """Send TERM to exactly the shim that launched. It has bound its address before it writes its agent's record, so without that it only starts."""
+    decision = found.decision
+    if decision is None or decision.record.by is not DecidedBy.SHIM or found.agent is None or found.unreadable:
+        return False
+    if found.lock is not LockState.HELD or decision.record.pid_namespace != pid_namespace():
+        return False
+    return (
+        proc.signal_checked(decision.pid, decision.start_ticks, decision.record.boot_id, signal.SIGTERM)
+        is Found.REACHED
+    )
 
 
 def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:
