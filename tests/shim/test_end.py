@@ -57,6 +57,7 @@ def ended(execution: Execution, code: int = 0) -> dict[str, object]:
     assert (gone["proof"], gone["how"]) == ("proven", "echild")
     assert execution.survivors() == []
     assert not execution.address.exists()
+    assert "fault" not in execution.complaints()
     assert not (execution.path / "exit.reserve").exists()
     assert execution.lock() is LockState.FREE
     # The daemon's own reader takes them.
