@@ -22,7 +22,7 @@ class Watcher:
         self._flags: Any = None
         self._watched: set[Path] = set()
         with contextlib.suppress(ImportError, OSError):
-            from inotify_simple import INotify, flags  # pyright: ignore[reportMissingTypeStubs]
+            from inotify_simple import INotify, flags  # pyright: ignore[reportMissingTypeStubs] - it has none
 
             self._inotify = INotify()
             self._flags = flags.MODIFY | flags.CREATE | flags.MOVED_TO | flags.DELETE | flags.CLOSE_WRITE
