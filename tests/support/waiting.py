@@ -12,7 +12,7 @@ POLL_S = 0.005
 LONGEST_POLL_S = 0.05
 
 
-def wait_until(condition: Callable[[], T], *, within_s: float = 10.0, what: str) -> T:
+def wait_until(condition: Callable[[], T | None], *, within_s: float = 10.0, what: str) -> T:
     """Wait until `condition()` is true and return what it returned.
 
     `what` completes the sentence "... did not happen within 10 s", for example "the shim has written exit.json".

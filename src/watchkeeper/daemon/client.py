@@ -12,6 +12,7 @@ _WORD_S = 0.1
 """How long a command that has done its own work already waits for a new daemon's word."""
 
 _START_S = 20.0
+_AGAIN_S = 0.02
 
 
 class Ensured(StrEnum):
@@ -35,13 +36,21 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
         DaemonError: it could not be started.
     """
     host = parts.daemon_host
-    if host.tell(Order.LOOK):
-        return Ensured.ALREADY
+    deadline = time.monotonic() + within_s
+    while not host.tell(Order.LOOK):
+        if not host.is_held():
+            return _spawn(parts, within_s)
+        # One holds the lock and does not listen: it is starting, and will look at everything, or it is ending, and another one is needed.
+        if time.monotonic() >= deadline:
+            return Ensured.STARTING
+        _ = host.wait_gone(_AGAIN_S)
+    return Ensured.ALREADY
+
+
+def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
+    host = parts.daemon_host
     if "WATCHKEEPER_RUN" in parts.environ:
         raise InsideAgent(hint="Ask a person to run `wk daemon start`.")
-    if host.is_held():
-        # It holds its lock and does not listen yet; it looks at everything when it does.
-        return Ensured.STARTED if _listens_soon(host, within_s) else Ensured.STARTING
     match host.spawn(within_s):
         case SpawnAnswer.READY:
             return Ensured.STARTED
@@ -72,13 +81,9 @@ def stop(
         DaemonError: it did not hear, or did not end in time.
     """
     host = parts.daemon_host
-    if not host.is_held():
-        return False
     order = Order(how)
-    if not host.tell(order):
-        raise DaemonError(
-            "The daemon holds its lock but does not listen.", hint="Try again; its log says what it is at."
-        )
+    if not _tell_when_it_listens(host, order):
+        return False
     left = within_s if within_s is not None else (_START_S if order is Order.LEAVE else None)
     while not host.wait_gone(1.0 if left is None else min(1.0, left)):
         if on_wait is not None:
@@ -92,17 +97,6 @@ def stop(
     return True
 
 
-def _listens_soon(host: DaemonHost, within_s: float) -> bool:
-    """Whether a daemon that is starting listens before so long."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        if host.tell(Order.LOOK):
-            return True
-        if host.wait_gone(0.02):
-            return False
-    return False
-
-
 def _tell_when_it_listens(host: DaemonHost, order: Order) -> bool:
     """Tell it, waiting for one that is still starting; False if none runs. Raises DaemonError."""
     deadline = time.monotonic() + _START_S
@@ -113,7 +107,7 @@ def _tell_when_it_listens(host: DaemonHost, order: Order) -> bool:
             raise DaemonError(
                 "The daemon holds its lock but does not listen.", hint="Try again; its log says what it is at."
             )
-        _ = host.wait_gone(0.05)
+        _ = host.wait_gone(_AGAIN_S)
     return False
 
 

@@ -136,8 +136,7 @@ class _Service:
                 self._log.info("started", pid=os.getpid(), incarnation=self._machine.incarnation, version=__version__)
                 parts.tell_parent("ready")
         finally:
-            if self._inbox is not None:
-                self._inbox.close()
+            self._inbox.close()
             self._log.info("stopped", pid=os.getpid())
 
     def _take_stock(self) -> None:
@@ -239,6 +238,8 @@ class _Service:
         self._log.info("order", order=order.value, by=by)
         crashpoint(f"daemon.{order.value}.before")
         if order is Order.LEAVE:
+            if self._inbox is not None:
+                self._inbox.close()  # from here on a command that wants something done sees that nobody listens
             tasks.cancel_scope.cancel()
             return
         loops.claim.closed = True
