@@ -110,19 +110,27 @@ def _look(execution: Execution, starts: Path, story: Story) -> list[str]:
     return broken
 
 
-def _again(execution: Execution) -> list[str]:
-    """Another shim for the same directory: it runs nothing if the decision was taken, and everything if it was not."""
-    decided, starts = execution.record("decide") is not None, execution.record("proc.json")
-    code = execution.start().wait(timeout=30) if decided else 4
+def _again(execution: Execution, starts: Path, story: Story) -> list[str]:
+    """Another shim for the same directory: it runs nothing if the decision was taken, and everything, once, if it was not."""
+    if execution.record("decide") is None:
+        shim = execution.start()
+        story.act(execution)
+        code = shim.wait(timeout=60)
+        if code != 0 or execution.record("exit.json")["reason"] != story.reason:
+            return [f"another shim ended with {code}"]
+        return _look(execution, starts, story)
+    before = {path.name: path.read_bytes() for path in execution.path.glob("*.json")}
+    code = execution.start().wait(timeout=30)
     if code != 4:
         return [f"another shim ended with {code}"]
-    return [] if execution.record("proc.json") == starts else ["another shim wrote a record"]
+    after = {path.name: path.read_bytes() for path in execution.path.glob("*.json")}
+    return ["another shim wrote a record"] * (before != after) + _look(execution, starts, story)
 
 
 def _disturbed(bench: Bench, story: Story, point: str) -> tuple[bool, list[str]]:
     execution, starts, code = _play(bench, story, {"WATCHKEEPER_CRASH_AT": point})
     broken = _look(execution, starts, story)
-    broken += _again(execution)
+    broken += _again(execution, starts, story)
     execution.close()
     return code == -signal.SIGKILL, [f"{story.name}, {point}: {said}" for said in broken]
 

@@ -1,0 +1,120 @@
+"""A full disk, while adding, while a run is prepared, and while an agent ends: nothing is lost, and it heals when there is room again."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.flow_words import healthy, let_go, refused, sound, working
+from support.rig import Rig
+from support.waiting import wait_until
+
+from watchkeeper.domain.model import TaskState
+from watchkeeper.errors import Exit
+
+MEBIBYTES = 48
+
+
+@pytest.fixture
+def disk(rig: Rig) -> Iterator[Rig]:
+    """A rig whose state directory is a small file system of its own."""
+    if os.geteuid() != 0:
+        pytest.fail("needs to mount; run it as `unshare -Urm pytest …`, as the test for other users does")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={MEBIBYTES}m,mode=700", "tmpfs", str(rig.state)], check=True)
+    yield rig
+    rig.close()
+    subprocess.run(["umount", "-l", str(rig.state)], check=True)
+
+
+def _fill(rig: Rig, *, leave: int = 0) -> None:
+    """Take all the room but so many bytes."""
+    room = os.statvfs(rig.state)
+    with (rig.state / "ballast").open("ab", buffering=0) as ballast:
+        left = room.f_bavail * room.f_frsize - leave
+        try:
+            while left > 0:
+                left -= ballast.write(b"\0" * min(left, 1 << 20))
+        except OSError:
+            return
+
+
+def _empty(rig: Rig) -> None:
+    (rig.state / "ballast").unlink()
+
+
+def test_adding_to_a_full_disk(disk: Rig) -> None:
+    """Refused in one sentence with nothing added; looking works; with room again it is as before."""
+    healthy(disk)
+    _fill(disk)
+    refused(disk, "run", "hello", "--", "cat", code=Exit.STATE, says="room")
+    assert disk.wk("ls").returncode == 0 and disk.wk("status").returncode == 0
+    assert len(disk.tasks()) == 1
+    _empty(disk)
+    healthy(disk)
+    sound(disk)
+
+
+def test_a_run_that_is_prepared_on_a_full_disk(disk: Rig) -> None:
+    """The task waits for room, and its agent begins once when there is some."""
+    disk.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
+    first, _ = working(disk)
+    second = disk.run("lines", "5", "exit", "0")
+    _fill(disk)
+    let_go(disk)
+    log = disk.state / "daemon.log"
+    wait_until(
+        lambda: b"tick failed" in log.read_bytes() or disk.task(first).state is TaskState.DONE, what="it is felt"
+    )
+    _empty(disk)
+    for task_id in (first, second):
+        assert disk.wait_resting(task_id, within_s=60, keep=False).state is TaskState.DONE
+        assert disk.started_runs().count(f"{task_id}.1") == 1
+    sound(disk)
+
+
+def test_an_agent_that_ends_on_a_full_disk(disk: Rig) -> None:
+    """Its true exit status is on record: the shim has reserved the room for it, and the daemon settles when it can."""
+    disk.start_daemon()
+    task_id, run = working(disk, options=("--retries", "0"))
+    _fill(disk)
+    let_go(disk)
+    record = disk.state / "executions" / run.execution_id / "exit.json"
+    wait_until(record.exists, within_s=20, what="the end is on record")
+    _empty(disk)
+    assert disk.wait_resting(task_id, within_s=60).state is TaskState.DONE
+    (ended,) = disk.runs(task_id)
+    assert ended.exit is not None and ended.exit.exit_code == 0
+    sound(disk)
+
+
+def test_a_task_is_stopped_when_there_is_little_room(disk: Rig) -> None:
+    """Too little to begin anything, enough to end something: the wish is taken, and a daemon starts to fulfil it."""
+    disk.start_daemon()
+    task_id, _ = working(disk)
+    disk.kill_daemon()
+    _fill(disk, leave=4 << 20)
+    refused(disk, "run", "hello", "--", "cat", code=Exit.STATE, says="room")
+    disk.wk("stop", task_id)
+    assert disk.task(task_id).state is TaskState.STOPPED
+    _empty(disk)
+    healthy(disk)
+
+
+def test_the_same_for_an_ordinary_user() -> None:
+    """In a namespace of one's own, mounting needs no rights."""
+    if os.environ.get("FULL_DISK_INSIDE"):
+        return
+    here = Path(__file__)
+    name = f"{here}::test_adding_to_a_full_disk"
+    done = subprocess.run(
+        ["unshare", "-Urm", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name],
+        env={**os.environ, "FULL_DISK_INSIDE": "1"},
+        cwd=here.parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=110,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
