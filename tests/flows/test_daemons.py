@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def test_of_daemons_that_race_one_survives(rig: Rig) -> None:
             assert (daemon.returncode, err.startswith("wk: A daemon")) == (Exit.DAEMON, True), err
         (winner,) = [daemon for daemon in daemons if daemon not in losers]
         parts = Watchkeeper.open(rig.repo, rig.environment, writes=False)
-        wait_until(lambda: parts.daemon_host.tell(Order.LEAVE), within_s=30, what="it listens")
+        wait_until(partial(parts.daemon_host.tell, Order.LEAVE), within_s=30, what="it listens")
         assert winner.wait(timeout=30) == 0
         winner.communicate()
     healthy(rig)

@@ -125,12 +125,12 @@ def test_another_users_directory_is_refused(tmp_path: Path) -> None:
 
 
 def test_without_room_nothing_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """But what is there can be read."""
-    StateDirectory.open(tmp_path / "s", create=True)
+    """But what is there can be read, and ended."""
+    StateDirectory.open(tmp_path / "s", create=True).require_room()
     monkeypatch.setattr(state_directory, "LEAST_FREE_BYTES", 1 << 62)
     with pytest.raises(StateDirectoryUnusable, match="no room"):
-        StateDirectory.open(tmp_path / "s", create=True)
-    StateDirectory.open(tmp_path / "s", create=False)
+        StateDirectory.open(tmp_path / "s", create=True).require_room()
+    StateDirectory.open(tmp_path / "s", create=True)
 
 
 def test_where_the_state_directory_is() -> None:

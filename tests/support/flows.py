@@ -15,7 +15,7 @@ from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import EndReason, OutcomeStatus, Run, RunState, Task, TaskState
+from watchkeeper.domain.model import RESTING_TASK_STATES, EndReason, OutcomeStatus, Run, RunState, Task, TaskState
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 
@@ -96,7 +96,8 @@ def _observe(rig: Rig) -> str:
 
     def working_or_resting() -> bool:
         rig.keep_daemon()
-        return bool(rig.started_runs()) or (rig.task(task_id).run_id is None and bool(rig.task(task_id).runs))
+        working = any(run.state is RunState.RUNNING and b"waiting" in rig.log(run) for run in rig.runs(task_id))
+        return working or rig.task(task_id).state in RESTING_TASK_STATES
 
     wait_until(working_or_resting, within_s=20, what="the agent works")
     rig.open_gate()
@@ -160,7 +161,7 @@ def play_late(rig: Rig, point: str) -> str:
 FLOWS = (
     Flow(name="add", play=_add, ends=TaskState.DONE, code=0, least=90, without="launch"),
     Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0, least=70),
-    Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7, least=16),
+    Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7, least=12),
     Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None, least=30),
     Flow(name="retry", play=_retry, ends=TaskState.DONE, code=0, least=60),
 )

@@ -27,7 +27,7 @@ from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 
 QUICK = {
-    "WATCHKEEPER_DAEMON_START_GRACE": "1",
+    "WATCHKEEPER_DAEMON_START_GRACE": "2.5",
     "WATCHKEEPER_DAEMON_POLL": "0.5",
     "WATCHKEEPER_QUEUE_RETRY_BASE": "0.05",
     "WATCHKEEPER_QUEUE_RELAUNCH_BASE": "0.05",

@@ -32,20 +32,26 @@ class Call:
         """Settings that the command line sets, by their keys; looked at when the parts are joined."""
         self.settings_from = cwd
         """In which directory the settings are looked for."""
+        self.heeds_repository = False
+        """Whether the repository's file counts. Looking and ending must work whatever somebody wrote into it."""
 
     @cached_property
     def reading(self) -> "Watchkeeper":
         """The parts, for looking only. Raises SettingsError."""
         from watchkeeper.compose import Watchkeeper
 
-        return Watchkeeper.open(self.settings_from, self.environ, self.flags, writes=False)
+        return Watchkeeper.open(
+            self.settings_from, self.environ, self.flags, writes=False, repository=self.heeds_repository
+        )
 
     @cached_property
     def writing(self) -> "Watchkeeper":
         """The parts, for changing something; what is missing is created when it is first used. Raises SettingsError."""
         from watchkeeper.compose import Watchkeeper
 
-        return Watchkeeper.open(self.settings_from, self.environ, self.flags, writes=True)
+        return Watchkeeper.open(
+            self.settings_from, self.environ, self.flags, writes=True, repository=self.heeds_repository
+        )
 
     @property
     def store(self) -> "Store | None":

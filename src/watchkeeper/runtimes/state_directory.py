@@ -129,7 +129,7 @@ class StateDirectory(NamedTuple):
                 _make(path)
             _check_owner(path, create=create)
             if create:
-                _check_room(path)
+                _check_writable(path)
                 for name in ("executions", "environments", "shims"):
                     (path / name).mkdir(mode=atomic.DIRECTORY_MODE, exist_ok=True)
                 atomic.sync_directory(path.resolve())
@@ -137,6 +137,13 @@ class StateDirectory(NamedTuple):
             msg = f"The state directory {path} cannot be used: {error.strerror or error}."
             raise StateDirectoryUnusable(msg, hint=_HOME_HINT) from error
         return cls(path=path)
+
+    def require_room(self) -> None:
+        """Refuse to begin something new where there is next to no room left; what ends something is never refused. Raises StateDirectoryUnusable, OSError."""
+        room = os.statvfs(self.path)
+        if room.f_bavail * room.f_frsize < LEAST_FREE_BYTES:
+            msg = f"There is no room left where the state directory {self.path} is."
+            raise StateDirectoryUnusable(msg, hint="Free some space, then type it again.")
 
     def node(self) -> str:
         """The random id of this state directory, made once. Raises StateDirectoryUnusable, OSError."""
@@ -242,13 +249,9 @@ def _check_owner(path: Path, *, create: bool) -> None:
         path.chmod(atomic.DIRECTORY_MODE)
 
 
-def _check_room(path: Path) -> None:
+def _check_writable(path: Path) -> None:
     if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
         msg = f"The state directory {path} cannot be written to."
         raise StateDirectoryUnusable(
             msg, hint=f"`chmod u+rwx {path}`, or set WATCHKEEPER_HOME to a directory that can."
         )
-    room = os.statvfs(path)
-    if room.f_bavail * room.f_frsize < LEAST_FREE_BYTES:
-        msg = f"There is no room left where the state directory {path} is."
-        raise StateDirectoryUnusable(msg, hint="Free some space; `wk clean` deletes what is not needed any more.")

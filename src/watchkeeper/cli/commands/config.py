@@ -26,6 +26,7 @@ def show(call: Call, as_json: bool) -> None:
 
     A flag wins over the environment, that over the repository's file, that over your own file, that over the default.
     """
+    call.heeds_repository = True
     values = call.reading.settings.values
     if as_json:
         call.terminal.document([{"key": each.key, "value": each.value, "origin": each.origin} for each in values])

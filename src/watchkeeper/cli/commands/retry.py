@@ -46,6 +46,7 @@ def _retry(call: Call, typed: str) -> Task:
 
     _, task_id = call.find(typed)
     parts = call.writing
+    parts.state.require_room()
     spec = parts.store.read(lambda tx: tx.tasks.get(task_id)).spec
     environment = capture(call.environ, spec.environment_names, spec.harness)
     try:

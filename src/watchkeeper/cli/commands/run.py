@@ -85,6 +85,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     call.refuse_inside_agent("start tasks")
     directory = os.path.abspath(call.cwd / Path(cwd or ".").expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
     call.settings_from = Path(directory)
+    call.heeds_repository = True
     call.flags = {f"run.{name}": value for name, value in flags.items() if value is not None}
     words, argv = _split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
@@ -159,6 +160,7 @@ def _add(call: Call, request: "AddRequest", agreed: "Plan") -> Task:
     from watchkeeper.app.add import add
 
     parts = call.writing
+    parts.state.require_room()
     try:
         return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
     except OSError as error:
