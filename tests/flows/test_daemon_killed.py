@@ -2,6 +2,7 @@
 
 import hashlib
 import random
+from typing import cast
 
 from support.flow_words import let_go, working
 from support.rig import Rig
@@ -31,7 +32,9 @@ def _play(rig: Rig, *, kill_at: list[int]) -> tuple[Run, list[dict[str, object]]
     (rig.root / "step").write_text(str(LINES), encoding="utf-8")
     assert rig.wait_resting(task_id).state is TaskState.FAILED
     (run,) = rig.runs(task_id)
-    found = [dict(entry.data["found"]) for entry in rig.journal() if entry.kind == "daemon.started"]
+    found = [
+        cast("dict[str, object]", entry.data["found"]) for entry in rig.journal() if entry.kind == "daemon.started"
+    ]
     return run, found
 
 

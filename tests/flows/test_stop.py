@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support.flow_words import daemon_log, go_file, healthy, let_go, shown, working
@@ -64,7 +65,7 @@ def test_survivors_of_a_killed_shim_are_swept(rig: Rig) -> None:
     (lost,) = rig.runs(task_id)
     assert (lost.kind, lost.proof) == (FailureKind.LOST, Proof.SWEPT)
     swept = [entry for entry in rig.journal() if entry.kind == "run.swept"]
-    assert len(swept[0].data["ended"]) >= STUBBORN - 1
+    assert len(cast("list[str]", swept[0].data["ended"])) >= STUBBORN - 1
     rig.wk("stop", task_id)
     outcome = rig.outcome(run.id)
     assert outcome is not None and outcome.status is OutcomeStatus.STOPPED and outcome.proof is Proof.SWEPT
@@ -102,7 +103,7 @@ def test_a_stranger_with_the_recorded_pid_is_spared(rig: Rig) -> None:
         assert stranger.poll() is None
         sentence = f"Process {stranger.pid} is not the recorded agent"
         (swept,) = [entry for entry in rig.journal() if entry.kind == "run.swept"]
-        assert any(sentence in said for said in swept.data["spared"]), swept.data
+        assert any(sentence in said for said in cast("list[str]", swept.data["spared"])), swept.data
         assert sentence in daemon_log(rig)
         assert sentence in shown(rig, task_id)
         rig.wk("stop", task_id)
