@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.app.views.rows import TaskRow, owner, row
-from watchkeeper.domain.model import Outcome, Run, Task
+from watchkeeper.domain.model import Outcome, Run, Task, TaskState
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Runtime
@@ -68,6 +68,10 @@ def _run_detail(runtime: Runtime, run: Run, outcome: Outcome | None) -> RunDetai
 
 
 def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]) -> str | None:
+    """Only while nothing of ours works or is about to: otherwise it would put a second agent into the tree."""
+    may_be_alive = task.state is TaskState.HELD and any(run.id == task.run_id and run.proof is None for run, _ in runs)
+    if task.state in {TaskState.QUEUED, TaskState.RUNNING} or may_be_alive:
+        return None
     sessions = [session for run, outcome in runs if (session := _session(run, outcome)) is not None]
     if not sessions:
         return None

@@ -10,7 +10,8 @@ from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
-from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -98,10 +99,8 @@ def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
     run, outcome = detail.run, detail.outcome
     yield ""
     stands = outcome.status.value if outcome is not None else run.state.value
-    yield (
-        call.terminal.style(f"run {run.number}", render.BOLD)
-        + f"  {stands} · {run.cause.value} · {render.clock(run.claimed_at)}"
-    )
+    again = " · another try" if run.cause is Cause.RETRY else ""
+    yield call.terminal.style(f"run {run.number}", render.BOLD) + f"  {stands}{again} · {render.clock(run.claimed_at)}"
     if run.agent is not None:
         yield _field("  agent", f"pid {run.agent.pid}, started {render.clock(run.agent.started_at)}")
     if run.exit is not None:
@@ -112,17 +111,26 @@ def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
         yield _field("  because", f"{kind.value}: {render.clean(reason)}" if kind is not None else render.clean(reason))
     if outcome is not None:
         yield from _outcome(outcome)
+    elif run.state is RunState.HELD:
+        yield _field("  proof", _proof(run.proof))
     yield _field("  logs", str(detail.stdout))
     yield _field("", str(detail.stderr))
+    if kind is FailureKind.LOST or run.state is RunState.HELD:
+        yield _field("", f"{detail.stdout.with_name('shim.err')} (what its supervisor had to say)")
+
+
+def _proof(proof: Proof | None) -> str:
+    match proof:
+        case Proof.PROVEN:
+            return "proven: nothing of it is alive"
+        case Proof.SWEPT:
+            return "swept: nothing of it was found alive"
+        case _:
+            return "unproven: something of it may be alive"
 
 
 def _outcome(outcome: "Outcome") -> Iterator[str]:
-    yield _field(
-        "  proof",
-        {"proven": "proven: nothing of it is alive", "swept": "swept: nothing of it was found alive"}.get(
-            outcome.proof.value, "unproven: something of it may be alive"
-        ),
-    )
+    yield _field("  proof", _proof(outcome.proof))
     for leftover in outcome.leftovers:
         yield _field("  leftover", f"pid {leftover.pid} {render.clean(leftover.command)}, ended with it")
     if outcome.changes is not None:
@@ -135,6 +143,15 @@ def _outcome(outcome: "Outcome") -> Iterator[str]:
         yield _field("", "…")
 
 
+_ENDED_BY = {
+    "stop": ", stopped",
+    "kill": ", killed",
+    "deadline": ", ended at its deadline",
+    "interrupted": ", ended with the service or the system",
+    "condemned": ", ended early because it could only fail",
+}
+
+
 def _exit(fact: "ExitFact") -> str:
     if fact.errno is not None:
         how = f"not started (errno {fact.errno})"
@@ -142,9 +159,10 @@ def _exit(fact: "ExitFact") -> str:
         how = f"signal {fact.signal}"
     else:
         how = f"code {fact.exit_code}"
-    why = "" if fact.reason.value == "exited" else f" ({fact.reason.value})"
+    why = _ENDED_BY.get(fact.reason.value, "")
     memory = f", {fact.max_rss_kib // 1024} MiB at most" if fact.max_rss_kib else ""
-    return f"{how}{why} after {render.duration(fact.elapsed_s)}{memory}"
+    elapsed = render.duration(fact.elapsed_s) if fact.elapsed_s >= 1 else "less than 1s"
+    return f"{how}{why} after {elapsed}{memory}"
 
 
 def _changes(changes: "Changes") -> Iterator[str]:
