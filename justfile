@@ -52,9 +52,10 @@ crash *arguments:
 e2e *arguments:
     pytest tests/e2e {{ arguments }}
 
-# write the tables of docs/rules.md anew
+# write the tables of docs/rules.md and the page of commands, docs/cli.md, anew
 tables:
     python scripts/write_tables.py
+    python scripts/write_cli_reference.py
 
 # write the lock files anew, with hashes (`just lock --upgrade` takes newer versions)
 lock *arguments:
