@@ -154,7 +154,7 @@ class Queue(Protocol):
         ...
 
     def live_claims(self) -> int:
-        """How many tasks are claimed now."""
+        """How many claimed tasks may have an agent at work; one that is held for a person keeps nobody else from running."""
         ...
 
     def next_wake(self) -> datetime | None:

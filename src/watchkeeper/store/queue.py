@@ -37,7 +37,7 @@ class StoredQueue:
         return StoredTasks(self._rows).get(min(places)[2]) if places else None
 
     def live_claims(self) -> int:
-        """How many tasks are claimed now."""
+        """How many claimed tasks may have an agent at work; those held for a person do not count."""
         with Columns(self._rows.one("queue_live_claims") or (), "count") as column:
             return column.number()
 

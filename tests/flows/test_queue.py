@@ -1,0 +1,38 @@
+"""What waits, and for what."""
+
+import json
+import os
+import signal
+
+from support.rig import Rig
+from support.waiting import wait_until
+
+from watchkeeper.domain.model import TaskState
+
+
+def test_a_held_task_keeps_nobody_from_running(rig: Rig) -> None:
+    """Room for one; the shim of the first task is killed while its agent works, and the next task runs all the same."""
+    rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
+    rig.start_daemon()
+    held = rig.run("wait", str(rig.root / "never"))
+    wait_until(rig.started_runs, what="its agent works")
+    (run,) = rig.runs(held)
+    record = rig.state / "executions" / run.execution_id / "proc.json"
+    os.kill(json.loads(record.read_text(encoding="utf-8"))["shim_pid"], signal.SIGKILL)
+    assert rig.wait_resting(held).state is TaskState.HELD
+    assert rig.wait_resting(rig.run("exit", "0")).state is TaskState.DONE
+    assert rig.task(held).state is TaskState.HELD
+
+
+def test_without_room_a_task_waits_its_turn(rig: Rig) -> None:
+    """Room for one: the second begins when the first has ended, and not before."""
+    rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
+    rig.start_daemon()
+    first = rig.run("wait", str(rig.root / "go"))
+    wait_until(rig.started_runs, what="the first works")
+    second = rig.run("exit", "0")
+    rig.wk("ls")  # anybody may look meanwhile
+    assert rig.task(second).state is TaskState.QUEUED
+    (rig.root / "go").touch()
+    assert rig.wait_resting(second).state is TaskState.DONE
+    assert rig.started_runs() == [f"{first}.1", f"{second}.1"]
