@@ -97,6 +97,10 @@ class Executions(Protocol):
         """The log of `stdout` or `stderr`."""
         ...
 
+    def complaints(self, run: Run) -> Path | None:
+        """The file in which the run's shim complained; None if it had nothing to say, or cannot be asked."""
+        ...
+
     def before(self, run: Run) -> Mapping[str, object] | None:
         """What the workspace looked like before the agent."""
         ...

@@ -99,6 +99,14 @@ class ExecutionDirectories:
         """The log of `stdout` or `stderr`."""
         return self.path(run) / log_name(stream)
 
+    def complaints(self, run: Run) -> Path | None:
+        """What the shim itself wrote, if it wrote anything."""
+        path = self.path(run) / records.SHIM_ERRORS
+        try:
+            return path if path.stat().st_size else None
+        except OSError:
+            return None
+
     @contextmanager
     def open(self, run: Run) -> Generator[OpenExecution | DirectoryState]:
         """Open the directory that was prepared for a run, or say why it is not there. Raises OSError if the system is in trouble."""

@@ -4,23 +4,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.views.rows import TaskRow, owner, row
-from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import Harness
-from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.runtime import Executions, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunDetail:
-    """A run, its outcome, and where its output is."""
+    """A run, its outcome or, of a held one, what its output tells, and where that is."""
 
     run: Run
     outcome: Outcome | None
     directory: Path
     stdout: Path
     stderr: Path
+    complaints: Path | None
+    """Where its shim complained, if it did."""
+    known: Trace | None
+    """What a held run's output came to, as far as its harness can read it: nothing is decided by it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +56,14 @@ def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str]
     return TaskDetail(
         row=row(task, run, runtime),
         authorisation=authorisation,
-        runs=tuple(_run_detail(runtime(), run, outcome) for run, outcome in runs),
+        runs=tuple(_run_detail(runtime(), harness, task, run, outcome) for run, outcome in runs),
         takeover=_takeover(harness, task, runs),
     )
 
 
-def _run_detail(runtime: Runtime, run: Run, outcome: Outcome | None) -> RunDetail:
+def _run_detail(
+    runtime: Runtime, harness: Callable[[str], Harness], task: Task, run: Run, outcome: Outcome | None
+) -> RunDetail:
     executions = runtime.executions()
     return RunDetail(
         run=run,
@@ -64,13 +71,23 @@ def _run_detail(runtime: Runtime, run: Run, outcome: Outcome | None) -> RunDetai
         directory=executions.path(run),
         stdout=executions.log(run, "stdout"),
         stderr=executions.log(run, "stderr"),
+        complaints=executions.complaints(run),
+        known=_known(harness, task, executions, run) if run.state is RunState.HELD else None,
     )
+
+
+def _known(harness: Callable[[str], Harness], task: Task, executions: Executions, run: Run) -> Trace | None:
+    try:
+        return read_trace(harness(task.spec.harness), task.spec, executions, run, run.exit)
+    except HarnessError:
+        return None  # its harness was uninstalled meanwhile
 
 
 def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]) -> str | None:
     """Only while nothing of ours works or is about to: otherwise it would put a second agent into the tree."""
-    may_be_alive = task.state is TaskState.HELD and any(run.id == task.run_id and run.proof is None for run, _ in runs)
-    if task.state in {TaskState.QUEUED, TaskState.RUNNING} or may_be_alive:
+    if task.state in {TaskState.QUEUED, TaskState.RUNNING}:
+        return None
+    if task.state is TaskState.HELD and runs and _proof(*runs[-1]) not in {Proof.PROVEN, Proof.SWEPT}:
         return None
     sessions = [session for run, outcome in runs if (session := _session(run, outcome)) is not None]
     if not sessions:
@@ -79,6 +96,10 @@ def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Ru
         return harness(task.spec.harness).takeover(task.spec, sessions[-1])
     except HarnessError:
         return None  # its harness was uninstalled meanwhile
+
+
+def _proof(run: Run, outcome: Outcome | None) -> Proof | None:
+    return outcome.proof if outcome is not None else run.proof
 
 
 def _session(run: Run, outcome: Outcome | None) -> str | None:

@@ -6,7 +6,7 @@ from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
 from watchkeeper.app.views.rows import TaskRow
 from watchkeeper.app.views.standing import Standing
-from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Usage
+from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
 from watchkeeper.ports.harness import StreamEvent
 from watchkeeper.ports.store import Authorisation, JournalEntry
 
@@ -146,7 +146,21 @@ def run_detail(detail: RunDetail) -> Json:
         "directory": str(detail.directory),
         "stdout": str(detail.stdout),
         "stderr": str(detail.stderr),
+        "complaints": None if detail.complaints is None else str(detail.complaints),
+        "known": None if detail.known is None else _known(detail.known),
         "outcome": None if detail.outcome is None else outcome(detail.outcome),
+    }
+
+
+def _known(trace: Trace) -> Json:
+    """What a held run's output came to."""
+    return {
+        "text": trace.text,
+        "finished": trace.finished,
+        "tool_calls": trace.tool_calls,
+        "turns": trace.turns,
+        "model": trace.model,
+        "usage": usage(trace.usage),
     }
 
 

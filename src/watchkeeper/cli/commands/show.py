@@ -15,11 +15,12 @@ from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
-    from watchkeeper.domain.model import Changes, ExitFact, Outcome, Usage
+    from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
 
 _FILES = 12
 _TEXT_LINES = 30
 _LABEL = 12
+_WITHOUT_AN_END = frozenset({FailureKind.LOST, FailureKind.NEVER_LAUNCHED})
 _CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
 
 
@@ -104,7 +105,7 @@ def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
     if run.agent is not None:
         yield _field("  agent", f"pid {run.agent.pid}, started {render.clock(run.agent.started_at)}")
     if run.exit is not None:
-        yield _field("  exit", _exit(run.exit))
+        yield _field("  exit", _exit(run.exit, run.condemned))
     reason = (outcome.reason if outcome is not None else "") or run.reason
     kind = outcome.kind if outcome is not None else run.kind
     if kind is not None or (reason and (outcome is None or outcome.status.value != "succeeded")):
@@ -113,10 +114,11 @@ def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
         yield from _outcome(outcome)
     elif run.state is RunState.HELD:
         yield _field("  proof", _proof(run.proof))
+        yield from _known(detail.known)
     yield _field("  logs", str(detail.stdout))
     yield _field("", str(detail.stderr))
-    if kind is FailureKind.LOST or run.state is RunState.HELD:
-        yield _field("", f"{detail.stdout.with_name('shim.err')} (what its supervisor had to say)")
+    if detail.complaints is not None and (kind in _WITHOUT_AN_END or run.state is RunState.HELD):
+        yield _field("", f"the shim's own complaints: {detail.complaints}")
 
 
 def _proof(proof: Proof | None) -> str:
@@ -136,7 +138,22 @@ def _outcome(outcome: "Outcome") -> Iterator[str]:
     if outcome.changes is not None:
         yield from _changes(outcome.changes)
     yield _field("  used", _usage(outcome.usage, outcome.turns, outcome.tool_calls, outcome.model))
-    lines = render.clean_text(outcome.text).strip().splitlines()
+    yield from _said(outcome.text)
+
+
+def _known(trace: "Trace | None") -> Iterator[str]:
+    """Of a held run: what it printed until it was lost from sight."""
+    if trace is None:
+        yield _field("  known", "nothing; what it printed cannot be read")
+        return
+    yield _field("  known", _usage(trace.usage, trace.turns, trace.tool_calls, trace.model))
+    if trace.finished:
+        yield _field("", "it had printed its final result; its end was not seen")
+    yield from _said(trace.text)
+
+
+def _said(text: str) -> Iterator[str]:
+    lines = render.clean_text(text).strip().splitlines()
     for number, line in enumerate(lines[:_TEXT_LINES]):
         yield _field("  said" if number == 0 else "", line)
     if len(lines) > _TEXT_LINES:
@@ -148,11 +165,12 @@ _ENDED_BY = {
     "kill": ", killed",
     "deadline": ", ended at its deadline",
     "interrupted": ", ended with the service or the system",
-    "condemned": ", ended early because it could only fail",
+    "condemned": ", ended early by wk, because it could only fail",
 }
 
 
-def _exit(fact: "ExitFact") -> str:
+def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
+    elapsed = f"after {render.duration(fact.elapsed_s) if fact.elapsed_s >= 1 else '<1s'}"
     if fact.errno is not None:
         how = f"not started (errno {fact.errno})"
     elif fact.signal is not None:
@@ -161,8 +179,10 @@ def _exit(fact: "ExitFact") -> str:
         how = f"code {fact.exit_code}"
     why = _ENDED_BY.get(fact.reason.value, "")
     memory = f", {fact.max_rss_kib // 1024} MiB at most" if fact.max_rss_kib else ""
-    elapsed = render.duration(fact.elapsed_s) if fact.elapsed_s >= 1 else "less than 1s"
-    return f"{how}{why} after {elapsed}{memory}"
+    because = (
+        f": {render.clean(condemned.reason)}" if condemned is not None and fact.reason.value == "condemned" else ""
+    )
+    return f"{how} {elapsed}{memory}{why}{because}"
 
 
 def _changes(changes: "Changes") -> Iterator[str]:
@@ -226,7 +246,12 @@ def _next(found: "TaskDetail") -> str:
         case TaskState.DONE:
             return f"wk logs {task_id}"
         case TaskState.HELD:
-            return f"look at the evidence, then wk retry {task_id} or wk stop {task_id}"
+            if found.task.run_id is None:
+                return f"look whether something of it is alive, then wk retry {task_id} or wk stop {task_id}"
+            return (
+                "look whether something of it is alive, then "
+                f"wk retry {task_id} (gives the held run up and starts another) or wk stop {task_id} (ends the task)"
+            )
         case _:
             return f"wk logs {task_id} · wk retry {task_id}"
 
