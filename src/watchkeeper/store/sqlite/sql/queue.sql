@@ -19,7 +19,7 @@ WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 AND wake_at <= :now
 ORDER BY priority DESC, seq LIMIT 1;
 
 -- name: queue_live_claims
-SELECT count(*) FROM claim JOIN run ON run.id = claim.run_id WHERE run.state <> 'held';
+SELECT count(*) FROM claim CROSS JOIN run ON run.id = claim.run_id WHERE run.state <> 'held';
 
 -- name: queue_next_wake
 SELECT wake_at FROM task INDEXED BY task_waiting
