@@ -15,7 +15,7 @@ from support.waiting import wait_until
 
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import TaskState
-from watchkeeper.errors import Exit
+from watchkeeper.errors import DaemonError, Exit
 from watchkeeper.ports.service import Order
 
 ROUNDS = 20
@@ -161,3 +161,16 @@ def _switches(pid: int) -> int:
             if line.startswith("voluntary_ctxt_switches"):
                 total += int(line.split()[1])
     return total
+
+
+def test_a_daemon_that_the_system_does_not_start(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence and exit code 7, and no descriptor is left open."""
+    healthy(rig)
+    rig.wk("daemon", "stop")
+    host = Watchkeeper.open(rig.repo, rig.environment, writes=False).daemon_host
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(DaemonError, match="/no/such/python") as refusal:
+        host.spawn(1.0)
+    assert refusal.value.exit_code == Exit.DAEMON and refusal.value.hint
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

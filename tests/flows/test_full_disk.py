@@ -102,14 +102,25 @@ def test_a_task_is_stopped_when_there_is_little_room(disk: Rig) -> None:
     healthy(disk)
 
 
-def test_the_same_for_an_ordinary_user() -> None:
+def test_the_same_for_an_ordinary_user(tmp_path: Path) -> None:
     """In a namespace of one's own, mounting needs no rights."""
     if os.environ.get("FULL_DISK_INSIDE"):
         return
     here = Path(__file__)
     name = f"{here}::test_adding_to_a_full_disk"
     done = subprocess.run(
-        ["unshare", "-Urm", sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", name],
+        [
+            "unshare",
+            "-Urm",
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--basetemp={tmp_path / 'inside'}",
+            name,
+        ],
         env={**os.environ, "FULL_DISK_INSIDE": "1"},
         cwd=here.parents[2],
         capture_output=True,

@@ -36,3 +36,14 @@ def test_without_room_a_task_waits_its_turn(rig: Rig) -> None:
     (rig.root / "go").touch()
     assert rig.wait_resting(second).state is TaskState.DONE
     assert rig.started_runs() == [f"{first}.1", f"{second}.1"]
+
+
+def test_a_command_that_died_before_its_hint_costs_a_look(rig: Rig) -> None:
+    """It had committed and told nobody; the daemon sees by itself that somebody did, long before half a minute has passed."""
+    rig.start_daemon()
+    rig.arm("tx.add.after_commit")
+    rig.open_gate()
+    assert rig.wk("run", "--", "true", check=False).returncode == -signal.SIGKILL
+    rig.disarm()
+    (task,) = rig.tasks()
+    assert rig.wait_resting(task.id, within_s=15).state is TaskState.DONE

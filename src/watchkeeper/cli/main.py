@@ -1,5 +1,6 @@
 """`wk`: the group of all commands. A command's module is imported when the command is asked for, and not before."""
 
+import errno
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -103,6 +104,12 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     except BrokenPipeError:
         _silence()
         return errors.BROKEN_PIPE
+    except OSError as error:
+        _silence()
+        failed = WatchkeeperError(
+            f"The output could not be written: {error.strerror or error}.", hint="Make room for it."
+        )
+        return errors.ours(failed, terminal, as_json=as_json)
     return code
 
 
@@ -132,10 +139,16 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - the top: whatever it is, a person reads one sentence
-        if call.debug:
-            errors.trace(error, terminal)
-        return errors.unknown(error, terminal, _log(call), as_json=as_json)
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+            raise  # it is the output that has no room: the state directory's own troubles come as StateError
+        return _unknown(call, error, as_json=as_json)
     return int(result) if isinstance(result, int) else Exit.OK
+
+
+def _unknown(call: Call, error: Exception, *, as_json: bool) -> int:
+    if call.debug:
+        errors.trace(error, call.terminal)
+    return errors.unknown(error, call.terminal, _log(call), as_json=as_json)
 
 
 def _log(call: Call) -> str:

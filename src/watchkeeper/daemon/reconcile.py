@@ -24,6 +24,7 @@ class ReconcileLoop(Loop):
         self._clock = clock
         self._observer = observer
         self._last_s: float | None = None
+        self._mark = 0
 
     def tick(self) -> Ticked:
         """Look at every live run."""
@@ -34,5 +35,7 @@ class ReconcileLoop(Loop):
         self._last_s = now_s
         runs = [run for run in self._store.read(lambda tx: tx.runs.live()) if run.state is not RunState.RESERVED]
         after = look(runs, self._observer, self.log)
+        # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
+        changed, self._mark = self._store.changed(self._mark)
         # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.
-        return Ticked(worked=bool(after))
+        return Ticked(worked=changed or bool(after))

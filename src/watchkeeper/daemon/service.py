@@ -192,7 +192,7 @@ class _Service:
         loops.launch.wakes = (loops.outbox, loops.settle)
         loops.outbox.wakes = (loops.observe,)
         loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
-        loops.reconcile.wakes = (loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
+        loops.reconcile.wakes = (loops.claim, loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
         loops.follow.wakes = (loops.outbox,)
         loops.settle.wakes = (loops.claim, loops.outbox)
         return loops
