@@ -138,7 +138,7 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
         return errors.ours(error, terminal, as_json=as_json)
     except BrokenPipeError:
         raise
-    except Exception as error:  # noqa: BLE001 - the top: whatever it is, a person reads one sentence
+    except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
             raise  # it is the output that has no room: the state directory's own troubles come as StateError
         return _unknown(call, error, as_json=as_json)
