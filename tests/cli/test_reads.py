@@ -91,13 +91,65 @@ def test_ls_shows_what_goes_on_and_what_ended_lately(wk: "Wk") -> None:
 
 
 def test_ls_says_on_the_side_when_nothing_acts(wk: "Wk") -> None:
-    """Only if something waits for a daemon, and not in the answer itself."""
+    """Only if something waits for a daemon: what to type on the side, and the reason behind each title."""
     task_id = wk.add()
     answer = wk("ls")
     assert "No daemon runs, and 1 task waits" in answer.err
-    assert "daemon" not in answer.out
+    assert "wk daemon start" in answer.err
+    assert "do it (waits: no daemon runs)" in answer.out
+    assert "No daemon runs, and 1 task waits" in wk("status").err
     wk.become(task_id, TaskState.DONE)
     assert wk("ls").err == ""
+
+
+def test_ls_says_when_there_is_no_room(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if the tasks that take it are not listed; a task whose back-off is over waits for room as well."""
+    from watchkeeper.cli import daemon
+
+    monkeypatch.setattr(daemon, "running", lambda _: "one")
+    wk.add("works")
+    wk.claim()
+    waits = wk.add("waits")
+    wk.become(waits, TaskState.QUEUED, wake_at=wk.parts.clock.now() - timedelta(seconds=1), reason="It was busy.")
+    answer = wk("ls", "--state", "queued", WATCHKEEPER_QUEUE_LIMIT="1")
+    assert "waits (waits: 1 of 1 agents are at work)" in answer.out
+    assert "waits: " not in wk("ls").out
+
+
+def test_a_line_of_ls_is_bounded_where_no_person_looks(wk: "Wk") -> None:
+    """One task a line, whatever its reason is."""
+    task_id = wk.add()
+    wk.become(task_id, TaskState.FAILED, reason="why\n" * 200)
+    head, line = wk("ls").out.splitlines()
+    assert head.startswith("ID") and line.startswith(task_id)
+    assert 195 < len(line) <= 200
+
+
+def test_a_broken_file_of_the_repository_keeps_nobody_from_looking_or_ending(wk: "Wk") -> None:
+    """Whoever works there can write it; only what starts work there looks at it."""
+    task_id, done = wk.add(), wk.add()
+    wk.become(done, TaskState.DONE)
+    for written in ("no toml", "[queue]\nlimit = 100\n"):
+        (wk.cwd / ".watchkeeper.toml").write_text(written, encoding="utf-8")
+        for command in (
+            ["ls"],
+            ["status"],
+            ["show", task_id],
+            ["logs", task_id],
+            ["wait", done],
+            ["events"],
+            ["daemon", "status"],
+            ["stop", "--dry-run", task_id],
+        ):
+            answer = wk(*command)
+            assert answer.code == (7 if command[0] == "daemon" else 0), (command, answer.err)
+        for command in (["run", "--harness", "demo", "x"], ["config", "show"], ["doctor"]):
+            answer = wk(*command)
+            assert answer.code == 9 and ".watchkeeper.toml" in answer.out + answer.err, command
+    assert "BAD   settings" in wk("doctor").out
+    assert wk("stop", task_id).code == 0
+    (wk.cwd / ".watchkeeper.toml").unlink()
+    assert wk.task(task_id).state is TaskState.STOPPED
 
 
 def test_ls_says_why_and_when_again(wk: "Wk") -> None:
@@ -217,7 +269,7 @@ def test_events_are_a_cursor(wk: "Wk") -> None:
     assert wk("events", "--json", "--after", str(everything[0]["seq"])).lines == everything[1:]
     assert wk("events", "--json", "--task", first).lines == everything[:1]
     assert wk("events", "--after", str(everything[1]["seq"])).out == ""
-    assert "task.added" in wk("events").out
+    assert "handed over by" in wk("events").out
 
 
 def test_config_shows_where_each_value_came_from(wk: "Wk") -> None:

@@ -58,6 +58,11 @@ def test_durations(seconds: float, says: str) -> None:
     assert render.duration(seconds) == says
 
 
+def test_what_took_no_second_took_time() -> None:
+    """Nothing is done in 0s."""
+    assert [render.elapsed(seconds) for seconds in (0.0, 0.99, 1.0, 61.0)] == ["<1s", "<1s", "1s", "1m 01s"]
+
+
 def test_ages() -> None:
     """One unit."""
     now = datetime(2026, 1, 2, tzinfo=UTC)
@@ -88,6 +93,9 @@ def test_a_table_is_aligned_and_uncut_where_no_person_looks() -> None:
     assert lines[1] == "a     " + "x" * 300
     assert lines[2] == "日本  y"
     assert "\x1b" not in out.getvalue()
+    terminal, out = _terminal()
+    terminal.table(("ID", "TITLE"), [("a", "x" * 300)], at_most=200)
+    assert len(out.getvalue().splitlines()[1]) == 200
 
 
 def test_colour_only_on_a_terminal_that_wants_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,15 +1,19 @@
 """`wk stop`, `wk kill`, `wk retry`: several at once, each reported, none aborting the rest."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from watchkeeper.daemon import client
-from watchkeeper.domain.model import StopHow, TaskState
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, RunState, StopHow, TaskState
 from watchkeeper.errors import DaemonError
 
 if TYPE_CHECKING:
     from support.cli import Wk
+
+    from watchkeeper.ports.store import Tx
 
 
 def test_a_task_that_waits_is_stopped_at_once(wk: "Wk") -> None:
@@ -140,3 +144,101 @@ def test_an_agent_may_not_steer(wk: "Wk", command: str) -> None:
     assert answer.code == 8
     assert wk.task(task_id).state is TaskState.QUEUED and wk.task(task_id).stop is None
     assert wk("show", task_id, WATCHKEEPER_RUN=f"{task_id}.1").code == 0
+
+
+def _hold(wk: "Wk", task_id: str, proof: Proof | None) -> Run:
+    """What a daemon records when a shim was killed."""
+    run_id = wk.claim()
+    store = wk.parts.store
+
+    def work(tx: "Tx") -> Run:
+        was = tx.runs.get(run_id)
+        directory = DirectoryIdentity(device=1, inode=1)
+        agent = AgentIdentity(pid=4711, start_ticks=1, boot_id="boot", started_at=was.claimed_at)
+        ready = replace(was, state=RunState.HELD, directory=directory, agent=agent)
+        held = replace(ready, proof=proof, kind=FailureKind.LOST, reason="It was lost.")
+        tx.runs.save(held, was)
+        return held
+
+    run = store.transact("hold", work)
+    wk.become(task_id, TaskState.HELD, reason="It was lost.")
+    return run
+
+
+@pytest.mark.parametrize(
+    ("proof", "says"),
+    [
+        (Proof.PROVEN, "stopped"),
+        (Proof.SWEPT, "stopped; nothing of it was found alive, which is no proof"),
+        (None, "stopped, but it is not proven that nothing of it is alive; its agent was pid 4711"),
+    ],
+)
+@pytest.mark.parametrize("command", ["stop", "kill"])
+def test_the_end_of_a_held_task_says_what_is_not_proven(wk: "Wk", command: str, proof: Proof | None, says: str) -> None:
+    """Somebody may start another agent there, believing that the first one is dead."""
+    task_id = wk.add()
+    _hold(wk, task_id, proof)
+    dry = wk(command, "--dry-run", task_id)
+    assert "nothing would be signalled" in dry.out and "4711" not in dry.out
+    answer = wk(command, task_id)
+    assert answer.code == 0
+    assert answer.out.startswith(f"{task_id}  {says}")
+    assert wk.task(task_id).state is TaskState.STOPPED
+
+
+def test_the_proof_is_told_to_programs_too(wk: "Wk") -> None:
+    """As a word."""
+    task_id = wk.add()
+    _hold(wk, task_id, Proof.SWEPT)
+    assert wk("stop", "--json", task_id).json[0]["proof"] == "swept"
+
+
+def test_show_tells_all_about_a_held_run(wk: "Wk") -> None:
+    """The proof, the reason, what it printed, what its shim complained of, and the two things that a person can do."""
+    task_id = wk.add()
+    run = _hold(wk, task_id, Proof.SWEPT)
+    executions = wk.parts.runtime.executions()
+    executions.path(run).mkdir(parents=True)
+    printed = b'{"type":"text","text":"half done"}\n'
+    _ = executions.log(run, "stdout").write_bytes(printed)
+    answer = wk("show", task_id)
+    for part in ("swept: nothing of it was found alive", "lost: It was lost.", "tokens unknown", f"wk retry {task_id} (gives the held run up",
+                 f"wk stop {task_id}"):  # fmt: skip
+        assert part in answer.out, part
+    assert "complaints" not in answer.out
+    assert wk("show", "--json", task_id).json["run_history"][0]["known"]["tool_calls"] == 0
+    complaints = executions.path(run) / "shim.err"
+    _ = complaints.write_text("Traceback\n", encoding="utf-8")
+    assert f"the shim's own complaints: {complaints}" in wk("show", task_id).out
+    assert f"The shim's own complaints: {complaints}" in wk("logs", "--stderr", task_id).err
+    assert wk("logs", task_id).err == ""
+
+
+def test_nobody_is_led_into_a_tree_where_an_agent_may_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """The conversation can be taken over when nothing of ours works there or is about to."""
+    from watchkeeper.harnesses.demo import Demo
+
+    monkeypatch.setattr(Demo, "takeover", lambda *_: "program --resume it")
+    task_id = wk.add()
+    run = _hold(wk, task_id, None)
+
+    def named(proof: Proof | None) -> None:
+        def work(tx: "Tx") -> None:
+            was = tx.runs.get(run.id)
+            tx.runs.save(replace(was, harness_session="it", proof=proof), was)
+
+        wk.parts.store.transact("name", work)
+
+    for state, proof, shown in (
+        (TaskState.RUNNING, None, False),
+        (TaskState.HELD, None, False),
+        (TaskState.HELD, Proof.UNPROVEN, False),
+        (TaskState.HELD, Proof.SWEPT, True),
+    ):
+        named(proof)
+        wk.become(task_id, state)
+        assert ("program --resume it" in wk("show", task_id).out) is shown, (state, proof)
+    assert wk("stop", task_id).code == 0
+    assert "program --resume it" in wk("show", task_id).out
+    assert wk("retry", task_id).code == 0
+    assert "program --resume it" not in wk("show", task_id).out

@@ -130,9 +130,9 @@ def _guarded(name: str, exit_code: Exit, look: Callable[[], Check]) -> Check:
 
 def _settings(call: "Call") -> Check:
     def look() -> Check:
-        from watchkeeper.settings import user_file
+        from watchkeeper.settings import load, user_file
 
-        _ = call.reading.settings
+        _ = load(call.cwd, call.environ)  # with the repository's file, as `wk run` would
         file = user_file(call.environ)
         return Check(
             name="settings", level=Level.OK, says=f"your file: {file if file and file.exists() else f'none ({file})'}"

@@ -44,6 +44,12 @@ def ensure(call: "Call", done: str) -> None:
 def warn_if_none(call: "Call", waiting: int) -> None:
     """Say so if something waits for a daemon and none runs."""
     if waiting and running(call) is None:
+        say_none(call, waiting)
+
+
+def say_none(call: "Call", waiting: int) -> None:
+    """The same, where it is known already that none runs."""
+    if waiting:
         word = "waits" if waiting == 1 else "wait"
         call.terminal.note(f"No daemon runs, and {counted(waiting, 'task')} {word} for one. Start it: wk daemon start")
 

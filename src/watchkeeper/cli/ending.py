@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import daemon, render
-from watchkeeper.domain.model import FINAL_TASK_STATES, StopHow, Task, TaskState
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, StopHow, Task, TaskState
 from watchkeeper.errors import Exit, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -24,6 +24,10 @@ class Report:
     task_id: str | None = None
     task: Task | None = None
     ended_before: bool = False
+    run: Run | None = None
+    """The newest run of one that was stopped."""
+    proof: Proof | None = None
+    """How sure it is that nothing of that run is alive."""
     error: WatchkeeperError | None = None
 
 
@@ -51,6 +55,7 @@ def end(
         if report.task_id is not None:
             _ask(call, report, how, grace_s)
     trouble = _wait(call, reports, how, grace_s, wait=wait)
+    _prove(call, reports)
     for report in reports:
         _tell(call, report, waited=wait, as_json=as_json)
     if as_json:
@@ -121,6 +126,17 @@ def _wait(
     return None
 
 
+def _prove(call: "Call", reports: list[Report]) -> None:
+    """Look up what is proven of those that were stopped."""
+    for report in reports:
+        task_id = report.task_id
+        if task_id is None or report.task is None or report.ended_before or report.task.state is not TaskState.STOPPED:
+            continue
+        runs = call.writing.store.read(lambda tx, task_id=task_id: tx.runs.of_task(task_id))
+        if runs:
+            report.run, report.proof = runs[-1], runs[-1].proof
+
+
 def _tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
     from watchkeeper.cli import errors
 
@@ -135,12 +151,23 @@ def _says(report: Report, task: Task, *, waited: bool) -> str:
         when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
         return f"had ended already: {task.state.value}{when}"
     if task.state is TaskState.STOPPED:
-        return "stopped"
+        return f"stopped{_doubt(report)}"
     if task.state in FINAL_TASK_STATES:
         return f"ended by itself before it could be stopped: {task.state.value}"
     if not waited:
         return "will be stopped"
     return f"is still being stopped (wk show {task.id})"
+
+
+def _doubt(report: Report) -> str:
+    """What a person must know before another agent works there."""
+    run = report.run
+    if run is None or report.proof is Proof.PROVEN:
+        return ""
+    if report.proof is Proof.SWEPT:
+        return "; nothing of it was found alive, which is no proof"
+    pid = f"; its agent was pid {run.agent.pid}" if run.agent is not None else ""
+    return f", but it is not proven that nothing of it is alive{pid} (wk show {run.task_id})"
 
 
 def _code(reports: list[Report], *, wait: bool) -> int:
@@ -176,6 +203,8 @@ def _would(row: "TaskRow", how: StopHow) -> str:
     task = row.task
     if task.state in FINAL_TASK_STATES:
         return f"has ended already ({task.state.value}); nothing would be done"
+    if task.state is TaskState.HELD:
+        return "is held; it would be given up as stopped, and nothing would be signalled"
     evidence = row.standing.evidence
     agent = (evidence.agent if evidence is not None else None) or (row.run.agent if row.run is not None else None)
     if agent is None:
@@ -192,4 +221,5 @@ def _plain(report: Report) -> dict[str, object]:
         "ended_before": report.ended_before,
         "error": None if report.error is None else str(report.error),
         "task": None if report.task is None else plain.task(report.task),
+        "proof": None if report.proof is None else report.proof.value,
     }

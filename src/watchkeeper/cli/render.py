@@ -101,6 +101,11 @@ def duration(seconds: float) -> str:
     return f"{whole // _DAY}d {whole % _DAY // _HOUR}h"
 
 
+def elapsed(seconds: float) -> str:
+    """How long something took; what took less than a second did take time."""
+    return duration(seconds) if seconds >= 1 else "<1s"
+
+
 def age(at: datetime, now: datetime) -> str:
     """How long ago, in one unit."""
     seconds = max(0, int((now - at).total_seconds()))
@@ -195,9 +200,10 @@ class Terminal:
         code = _COLOURS.get(word)
         return self.style(word, code) if code else word
 
-    def fit(self, text: str, used: int = 0) -> str:
-        """The text, cut to what is left of the terminal's line."""
-        return text if self.columns is None else shorten(text, max(10, self.columns - used))
+    def fit(self, text: str, used: int = 0, at_most: int | None = None) -> str:
+        """The text, cut to what is left of the terminal's line, or of `at_most` columns where no person looks."""
+        columns = self.columns or at_most
+        return text if columns is None else shorten(text, max(10, columns - used))
 
     def status(self, text: str) -> None:
         """Update the one line that shows what is going on; nothing where no person looks."""
@@ -215,20 +221,30 @@ class Terminal:
             _ = self.stderr.write("\r\x1b[2K")
             self.stderr.flush()
 
-    def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], colour: int | None = None) -> None:
-        """Aligned columns; the last one is cut to the terminal. `colour`: the column that holds words for where a task stands."""
-        widths = [max([width(title), *(width(row[column]) for row in rows)]) for column, title in enumerate(head)]
-        self.say(self.style(self._aligned(head, widths, None), DIM))
-        for row in rows:
-            self.say(self._aligned(row, widths, colour))
+    def table(
+        self,
+        head: Sequence[str],
+        rows: Sequence[Sequence[str]],
+        colour: int | None = None,
+        *,
+        at_most: int | None = None,
+    ) -> None:
+        """Aligned columns; the last one is cut to the terminal.
 
-    def _aligned(self, cells: Sequence[str], widths: Sequence[int], colour: int | None) -> str:
+        `colour`: the column that holds words for where a task stands. `at_most`: the longest line where no person looks.
+        """
+        widths = [max([width(title), *(width(row[column]) for row in rows)]) for column, title in enumerate(head)]
+        self.say(self.style(self._aligned(head, widths, None, at_most), DIM))
+        for row in rows:
+            self.say(self._aligned(row, widths, colour, at_most))
+
+    def _aligned(self, cells: Sequence[str], widths: Sequence[int], colour: int | None, at_most: int | None) -> str:
         line, used = "", 0
         for column, cell in enumerate(cells[:-1]):
             shown = self.word(cell) if column == colour else cell
             line += shown + " " * (widths[column] - width(cell) + 2)
             used += widths[column] + 2
-        return (line + self.fit(cells[-1], used)).rstrip()
+        return (line + self.fit(cells[-1], used, at_most)).rstrip()
 
 
 def _broken(text: str, columns: int, hang: int) -> str:

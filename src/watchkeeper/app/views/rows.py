@@ -31,10 +31,11 @@ class TaskRow(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What a list shows, newest first, and how many tasks it leaves out."""
+    """What a list shows, newest first, how many tasks it leaves out, and how many are running, listed or not."""
 
     rows: tuple[TaskRow, ...]
     left_out: int
+    running: int = 0
 
 
 def listing(
@@ -42,17 +43,19 @@ def listing(
 ) -> Listing:
     """Tasks in `states`, at most `limit`, and with them the newest `recent` of those that ended."""
 
-    def read(tx: Tx) -> tuple[list[tuple[Task, Run | None]], int]:
+    def read(tx: Tx) -> tuple[list[tuple[Task, Run | None]], int, int]:
         tasks = _newest(tx, states, limit)
         if recent:
             ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
             tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)
-        return [(task, owner(tx, task)) for task in tasks], sum(tx.tasks.counts().values()) - len(tasks)
+        counts = tx.tasks.counts()
+        left_out = sum(counts.values()) - len(tasks)
+        return [(task, owner(tx, task)) for task in tasks], left_out, counts.get(TaskState.RUNNING, 0)
 
-    found, left_out = store.read(read)
+    found, left_out, running = store.read(read)
     # Looking at processes is slow, so it is done after the snapshot was let go.
     rows = tuple(row(task, run, runtime) for task, run in found)
-    return Listing(rows=rows, left_out=left_out)
+    return Listing(rows=rows, left_out=left_out, running=running)
 
 
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:

@@ -184,7 +184,7 @@ def _tell_end(call: Call, task: Task) -> None:
     terminal.prose(f"state    {terminal.word(word)}" + _why(task), hang=9)
     for run, outcome in runs[-1:]:
         if run.exit is not None:
-            terminal.say(f"exit     code {run.exit.exit_code}, after {render.duration(run.exit.elapsed_s)}")
+            terminal.say(f"exit     code {run.exit.exit_code}, after {render.elapsed(run.exit.elapsed_s)}")
         if outcome is not None:
             terminal.say(
                 f"proof    {outcome.proof.value}"

@@ -1,6 +1,6 @@
 """`wk events`: history, as it was committed."""
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _NEWEST = 50
-_QUIET = ("state", "_device", "_inode", "_ticks", "_boot_id", "_at")
-"""How names of facts end that are left out for people."""
 
 
 @click.command(cls=Command, name="events", short_help="The history, as it was committed.")
@@ -32,11 +30,11 @@ _QUIET = ("state", "_device", "_inode", "_ticks", "_boot_id", "_at")
 @click.option(
     "--task", "task_id", metavar="ID", type=TASK_ID, help="Only what concerns this task; all of it by default."
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, with every fact, for programs.")
 @debug_option
 @click.pass_obj
 def command(call: Call, follow: bool, after: int | None, task_id: str | None, as_json: bool) -> None:
-    """Print the history: one entry for everything that was committed, in that order.
+    """Print the history in words: one line for everything that was committed, in that order.
 
     The number in front is a cursor: `wk events --after N` goes on where you stopped and misses nothing.
     """
@@ -89,17 +87,8 @@ def _print(call: Call, entry: "JournalEntry", *, as_json: bool) -> None:
 
         terminal.line(plain.entry(entry))
         return
-    facts = " ".join(f"{name}={_value(value)}" for name, value in entry.data.items() if not name.endswith(_QUIET))
-    state = entry.data.get("state")
-    became = f"→ {state} " if isinstance(state, str) else ""
+    from watchkeeper.cli.history import says
+
     about = entry.run_id or entry.task_id or ""
     front = f"{entry.seq:>6}  {render.clock(entry.at)}  {about:<11} "
-    text = f"{entry.kind} {became}{facts}".rstrip()
-    terminal.say(terminal.style(front, render.DIM) + terminal.fit(text, len(front)))
-
-
-def _value(value: object) -> str:
-    if isinstance(value, dict):
-        value = " ".join(f"{name}:{each}" for name, each in cast("dict[str, object]", value).items()) or "none"
-    text = render.clean(str(value))
-    return f"'{text}'" if " " in text or not text else text
+    terminal.say(terminal.style(front, render.DIM) + terminal.fit(says(entry), len(front)))

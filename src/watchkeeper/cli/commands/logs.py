@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from watchkeeper.cli.printing import Printer, RawPrinter
     from watchkeeper.domain.model import Task
     from watchkeeper.ports.harness import StreamEvent
+    from watchkeeper.ports.store import Store
 
 
 @click.command(cls=Command, name="logs", short_help="What an agent printed.")
@@ -69,8 +70,19 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
     if not began:
         call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
-    elif since is not None and not raw and not getattr(sink, "stamped", True):
+    elif stderr:
+        _say_complaints(call, store, found_id, number)
+    if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
+
+
+def _say_complaints(call: Call, store: "Store", task_id: str, number: int | None) -> None:
+    """Name the file in which the run's shim complained, if it did: what an agent prints does not hold it."""
+    runs = store.read(lambda tx: tx.runs.of_task(task_id))
+    run = next((run for run in reversed(runs) if number in {None, run.number}), None)
+    complaints = call.runtime().executions().complaints(run) if run is not None else None
+    if complaints is not None:
+        call.terminal.note(f"The shim's own complaints: {complaints}")
 
 
 def _sink(

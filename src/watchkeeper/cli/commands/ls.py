@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _RECENT = 10
 _LIMIT = 200
 _MOST = 100_000
+_WIDEST = 200
+"""Columns of a line where no person looks: a reason can be long, and a program that wants all of it asks for JSON."""
 
 
 @click.command(cls=Command, name="ls", short_help="List tasks.")
@@ -44,6 +46,8 @@ def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | 
     most = limit if limit is not None else (_MOST if everything else _LIMIT)
     recent = 0 if states or everything else min(_RECENT, most)
     found = Listing(rows=(), left_out=0) if store is None else listing(store, call.runtime, wanted, most, recent)
+    busy = sum(row.task.state in {TaskState.QUEUED, TaskState.RUNNING} for row in found.rows)
+    acts = not busy or daemon.running(call) is not None
     if as_json:
         from watchkeeper.app.views import plain
 
@@ -51,20 +55,26 @@ def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | 
     elif store is None or not (found.rows or found.left_out):
         call.terminal.say(NOTHING_YET)
     else:
-        _print(call, found)
-    busy = (TaskState.QUEUED, TaskState.RUNNING)
-    if store is not None:
-        daemon.warn_if_none(call, sum(row.task.state in busy for row in found.rows))
+        _print(call, found, acts=acts)
+    if not acts:
+        daemon.say_none(call, busy)
 
 
-def _print(call: Call, found: "Listing") -> None:
+def _print(call: Call, found: "Listing", *, acts: bool) -> None:
     terminal, now = call.terminal, call.reading.clock.now()
     if found.rows:
+        waits = _why_queued(call, found.running, acts=acts)
         rows = [
-            (row.task.id, row.standing.word, row.task.spec.harness, render.age(_since(row.task), now), _about(row, now))
+            (
+                row.task.id,
+                row.standing.word,
+                row.task.spec.harness,
+                render.age(_since(row.task), now),
+                _about(row, now, waits),
+            )
             for row in found.rows
         ]
-        terminal.table(("ID", "STATE", "HARNESS", "AGE", "TITLE"), rows, colour=1)
+        terminal.table(("ID", "STATE", "HARNESS", "AGE", "TITLE"), rows, colour=1, at_most=_WIDEST)
     if found.left_out:
         more = render.counted(found.left_out, "more task")
         terminal.say(
@@ -76,12 +86,21 @@ def _since(task: Task) -> "datetime":
     return task.ended_at or task.created_at
 
 
-def _about(row: "TaskRow", now: "datetime") -> str:
+def _why_queued(call: Call, running: int, *, acts: bool) -> str:
+    """Why a task whose time has come is not running, if that is known."""
+    limit = call.reading.settings.queue_limit
+    if not acts:
+        return "no daemon runs"
+    return f"{running} of {limit} agents are at work" if running >= limit else ""
+
+
+def _about(row: "TaskRow", now: "datetime", waits: str) -> str:
     """The title, and behind it why it is not simply running or done."""
     task, title = row.task, render.clean(row.task.spec.title)
-    if task.wake_at is not None and task.state is TaskState.QUEUED:
-        return (
-            f"{title} (again in {render.duration((task.wake_at - now).total_seconds())}: {render.clean(task.reason)})"
-        )
+    if task.state is TaskState.QUEUED:
+        again_s = 0.0 if task.wake_at is None else (task.wake_at - now).total_seconds()
+        if again_s > 0:
+            return f"{title} (again in {render.duration(again_s)}: {render.clean(task.reason)})"
+        return f"{title} (waits: {waits})" if waits else title
     why = render.clean(row.standing.why)
     return f"{title} ({why})" if why and task.state is not TaskState.DONE else title

@@ -182,8 +182,9 @@ def _say_id(call: Call, task: Task, agreed: "Plan", *, as_json: bool, more: bool
 
         call.terminal.line({**plain.task(task), **_rights(agreed)})
     elif call.terminal.is_terminal and not more:
-        hint = call.terminal.style(f"  wk logs -f {task.id} · wk show {task.id} · wk stop {task.id}", render.DIM)
-        call.terminal.say(call.terminal.style(task.id, render.BOLD) + hint)
+        # The id has its line for itself, so that a double click or a triple one takes it and nothing else.
+        call.terminal.say(call.terminal.style(task.id, render.BOLD))
+        call.terminal.say(call.terminal.style(f"look: wk logs -f {task.id} · end it: wk stop {task.id}", render.DIM))
     else:
         call.terminal.say(task.id)
     call.terminal.stdout.flush()

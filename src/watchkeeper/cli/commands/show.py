@@ -170,7 +170,7 @@ _ENDED_BY = {
 
 
 def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
-    elapsed = f"after {render.duration(fact.elapsed_s) if fact.elapsed_s >= 1 else '<1s'}"
+    elapsed = f"after {render.elapsed(fact.elapsed_s)}"
     if fact.errno is not None:
         how = f"not started (errno {fact.errno})"
     elif fact.signal is not None:

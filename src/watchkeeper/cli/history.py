@@ -1,0 +1,136 @@
+"""One entry of the history in words, for people. `wk events --json` has every fact."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, cast
+
+from watchkeeper.cli import render
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.store import JournalEntry
+
+Facts = Mapping[str, object]
+
+_PROOFS = {
+    "proven": "nothing of it is alive",
+    "swept": "nothing of it was found alive",
+    "unproven": "something of it may be alive",
+}
+_BECAME = {"queued": "waits for another try", "needs_input": "needs you"}
+_TERM = 0x7F
+
+
+def says(entry: "JournalEntry") -> str:
+    """The entry in words; the bare facts of a kind that has none."""
+    words = _WORDS.get(entry.kind)
+    if words is None:
+        return f"{entry.kind} {' '.join(f'{name}={_text(value)}' for name, value in entry.data.items())}".rstrip()
+    return words if isinstance(words, str) else words(entry.data)
+
+
+def _text(value: object) -> str:
+    return render.clean(str(value))
+
+
+def _get(facts: Facts, name: str) -> str:
+    return _text(facts.get(name, ""))
+
+
+def _with(words: str, name: str, start: str = ": ") -> Callable[[Facts], str]:
+    """The words, and behind them a fact if it is there."""
+
+    def say(facts: Facts) -> str:
+        fact = _get(facts, name)
+        return f"{words}{start}{fact}" if fact else words
+
+    return say
+
+
+def _added(facts: Facts) -> str:
+    return f"handed over by {_get(facts, 'by')}: {_get(facts, 'title')}"
+
+
+def _works(facts: Facts) -> str:
+    return f"its agent works (pid {_get(facts, 'agent_pid')})"
+
+
+def _ended(facts: Facts) -> str:
+    status, elapsed_s = facts.get("exit_status"), facts.get("exit_elapsed_s")
+    if not isinstance(status, int):
+        how = "could not be started"
+    elif status & _TERM:
+        how = f"ended by signal {status & _TERM}"
+    else:
+        how = f"ended with code {status >> 8}"
+    after = f" after {render.elapsed(elapsed_s)}" if isinstance(elapsed_s, int | float) else ""
+    return f"its agent {how}{after}"
+
+
+def _lost(facts: Facts) -> str:
+    return f"its agent is lost: {_get(facts, 'reason')} {_proof(facts).capitalize()}."
+
+
+def _proof(facts: Facts) -> str:
+    return _PROOFS.get(_get(facts, "proof"), "nothing is proven")
+
+
+def _settled(facts: Facts) -> str:
+    return f"decided: {_get(facts, 'status')}; {_proof(facts)}"
+
+
+def _came_to(facts: Facts) -> str:
+    state = _get(facts, "state")
+    words, at = _BECAME.get(state, state), facts.get("wake_at")
+    if state == "queued" and isinstance(at, str):
+        words += f" at {render.clock(datetime.fromisoformat(at))}"
+    return words if state == "done" else f"{words}: {_get(facts, 'reason')}"
+
+
+def _swept(facts: Facts) -> str:
+    ended, spared = (cast("list[object]", facts.get(name) or []) for name in ("ended", "spared"))
+    parts = [f"what was left of it was looked for: {_proof(facts)}"]
+    if ended:
+        parts.append("ended " + ", ".join(_text(each) for each in ended))
+    if spared:
+        parts.append("left alone: " + " ".join(_text(each) for each in spared))
+    return "; ".join(parts)
+
+
+def _stop_asked(facts: Facts) -> str:
+    return f"{_get(facts, 'request_by')} asked for its end ({_get(facts, 'request_how')})"
+
+
+def _daemon(facts: Facts) -> str:
+    found = facts.get("found")
+    runs = cast("dict[str, object]", found) if isinstance(found, dict) else {}
+    had = ", ".join(f"{_text(run)} {_text(word)}" for run, word in runs.items())
+    return f"a daemon started (pid {_get(facts, 'pid')})" + (f"; it found {had}" if had else "")
+
+
+_WORDS: Mapping[str, str | Callable[[Facts], str]] = {
+    "task.added": _added,
+    "task.claimed": "its turn has come",
+    "task.run_held": _with("held", "reason"),
+    "task.run_regained": "goes on: the evidence came back",
+    "task.run_settled": _came_to,
+    "task.stop_asked": _stop_asked,
+    "task.retry_asked": _with("queued again", "by", " by "),
+    "run.reserved": "a run was made for it",
+    "run.prepared": "everything is prepared for its agent",
+    "run.shim_started": "its shim was started",
+    "run.agent_seen": _works,
+    "run.exit_seen": _ended,
+    "run.never_launched": _with("its agent was never started", "reason"),
+    "run.lost": _lost,
+    "run.held_back": _with("what became of it is uncertain", "reason"),
+    "run.condemned": _with("can only fail, so wk ends it early", "condemnation_reason"),
+    "run.stop_wanted": _with("its agent is to end", "how", " by "),
+    "run.interrupt_wanted": "its agent is to end together with the daemon",
+    "run.stop_told": "its shim was told to end it",
+    "run.session_seen": _with("its conversation is", "harness_session", " "),
+    "run.settled": _settled,
+    "run.swept": _swept,
+    "daemon.started": _daemon,
+}
+KINDS = frozenset(_WORDS)
+"""The kinds of entries that have words. A test compares them with all that there are."""
