@@ -119,22 +119,29 @@ class LocalDaemonHost:
         import subprocess  # noqa: PLC0415 - most commands find a daemon
 
         reader, writer = os.pipe()
-        log = os.open(self._state / "daemon.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            crashpoint("daemon.spawn.before")
-            process = subprocess.Popen(
-                [sys.executable, "-m", "watchkeeper", "daemon", "run"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                cwd="/",
-                env={**self._environment(), READY_FD: str(writer)},
-                pass_fds=(writer,),
-                start_new_session=True,
-            )
-            crashpoint("daemon.spawn.after")
+            log = os.open(self._state / "daemon.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                crashpoint("daemon.spawn.before")
+                process = subprocess.Popen(
+                    [sys.executable, "-m", "watchkeeper", "daemon", "run"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    cwd="/",
+                    env={**self._environment(), READY_FD: str(writer)},
+                    pass_fds=(writer,),
+                    start_new_session=True,
+                )
+                crashpoint("daemon.spawn.after")
+            finally:
+                os.close(log)
+        except OSError as error:
+            os.close(reader)
+            what = error.filename or "the daemon"
+            msg = f"The daemon could not be started ({what}: {error.strerror or error})."
+            raise DaemonError(msg, hint="When that is mended: `wk daemon start`.") from error
         finally:
-            os.close(log)
             os.close(writer)
         try:
             return self._heard(reader, within_s)
