@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from watchkeeper.app.record import _kind  # pyright: ignore[reportPrivateUsage] - what the journal calls an event
+from watchkeeper.app.record import _kind
 from watchkeeper.cli.history import KINDS, says
 from watchkeeper.domain.run import RUN_EVENTS
 from watchkeeper.domain.task import TASK_EVENTS

@@ -129,7 +129,9 @@ def _retry(rig: Rig) -> str:
     rig.wait_resting(task_id)
     if rig.task(task_id).state is TaskState.FAILED:
         rig.open_gate()
-        _insist(rig, "retry", task_id)
+        # Killed after its commit it has done its work: the task is queued, or further. Typed again it would be another wish.
+        if rig.wk("retry", task_id, check=False).returncode != 0 and rig.task(task_id).state is TaskState.FAILED:
+            rig.wk("retry", task_id)
         rig.wait_resting(task_id)
     return task_id
 

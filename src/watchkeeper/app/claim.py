@@ -46,6 +46,10 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=at)
         return claimed
 
+    def _is_idle(tx: Tx) -> bool:
+        nothing = tx.queue.live_claims() >= claimant.limit or tx.queue.next_ready(at) is None
+        return nothing and tx.queue.operation(operation_id) is None
+
     def _reserve(tx: Tx, task: Task) -> Claim:
         number = task.runs + 1
         run = Run(
@@ -69,6 +73,8 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         _ = tx.journal.append("run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value})
         return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
 
+    if store.read(_is_idle):
+        return None  # an idle daemon takes no turn and writes nothing
     return store.transact("claim", work)
 
 
