@@ -7,7 +7,11 @@ import signal
 from support.rig import Rig
 from support.waiting import wait_until
 
+from watchkeeper.app.interrupt import interrupt_all
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
+from watchkeeper.runtimes.system import SystemClock
 
 
 def test_a_held_task_keeps_nobody_from_running(rig: Rig) -> None:
@@ -47,3 +51,17 @@ def test_a_command_that_died_before_its_hint_costs_a_look(rig: Rig) -> None:
     rig.disarm()
     (task,) = rig.tasks()
     assert rig.wait_resting(task.id, within_s=15).state is TaskState.DONE
+
+
+def test_an_interrupted_service_starts_nothing_more(rig: Rig) -> None:
+    """A run that is reserved when the service is interrupted goes back to the queue; the daemon ends, and the next one runs the task."""
+    rig.arm("prepare.mkdir.before", how="STOP")
+    rig.open_gate()
+    daemon = rig.start_daemon()
+    task_id = rig.run("exit", "0")
+    wait_until((rig.root / "died").exists, what="the daemon stands still while it prepares the run")
+    interrupt_all(Watchkeeper.open(rig.repo, rig.environment, writes=True).store, SystemClock())
+    daemon.send_signal(signal.SIGCONT)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+    assert [run.kind for run in rig.runs(task_id)] == [FailureKind.NEVER_LAUNCHED, None]
+    assert rig.started_runs() == [f"{task_id}.2"]

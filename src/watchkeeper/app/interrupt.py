@@ -1,7 +1,8 @@
 """End every agent because the service is being stopped with them. Each gets its receipt: an outcome of kind `interrupted`."""
 
 from watchkeeper.app.record import apply_run
-from watchkeeper.domain.run import InterruptWanted
+from watchkeeper.domain.model import RunState
+from watchkeeper.domain.run import InterruptWanted, NeverLaunched
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store, Tx
 
@@ -12,7 +13,11 @@ def interrupt_all(store: Store, clock: Clock) -> int:
     def work(tx: Tx) -> int:
         live = tx.runs.live()
         for run in live:
-            _ = apply_run(tx, run, InterruptWanted(), clock.now())
+            if run.state is RunState.RESERVED:
+                # Its preparation may be under way; the transaction that would record it is refused from now on, and the task is queued again.
+                _ = apply_run(tx, run, NeverLaunched(reason="The service was stopped before it started."), clock.now())
+            else:
+                _ = apply_run(tx, run, InterruptWanted(), clock.now())
         return len(live)
 
     return store.transact("interrupt", work)

@@ -26,6 +26,7 @@ class RestartWord(StrEnum):
     LOST = "lost"
     HELD = "held"
     STARTING = "starting"
+    UNREACHABLE = "unreachable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState
+from watchkeeper.errors import WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Executions
@@ -24,11 +25,18 @@ class Pruner:
         """Remove what may go; returns the ids of the executions that went. What belongs to no run of ours is never touched."""
         self.executions.tidy()
         removed: list[str] = []
+        problems: list[Exception] = []
         for execution_id in self.executions.names():
             run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
             if run is not None and self._may_go(run):
-                self.executions.remove(execution_id)
-                removed.append(execution_id)
+                try:
+                    self.executions.remove(execution_id)
+                except (OSError, WatchkeeperError) as problem:
+                    problems.append(problem)
+                else:
+                    removed.append(execution_id)
+        if problems:
+            raise problems[0]
         return removed
 
     def forget_unused_environments(self, known_before: frozenset[str]) -> frozenset[str]:

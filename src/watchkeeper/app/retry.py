@@ -8,6 +8,7 @@ from watchkeeper.domain.model import RunState, Task
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
+from watchkeeper.errors import NotFound, Refused
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.ids import Ids
@@ -60,6 +61,7 @@ def retry(
 
     try:
         return store.transact("retry", work)
-    except BaseException:
+    except (Refused, NotFound):
+        # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
         environments.forget(environment_id)
         raise

@@ -18,8 +18,9 @@ class PruneLoop(Loop):
 
     def tick(self) -> Ticked:
         """Prune."""
+        # Environments first: a directory that cannot be removed must not keep a secret on disk.
+        self._unused = self._pruner.forget_unused_environments(self._unused)
         removed = self._pruner.prune()
         if removed:
             self.log.info("pruned", executions=len(removed))
-        self._unused = self._pruner.forget_unused_environments(self._unused)
         return Ticked()

@@ -13,6 +13,7 @@ from watchkeeper import __version__
 from watchkeeper.app.claim import Claimant
 from watchkeeper.app.follow import Followers
 from watchkeeper.app.interrupt import interrupt_all
+from watchkeeper.app.observe import RestartWord
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.crash import crashpoint
 from watchkeeper.daemon.claim import ClaimLoop
@@ -145,7 +146,13 @@ class _Service:
         live = parts.store.read(lambda tx: tx.runs.live())
         words: dict[str, str] = {}
         for was in live:
-            found = None if was.state is RunState.RESERVED else parts.observer.observe(was.id)
+            try:
+                found = None if was.state is RunState.RESERVED else parts.observer.observe(was.id)
+            except OSError as problem:
+                # One directory that the system cannot read keeps no other run from being taken care of; the loops try it again.
+                self._log.problem("tick failed", problem, loop="stock", run=was.id)
+                words[was.id] = RestartWord.UNREACHABLE.value
+                continue
             word = _word(was) if found is None else found.word.value
             words[was.id] = word
             self._log.info("run found", run=was.id, word=word)

@@ -34,13 +34,15 @@ class Watches:
     async def _wait(self, run: Run, observe: ObserveLoop) -> None:
         try:
             fd = self._runtime.watch(run)
-            if fd is None:
-                await anyio.sleep(_AGAIN_S)  # dead already, and its shim is about to say how
-            else:
+            if fd is not None:
                 try:
                     await anyio.wait_readable(fd)
                 finally:
                     os.close(fd)
+                observe.hint(run.id)
+                observe.nudge()
+            # It is dead, and its shim is about to say how; one that does not is looked at in peace.
+            await anyio.sleep(_AGAIN_S)
             observe.hint(run.id)
             observe.nudge()
         finally:
