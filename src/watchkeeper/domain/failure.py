@@ -94,7 +94,7 @@ ROWS: dict[FailureKind, FailureRow] = {
     ),
     FailureKind.LOST: _row("The agent is gone and nobody saw how it ended.", Follow.HELD),
     FailureKind.INTERRUPTED: _row(
-        "The agent was ended by the system, not by you.",
+        "The agent was ended together with the daemon or by the system; nobody stopped its task.",
         Follow.NEEDS_INPUT,
         counts=False,
     ),
