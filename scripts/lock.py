@@ -15,7 +15,8 @@ LOCKS = ROOT / "requirements"
 
 def compile_lock(group: str, output: Path, *arguments: str) -> None:
     """Resolve the dependencies of the package and of one group into `output`. What it held already is preferred."""
-    command = ["uv", "pip", "compile", "pyproject.toml", "--group", group, "--output-file", str(output)]
+    command = ["uv", "pip", "compile", "pyproject.toml", "--extra", "postgres", "--group", group]
+    command += ["--output-file", str(output)]
     options = ["--universal", "--python-version", "3.11", "--generate-hashes", "--no-header", "--quiet"]
     subprocess.run([*command, *options, *arguments], cwd=ROOT, check=True)
 
