@@ -27,6 +27,7 @@ BY_HARNESS: Mapping[str, tuple[str, ...]] = {
         "CLOUD_ML_REGION", "API_TIMEOUT_MS",
     ),
     "codex": ("OPENAI_*", "CODEX_*"),
+    "demo": ("DEMO_HOME",),
     "gemini": ("GEMINI_*", "GOOGLE_*"),
     "opencode": ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
     "pi": ("PI_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),

@@ -7,6 +7,7 @@ how it went. A prompt in plain prose gets a little story instead, so that a whol
 The whole script is read before anything of it is done. Nothing that it leaves behind lives longer than `MAX_LIFE_S`.
 """
 
+import itertools
 import json
 import os
 import re
@@ -74,6 +75,12 @@ class Agent:
         """Print the text; the last one is the text of the result."""
         self.text = text
         self.emit("text", text=text)
+
+    def require_sign_in(self) -> None:
+        """Pretend to need a sign-in, if there is a home to have it in."""
+        home = os.environ.get("DEMO_HOME")
+        if home and not os.path.lexists(f"{home}/signed-in"):
+            self.result(kind="signed_out", text="Nobody is signed in.")
 
     def echo_prompt(self) -> None:
         """Say the whole prompt."""
@@ -252,11 +259,8 @@ def _listing() -> str:
 
 
 def _free_name(stem: str, suffix: str) -> str:
-    name, number = stem + suffix, 1
-    while os.path.lexists(name):
-        number += 1
-        name = f"{stem}-{number}{suffix}"
-    return name
+    names = (f"{stem}{f'-{number}' if number > 1 else ''}{suffix}" for number in itertools.count(1))
+    return next(name for name in names if not os.path.lexists(name))
 
 
 def _sleeper(*, ignore_term: bool = False) -> int:
@@ -297,8 +301,7 @@ def _kind(name: str) -> str:
     return name
 
 
-Instruction = tuple[str, str, Callable[..., None]]
-TABLE: dict[str, Instruction] = {
+TABLE: dict[str, tuple[str, str, Callable[..., None]]] = {
     "say": ("TEXT", r"(.+)", Agent.say),
     "echo-prompt": ("", r"", Agent.echo_prompt),
     "read-env": ("NAME", r"(\w+)", Agent.read_env),
@@ -386,10 +389,8 @@ def main(arguments: list[str]) -> None:
     agent = Agent(sys.stdin.buffer.read().decode("utf-8", "replace"), pace)
     agent.emit("session", session=f"demo-{secrets.token_hex(4)}", model="demo")
     try:
-        if is_script(agent.prompt):
-            _follow(agent)
-        else:
-            agent.story()
+        agent.require_sign_in()
+        _follow(agent) if is_script(agent.prompt) else agent.story()
     except Bad as error:
         agent.result(kind="bad_request", text=f"The script cannot be followed, {error}.")
     agent.result()

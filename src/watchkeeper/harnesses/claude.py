@@ -1,11 +1,13 @@
 """Claude Code, run without a terminal: the prompt on standard input, JSON events on standard output.
 
-The user's own sign-in is used: HOME and CLAUDE_CONFIG_DIR of the caller pass through, nothing is copied. What may leak into a run from the user's and
-the project's configuration is decided by flags, see `ISOLATION`. `docs/harnesses/claude.md` says what was tried and how each failure looks.
+The sign-in is that of the account's home: for the user's own, HOME and CLAUDE_CONFIG_DIR of the caller pass through; nothing is copied. What may leak
+into a run from the user's and the project's configuration is decided by flags, see `ISOLATION`. `docs/harnesses/claude.md` says what was tried and how
+each failure looks.
 """
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask
@@ -13,12 +15,23 @@ from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
 
+NO_COMMANDS = (
+    '{"disableAllHooks":true,"apiKeyHelper":"","awsAuthRefresh":"","awsCredentialExport":"","otelHeadersHelper":""}'
+)
+"""Settings that win over a project's: nothing that its settings name is run by the program itself, which without a terminal asks nobody first."""
+
 ISOLATION: Mapping[str, tuple[str, ...]] = {
     "strict": ("--strict-mcp-config", "--setting-sources", ""),
-    "project": ("--strict-mcp-config", "--setting-sources", "project"),
+    "project": ("--strict-mcp-config", "--setting-sources", "project", "--settings", NO_COMMANDS),
     "user": ("--setting-sources", "user,project,local"),
 }
-"""What a run takes from outside: nothing; the project's instructions and settings; also the user's, with MCP servers and hooks."""
+"""What a run takes from outside: nothing; the project's instructions and settings without hooks; all of that and the user's, with MCP servers and hooks."""
+
+_TAKES: Mapping[str, str] = {
+    "strict": "nothing of your or the project's configuration",
+    "project": "the project's instructions and settings without hooks, nothing of your configuration",
+    "user": "your and the project's configuration, with hooks and MCP servers",
+}
 
 PERMISSION_MODES = ("acceptEdits", "plan", "dontAsk", "bypassPermissions")
 """Modes that make sense where nobody can be asked."""
@@ -50,6 +63,9 @@ class Claude:
     """Runs Claude Code."""
 
     name = "claude"
+    isolations = tuple(ISOLATION)
+    home_variable = "CLAUDE_CONFIG_DIR"
+    key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 
     def __init__(self, programs: Programs | None = None) -> None:
         """Find the program with `programs`."""
@@ -62,7 +78,6 @@ class Claude:
 
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
         """Nobody can be asked, so what is not allowed beforehand is refused to the agent. "There" is the directory, which is always said before."""
-        del spec
         mode = options.get("permission_mode", "acceptEdits")
         tools = options.get("allowed_tools", ALLOWED_TOOLS)
         match mode:
@@ -75,7 +90,7 @@ class Claude:
                 runs_all = "Bash" in [each.strip() for each in tools.split(",")]
                 what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"
                 says = f"{edits}{what}; asks nobody{', so it can reach all that you can' if runs_all else ''}"
-        return Rights(says=says, network="yours", sandbox="none")
+        return Rights(says=f"{says}; takes {_TAKES[_isolation(spec, options)]}", network="yours", sandbox="none")
 
     def check(self, spec: TaskSpec) -> None:
         """Refuse an empty prompt, which the program does not take.
@@ -104,7 +119,7 @@ class Claude:
                 argv += [flag, options[option]]
         if order.spec.model is not None:
             argv += ["--model", order.spec.model]
-        argv += ISOLATION[options.get("isolation", "project")]
+        argv += ISOLATION[_isolation(order.spec, options)]
         return CommandPlan(argv=tuple(argv), environment=_environment(order), prompt_by="stdin")
 
     def reader(self, spec: TaskSpec) -> ClaudeReader:
@@ -116,6 +131,25 @@ class Claude:
         """To be typed in the task's directory: the program finds a conversation only from there."""
         del spec
         return f"claude --resume {shlex.quote(session)}"
+
+    def sign_in_files(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Where it keeps a subscription's sign-in; where there is none, its configuration, which holds a key that its login made."""
+        home, own = environment.get("CLAUDE_CONFIG_DIR", ""), environment.get("HOME", "")
+        credentials = Path(home or f"{own}/.claude") / ".credentials.json"
+        return (str(credentials),) if credentials.exists() else (str(Path(home or own) / ".claude.json"),)
+
+    def sign_in_question(self, program: Program) -> tuple[str, ...]:
+        """It answers without the network, so it does not know of a sign-in that was revoked."""
+        return (program.path, "auth", "status")
+
+    def login(self, program: Program, *, terminal: bool) -> tuple[str, ...] | None:
+        """In the browser, and on the terminal for the code that the browser shows. A key goes into a variable."""
+        return (program.path, "auth", "login") if terminal else None
+
+
+def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:
+    """The task's own word wins over the settings'."""
+    return spec.isolation or options.get("isolation", "project")
 
 
 def _environment(order: Order) -> dict[str, str]:

@@ -29,6 +29,8 @@ class Demo:
 
     name = "demo"
     options = OPTIONS
+    home_variable = "DEMO_HOME"
+    key_variables = ()
 
     def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
         """The interpreter that runs us; the agent's version is ours.
@@ -66,8 +68,7 @@ class Demo:
 
     def plan(self, order: Order) -> CommandPlan:
         """The agent by its path, in an interpreter that takes nothing from the environment."""
-        agent = str(Path(demo.__file__).with_name("agent.py"))
-        argv = [order.program.path, "-I", "-S", agent]
+        argv = [order.program.path, "-I", "-S", _file("agent.py")]
         pace = order.options.get("pace")
         if pace is not None:
             argv += ["--pace", f"{_pace(pace):g}"]
@@ -81,6 +82,24 @@ class Demo:
     def takeover(self, spec: TaskSpec, session: str) -> str | None:
         """There is no conversation to take over."""
         del spec, session
+
+    def sign_in_files(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """A pretended sign-in: the file `signed-in` in the home. Without a home it needs none."""
+        home = environment.get("DEMO_HOME")
+        return (f"{home}/signed-in" if home else demo.__file__,)
+
+    def sign_in_question(self, program: Program) -> tuple[str, ...] | None:
+        """The file says it."""
+        del program
+
+    def login(self, program: Program, *, terminal: bool) -> tuple[str, ...]:
+        """Takes any word for a key, from the terminal or not."""
+        del terminal
+        return (program.path, "-I", "-S", _file("login.py"))
+
+
+def _file(name: str) -> str:
+    return str(Path(demo.__file__).with_name(name))
 
 
 def _pace(text: str) -> float:

@@ -1,13 +1,14 @@
 """The command line and the environment that Claude Code is started with."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.harnesses.claude import Claude
+from watchkeeper.harnesses.claude import NO_COMMANDS, Claude
 from watchkeeper.ports.harness import CommandPlan, Order, Program
 
 
@@ -35,7 +36,7 @@ def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
     assert plan(model="sonnet").argv == (
         "/bin/claude", "-p", "--output-format", "stream-json", "--verbose",
         "--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch",
-        "--model", "sonnet", "--strict-mcp-config", "--setting-sources", "project",
+        "--model", "sonnet", "--strict-mcp-config", "--setting-sources", "project", "--settings", NO_COMMANDS,
     )  # fmt: skip
     assert plan().prompt_by == "stdin"
 
@@ -44,7 +45,7 @@ def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
     ("isolation", "end"),
     [
         ("strict", ("--strict-mcp-config", "--setting-sources", "")),
-        ("project", ("--strict-mcp-config", "--setting-sources", "project")),
+        ("project", ("--strict-mcp-config", "--setting-sources", "project", "--settings", NO_COMMANDS)),
         (
             "user",
             ("acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--setting-sources", "user,project,local"),
@@ -55,6 +56,17 @@ def test_isolation_decides_what_comes_from_outside(isolation: str, end: tuple[st
     """Nothing, the project's, or the user's too."""
     argv = plan({"isolation": isolation}).argv
     assert argv[-len(end) :] == end
+
+
+def test_a_tasks_own_isolation_wins_over_the_settings() -> None:
+    """And the rights say which it is."""
+    task = replace(spec(), isolation="strict")
+    order = Order(
+        spec=task, program=Program(path="/c", version=None), environment={}, directory="/e",
+        options={"isolation": "user"},
+    )  # fmt: skip
+    assert Claude().plan(order).argv[-3:] == ("--strict-mcp-config", "--setting-sources", "")
+    assert Claude().rights(task, {"isolation": "user"}).says.endswith("nothing of your or the project's configuration")
 
 
 def test_the_callers_sign_in_passes_and_the_programs_patience_is_bounded() -> None:

@@ -1,5 +1,6 @@
 """The real program, run as the adapter says, against a stub model."""
 
+import json
 import os
 import subprocess
 from collections.abc import Generator, Iterator
@@ -110,21 +111,47 @@ def test_it_edits_a_file_and_runs_a_command(program: Path, stub: StubModel, tmp_
 
 
 @pytest.mark.parametrize(
-    ("isolation", "words"),
-    [("strict", []), ("project", ["project-word"]), ("user", ["project-word", "user-word"])],
+    ("isolation", "words", "ran"),
+    [
+        ("strict", [], []),
+        ("project", ["project-word"], []),
+        ("user", ["project-word", "user-word"], ["project-hook", "project-mcp", "user-hook", "user-mcp"]),
+    ],
 )
-def test_isolation_holds(program: Path, stub: StubModel, tmp_path: Path, isolation: str, words: list[str]) -> None:
-    """The user's instructions and hooks stay out unless asked for; the project's instructions come in by default."""
+def test_isolation_holds(
+    program: Path, stub: StubModel, tmp_path: Path, isolation: str, words: list[str], ran: list[str]
+) -> None:
+    """The user's instructions, hooks and servers stay out unless asked for; of the project by default only what is no program comes in."""
     agent = Agent(program, stub.url("text", isolation), tmp_path, {"isolation": isolation})
-    (agent.home / ".claude").mkdir()
+    for place, who in ((agent.home, "user"), (agent.project, "project")):
+        (place / ".claude").mkdir()
+        _ = (place / ".claude" / "settings.json").write_text(json.dumps(_hook(who)))
     _ = (agent.home / ".claude" / "CLAUDE.md").write_text("user-word")
+    _ = (agent.home / ".claude.json").write_text(json.dumps(_server("user")))
     _ = (agent.project / "CLAUDE.md").write_text("project-word")
-    hook = '{"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": "touch user-hook"}]}]}}'
-    _ = (agent.home / ".claude" / "settings.json").write_text(hook)
+    _ = (agent.project / ".mcp.json").write_text(json.dumps(_server("project")))
     assert agent.run().ok
     sent = str(stub.board.requests("text", isolation)[0].body)
     assert [word for word in ("project-word", "user-word") if word in sent] == words
-    assert (agent.project / "user-hook").exists() == ("user-word" in words)
+    assert sorted(path.name for path in agent.project.glob("*-[hm]*")) == ran
+
+
+def _hook(who: str) -> dict[str, object]:
+    return {"hooks": {"SessionStart": [{"hooks": [{"type": "command", "command": f"touch {who}-hook"}]}]}}
+
+
+def _server(who: str) -> object:
+    return {"mcpServers": {who: {"command": "touch", "args": [f"{who}-mcp"]}}}
+
+
+def test_a_project_names_no_program_that_makes_keys(program: Path, stub: StubModel, tmp_path: Path) -> None:
+    """Nor does it switch its hooks on again."""
+    agent = Agent(program, stub.url("text", "helper"), tmp_path)
+    (agent.project / ".claude").mkdir()
+    settings = {"disableAllHooks": False, "apiKeyHelper": "touch helper-ran; echo sk-test-local", **_hook("project")}
+    _ = (agent.project / ".claude" / "settings.json").write_text(json.dumps(settings))
+    assert agent.run().ok
+    assert [path.name for path in agent.project.iterdir()] == [".claude"]
 
 
 def test_a_refused_key_is_known_before_the_program_gives_up(program: Path, stub: StubModel, tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Look at the sign-in of an agent program from outside: its own word by an exit code, and what its files look like.
+
+Nothing is read of any file and nothing that a program prints is kept, so no secret can pass through here.
+"""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from watchkeeper.domain.account import SignIn
+from watchkeeper.errors import HarnessError
+from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.sign_in import Look, Mark, SignsIn, signs_in
+
+ASK_TIMEOUT_S = 15.0
+"""Real programs take 0.2 s, when cold up to 3 s."""
+
+_SIGNED_OUT = 1
+
+
+class SignInLooker:
+    """Looks at sign-ins."""
+
+    def __init__(self, timeout_s: float = ASK_TIMEOUT_S) -> None:
+        """Give a program `timeout_s` to say whether it is signed in."""
+        self._timeout_s = timeout_s
+
+    def mark(self, harness: SignsIn, environment: Mapping[str, str]) -> Mark:
+        """What the files look like. The time is that of the inode, so that a file put back from a backup counts as changed."""
+        parts: list[str] = []
+        newest = 0
+        for number, file in enumerate(harness.sign_in_files(environment)):
+            try:
+                status = Path(file).stat()
+            except (OSError, ValueError):
+                continue
+            parts.append(f"{number}:{status.st_ino}:{status.st_size}:{status.st_ctime_ns}")
+            newest = max(newest, status.st_ctime_ns)
+        return Mark(text=" ".join(parts), changed_ns=newest)
+
+    def look(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> Look:
+        """The program's own word, or the files' where it has none."""
+        told = signs_in(harness)
+        if told is None:
+            return Look(
+                sign_in=SignIn.UNKNOWN, says=f"the harness {harness.name} does not say how its program signs in"
+            )
+        if key := next((name for name in told.key_variables if environment.get(name)), None):
+            return Look(sign_in=SignIn.IN, says=f"by {key}; whether it is accepted shows when an agent runs")
+        try:
+            program = harness.find(environment, options)
+        except HarnessError as problem:
+            return Look(sign_in=SignIn.UNKNOWN, says=str(problem))
+        question = told.sign_in_question(program)
+        if question is None:
+            there = bool(self.mark(told, environment).text)
+            return _look(there, harness)
+        return self._asked(question, environment, harness)
+
+    def _asked(self, question: tuple[str, ...], environment: Mapping[str, str], harness: Harness) -> Look:
+        try:
+            code = subprocess.run(
+                question,
+                check=False,
+                cwd="/",
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                timeout=self._timeout_s,
+            ).returncode
+        except subprocess.TimeoutExpired:
+            return Look(sign_in=SignIn.UNKNOWN, says=f"the program did not answer within {self._timeout_s:g} s")
+        except (OSError, ValueError) as problem:
+            return Look(sign_in=SignIn.UNKNOWN, says=f"the program could not be asked: {problem}")
+        if code not in {0, _SIGNED_OUT}:
+            return Look(sign_in=SignIn.UNKNOWN, says=f"the program did not say (exit code {code})")
+        return _look(code == 0, harness)
+
+
+def _look(signed_in: bool, harness: Harness) -> Look:  # noqa: FBT001 - the one thing that it is about
+    if signed_in:
+        return Look(sign_in=SignIn.IN, says=f"{harness.name} says that it is signed in")
+    return Look(sign_in=SignIn.OUT, says=f"{harness.name} says that nobody is signed in")
