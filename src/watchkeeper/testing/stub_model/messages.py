@@ -2,24 +2,16 @@
 
 import json
 import re
-import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
-from watchkeeper.testing.stub_model.scenarios import Call, Fault, Scenario, Turn
+from watchkeeper.testing.stub_model.exchange import Ask, Reply, flat, frame
+from watchkeeper.testing.stub_model.scenarios import Fault
 
 _INJECTED = re.compile(r"^\s*<(system-reminder|command-name|command-message|local-command)")
 """Text that the client puts into the user's messages although no user wrote it."""
+FIRST_WORDS = 3
 _REMINDER = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
-_CWD = re.compile(r"[Ww]orking directory:\s*(/[^\s\"\\]+)")
-_TOOL_NAMES = {"shell": ("Bash", "bash", "shell"), "write": ("Write", "write", "write_file")}
-_ARGUMENT_NAMES = {
-    "command": ("command", "cmd"),
-    "path": ("file_path", "path", "filePath"),
-    "content": ("content", "text"),
-}
-_PLAIN = {"string": "stub", "integer": 1, "number": 1, "boolean": False, "array": [], "object": {}}
 _ERRORS = {
     400: ("invalid_request_error", "The request is malformed."),
     401: ("authentication_error", "invalid x-api-key"),
@@ -30,35 +22,10 @@ _ERRORS = {
     503: ("api_error", "Service unavailable"),
     529: ("overloaded_error", "Overloaded"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """What the stub needs to know about a request."""
-
-    model: str
-    stream: bool
-    tools: Mapping[str, Mapping[str, Any]]
-    """Name to input schema of every tool offered."""
-    prompts: tuple[str, ...]
-    """What the user really asked, in order."""
-    rounds: int
-    """Rounds of tool results since the last prompt."""
-    tool_result: str
-    text: str
-    """The whole request, to look for things in."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """One answer, ready to be put on the wire."""
-
-    turn: Turn
-    text: str
-    calls: tuple[tuple[str, Mapping[str, Any]], ...] = ()
-    input_tokens: int = 1
-    output_tokens: int = 1
-    label: str = field(default="")
+_MEANINGS = {
+    "context": "prompt is too long: 250000 tokens > 200000 maximum",
+    "credit": "Your credit balance is too low to access the API.",
+}
 
 
 def parse_ask(body: Mapping[str, Any]) -> Ask:
@@ -71,7 +38,7 @@ def parse_ask(body: Mapping[str, Any]) -> Ask:
             continue
         content = message.get("content") or ""
         blocks = content if isinstance(content, list) else [{"type": "text", "text": content}]
-        results = [_flat(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
+        results = [flat(block.get("content")) for block in blocks if block.get("type") == "tool_result"]
         texts = [block.get("text", "") for block in blocks if block.get("type") == "text"]
         texts = [text for text in texts if text.strip() and not _INJECTED.search(text)]
         if results:
@@ -89,88 +56,6 @@ def parse_ask(body: Mapping[str, Any]) -> Ask:
         tool_result=tool_result,
         text=json.dumps(body),
     )
-
-
-def _flat(value: Any) -> str:  # noqa: ANN401 - content is whatever the client sent
-    """The text in a tool result, which may be a string or a list of blocks."""
-    if isinstance(value, list):
-        return "\n".join(_flat(each) for each in value)
-    if isinstance(value, Mapping):
-        return str(value.get("text", ""))
-    return str(value or "")
-
-
-def build_reply(scenario: Scenario, ask: Ask, number: int) -> Reply:
-    """The answer to `ask`, the `number`th request, under `scenario`."""
-    cwd = _CWD.search(ask.text)
-    words = {
-        "cwd": cwd.group(1) if cwd else ".",
-        "last_user": ask.prompts[-1] if ask.prompts else "",
-        "prompts": str(len(ask.prompts)),
-        "tool_result": ask.tool_result,
-        "model": ask.model,
-        "n": str(number),
-    }
-    if not ask.tools:
-        return _reply(Turn(), fill(scenario.side, words), (), ask, "side")
-    turns = scenario.turns or (Turn(text="There is no turn."),)
-    if ask.rounds >= len(turns) and not scenario.repeat_last:
-        return _reply(Turn(), "There is no further turn.", (), ask, "past the end")
-    index = min(ask.rounds, len(turns) - 1)
-    turn = turns[index]
-    text = fill(turn.text, words) * turn.repeat
-    calls: list[tuple[str, Mapping[str, Any]]] = []
-    for call in turn.tools:
-        shaped = _shape(call, ask.tools, words)
-        if shaped is None:
-            text += f" No tool is offered for {call.do}."
-        else:
-            calls.append(shaped)
-    return _reply(turn, text, tuple(calls), ask, f"turn {index}")
-
-
-def _reply(turn: Turn, text: str, calls: tuple[tuple[str, Mapping[str, Any]], ...], ask: Ask, label: str) -> Reply:
-    said = len(text) + len(json.dumps([args for _, args in calls]))
-    return Reply(
-        turn=turn,
-        text=text,
-        calls=calls,
-        input_tokens=turn.usage.get("input", max(1, len(ask.text) // 4)),
-        output_tokens=turn.usage.get("output", max(1, said // 4)),
-        label=label,
-    )
-
-
-def fill(value: Any, words: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Put `words` for the `{{…}}` in every string of a JSON value, and times for `{{now+seconds}}`."""
-    if isinstance(value, str):
-        value = re.sub(r"\{\{now\+(\d+)\}\}", lambda m: str(int(time.time()) + int(m[1])), value)
-        return re.sub(r"\{\{(\w+)\}\}", lambda m: words.get(m[1], m[0]), value)
-    if isinstance(value, Mapping):
-        return {key: fill(each, words) for key, each in value.items()}
-    if isinstance(value, list):
-        return [fill(each, words) for each in value]
-    return value
-
-
-def _shape(
-    call: Call, tools: Mapping[str, Mapping[str, Any]], words: Mapping[str, str]
-) -> tuple[str, Mapping[str, Any]] | None:
-    """The tool's name and arguments as this client wants them, or None if it offers no such tool."""
-    if call.do == "raw":
-        return call.name, fill(call.args, words)
-    name = next((each for each in _TOOL_NAMES[call.do] if each in tools), None)
-    if name is None:
-        return None
-    properties: Mapping[str, Any] = tools[name].get("properties") or {}
-    wanted = {"command": call.command} if call.do == "shell" else {"path": call.path, "content": call.content}
-    args: dict[str, Any] = {}
-    for ours, value in wanted.items():
-        theirs = next((each for each in _ARGUMENT_NAMES[ours] if each in properties), _ARGUMENT_NAMES[ours][0])
-        args[theirs] = fill(value, words)
-    for required in tools[name].get("required") or []:
-        args.setdefault(required, _PLAIN.get(properties.get(required, {}).get("type"), "stub"))
-    return name, {**args, **fill(call.args, words)}
 
 
 def whole(reply: Reply, ask: Ask, number: int) -> dict[str, Any]:
@@ -194,7 +79,7 @@ def whole(reply: Reply, ask: Ask, number: int) -> dict[str, Any]:
             "input_tokens": reply.input_tokens,
             "output_tokens": reply.output_tokens,
             "cache_creation_input_tokens": 0,
-            "cache_read_input_tokens": 0,
+            "cache_read_input_tokens": reply.cached_tokens,
         },
     }
 
@@ -232,16 +117,18 @@ def _deltas(block: Mapping[str, Any], size: int) -> tuple[dict[str, Any], list[d
             return {**block, "input": {}}, [{"type": "input_json_delta", "partial_json": json.dumps(block["input"])}]
 
 
-def frame(data: Mapping[str, Any]) -> bytes:
-    """One server-sent event, named by its own type."""
-    return f"event: {data['type']}\ndata: {json.dumps(data)}\n\n".encode()
+def overloaded_frame(ask: Ask, number: int) -> bytes:
+    """The event that says in the middle of a stream that the service is overloaded."""
+    del ask, number
+    return frame(refuse(Fault(status=529))[1])
 
 
-def error_body(fault: Fault) -> dict[str, Any]:
-    """The service's own envelope for an error."""
+def refuse(fault: Fault) -> tuple[int, dict[str, Any]]:
+    """Status and body of an error, in the service's own envelope."""
     kind, message = _ERRORS.get(fault.status, ("api_error", "An error."))
-    return {
+    message = fault.message or _MEANINGS.get(fault.means, message)
+    return fault.status, {
         "type": "error",
-        "error": {"type": fault.error_type or kind, "message": fault.message or message},
+        "error": {"type": fault.error_type or kind, "message": message},
         "request_id": "req_stub",
     }

@@ -40,7 +40,7 @@ class Turn:
     stop_reason: str = ""
     """Overrides `tool_use` or `end_turn`: `refusal`, `max_tokens` …"""
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Tokens, `input` and `output`; about four characters make one if not given."""
+    """Tokens, `input`, `output` and `cached` (none if not given); about four characters make one if not given."""
     repeat: int = 1
     """The text is sent that many times over."""
     first_delay_s: float = 0.0
@@ -59,6 +59,8 @@ class Fault:
     status: int = 0
     error_type: str = ""
     message: str = ""
+    means: Literal["", "context", "credit", "limit"] = ""
+    """What the refusal is about, put in the words of each protocol: the context is full, the credit or the account's limit is used up."""
     retry_after: float | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     """More headers of the error; `{{now+3600}}` becomes the time in an hour, in seconds since 1970."""
@@ -170,17 +172,14 @@ BUILT_IN: dict[str, Mapping[str, Any]] = {
     "forbidden": {"faults": [{"status": 403}], **_FOREVER},
     "bad_request": {"faults": [{"status": 400}], **_FOREVER},
     "no_model": {"faults": [{"status": 404}], **_FOREVER},
-    "too_long": {
-        "faults": [{"status": 400, "message": "prompt is too long: 250000 tokens > 200000 maximum"}],
-        **_FOREVER,
-    },
-    "credit": {
-        "faults": [{"status": 400, "message": "Your credit balance is too low to access the API."}],
-        **_FOREVER,
-    },
+    "too_long": {"faults": [{"status": 400, "means": "context"}], **_FOREVER},
+    "credit": {"faults": [{"status": 400, "means": "credit"}], **_FOREVER},
     "rate_once": {"faults": [{"status": 429, "retry_after": 1}], "turns": _TOOLS},
     "rate_forever": {"faults": [{"status": 429, "retry_after": 1}], **_FOREVER},
-    "limit": {"faults": [{"status": 429, "retry_after": 3600, "headers": _LIMIT_HEADERS}], **_FOREVER},
+    "limit": {
+        "faults": [{"status": 429, "retry_after": 3600, "means": "limit", "headers": _LIMIT_HEADERS}],
+        **_FOREVER,
+    },
     "overloaded_once": {"faults": [{"status": 529}], "turns": _TOOLS},
     "overloaded_forever": {"faults": [{"status": 529}], **_FOREVER},
     "unavailable_forever": {"faults": [{"status": 503}], **_FOREVER},

@@ -2,6 +2,7 @@
 
     /s/<scenario>[@<key>]/v1/messages               the Messages route, streamed or not
     /s/<scenario>[@<key>]/v1/messages/count_tokens
+    /s/<scenario>[@<key>]/v1/responses              the Responses route, streamed or not
     /__stub/…                                       see `_control`
 
 Give a client the base URL `/s/<scenario>@<key>`; the key keeps the fault counts and gates of clients apart that share a stub.
@@ -19,14 +20,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from watchkeeper.testing.stub_model import messages
+from watchkeeper.testing.stub_model import messages, responses
 from watchkeeper.testing.stub_model.board import Board
-from watchkeeper.testing.stub_model.messages import Ask, Reply
-from watchkeeper.testing.stub_model.scenarios import Fault, ScenarioError
+from watchkeeper.testing.stub_model.exchange import Ask, Reply, Speech, build_reply, fill
+from watchkeeper.testing.stub_model.scenarios import Fault, Scenario, ScenarioError
 
 _LOOPBACK = "127.0.0.1"
-_FIRST_WORDS = 3
-"""Frames that are sent before a fault inside a stream."""
+_ROUTES: Mapping[str, Speech] = {"/messages": messages, "/responses": responses}
+"""The end of a path, and the protocol that is spoken there."""
 
 
 class StubModel:
@@ -88,11 +89,14 @@ class _Handler(BaseHTTPRequestHandler):
         self._json({})
 
     def do_GET(self) -> None:
-        """Answer a control route; there is nothing else to get."""
-        self._any({})
+        """Answer a control route, and the wish for a web socket with the advice to do without; there is nothing else to get."""
+        if self.headers.get("Upgrade"):
+            self._json({"error": {"message": "The stub speaks plain HTTP only."}}, 426)
+        else:
+            self._any({})
 
     def do_POST(self) -> None:
-        """Answer the Messages route or a control route."""
+        """Answer a route of the model or a control route."""
         raw = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         try:
             body = json.loads(raw or b"{}")
@@ -111,47 +115,48 @@ class _Handler(BaseHTTPRequestHandler):
         name, _, key = name.partition("@")
         what = {"path": f"/{rest}", "scenario": name, "key": key, "credential": self._credential(), "body": body}
         scenario = self.stub.board.scenario(name)
+        speech = next((each for end, each in _ROUTES.items() if f"/{rest}".endswith(end)), None)
         if rest.endswith("messages/count_tokens"):
             self.stub.board.log(**what, outcome="count", end="sent")
             self._json({"input_tokens": max(1, len(json.dumps(body)) // 4)})
-        elif scenario is None or not rest.endswith("/messages"):
+        elif scenario is None or speech is None:
             self.stub.board.log(**what, outcome="no such scenario" if scenario is None else "no such route", end="sent")
-            self._json(messages.error_body(Fault(status=404, message="The stub has no such scenario or route.")), 404)
+            fault = Fault(status=404, message="The stub has no such scenario or route.")
+            self._json((speech or messages).refuse(fault)[1], 404)
         else:
-            self._messages(what, name, key)
+            self._model(speech, scenario, what)
 
-    # -- the Messages route -------------------------------------------------
+    # -- the model ----------------------------------------------------------
 
-    def _messages(self, what: Mapping[str, Any], name: str, key: str) -> None:
+    def _model(self, speech: Speech, scenario: Scenario, what: Mapping[str, Any]) -> None:
         board = self.stub.board
-        scenario = board.scenario(name)
-        assert scenario is not None  # noqa: S101 - looked up by the caller
-        ask = messages.parse_ask(what["body"])
+        name, key = what["scenario"], what["key"]
+        ask = speech.parse_ask(what["body"])
         fault = board.take_fault(name, key, scenario, main=bool(ask.tools))
         if scenario.keys and self._key() not in scenario.keys:
             fault = Fault(status=401)
         seen = {"model": ask.model, "tools": tuple(ask.tools), "prompts": ask.prompts, "rounds": ask.rounds}
         request = board.log(**what, **seen)
-        reply = messages.build_reply(scenario, ask, request.number)
+        reply = build_reply(scenario, ask, request.number)
         board.note(request.number, outcome=f"fault {_name(fault)}" if fault else reply.label)
         try:
             gate = f"{reply.turn.hold}@{key}" if key else reply.turn.hold
-            end = self._answer(
-                request.number, ask, reply, fault or Fault(), gate if reply.turn.hold and not fault else ""
-            )
+            gate = gate if reply.turn.hold and not fault else ""
+            end = self._answer(speech, request.number, ask, reply, fault or Fault(), gate)
         except OSError:
             end = "client left"
         if end != "sent":
             self.close_connection = True
         board.note(request.number, end=end)
 
-    def _answer(self, number: int, ask: Ask, reply: Reply, fault: Fault, gate: str) -> str:
+    def _answer(self, speech: Speech, number: int, ask: Ask, reply: Reply, fault: Fault, gate: str) -> str:
         """Put an answer or a fault on the wire; returns how it ended."""
         if fault.status:
-            headers = {"request-id": "req_stub", **messages.fill(fault.headers, {})}
+            headers = {"request-id": "req_stub", **fill(fault.headers, {})}
             if fault.retry_after is not None:
                 headers["retry-after"] = f"{fault.retry_after:g}"
-            self._json(messages.error_body(fault), fault.status, headers)
+            status, body = speech.refuse(fault)
+            self._json(body, status, headers)
             return "sent"
         if fault.garbage:
             self._send(b"<html>This is not the page you are looking for.</html>", "text/html")
@@ -165,11 +170,11 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.turn.first_delay_s:
             self.stub.board.pause(reply.turn.first_delay_s)
         if not ask.stream:
-            self._json(messages.whole(reply, ask, number))
+            self._json(speech.whole(reply, ask, number))
             return "sent"
-        return self._stream(list(messages.stream_frames(reply, ask, number)), reply, fault, gate)
+        return self._stream(speech, number, ask, reply, fault, gate)
 
-    def _stream(self, frames: list[bytes], reply: Reply, fault: Fault, gate: str) -> str:
+    def _stream(self, speech: Speech, number: int, ask: Ask, reply: Reply, fault: Fault, gate: str) -> str:
         self.send_response(200)
         for name, value in (("Content-Type", "text/event-stream"), ("Transfer-Encoding", "chunked")):
             self.send_header(name, value)
@@ -177,10 +182,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if fault.hang == "headers":
             return self._hang()
-        for index, each in enumerate(frames):
-            if index == _FIRST_WORDS and fault.in_stream:
-                return self._break(fault)
-            if index == _FIRST_WORDS and gate and reply.turn.hold_at == "stream" and not self._hold(gate):
+        for index, each in enumerate(speech.stream_frames(reply, ask, number)):
+            if index == speech.FIRST_WORDS and fault.in_stream:
+                return self._break(fault, speech.overloaded_frame(ask, number))
+            if index == speech.FIRST_WORDS and gate and reply.turn.hold_at == "stream" and not self._hold(gate):
                 return "client left"
             self._chunk(each)
             if reply.turn.chunk_delay_s:
@@ -188,7 +193,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._chunk(b"")
         return "sent"
 
-    def _break(self, fault: Fault) -> str:
+    def _break(self, fault: Fault, overloaded: bytes) -> str:
         """End a stream in the middle, as the fault says."""
         if fault.hang:
             return self._hang()
@@ -196,7 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.stub.board.pause(0.1)  # so that the client has read the first words when the reset overtakes them
             return self._reset()
         if fault.stream_error:
-            self._chunk(messages.frame(messages.error_body(Fault(status=529))))
+            self._chunk(overloaded)
         self._chunk(b"")
         return "cut"
 

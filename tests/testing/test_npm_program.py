@@ -6,17 +6,23 @@ from pathlib import Path
 
 import pytest
 
-from watchkeeper.testing import claude_code
-from watchkeeper.testing.claude_code import VERSION, ClaudeCodeUnavailable, claude_program
+from watchkeeper.testing import npm_program
+from watchkeeper.testing.claude_code import CLAUDE_CODE, VERSION, claude_program
+from watchkeeper.testing.codex import CODEX, codex_program
+from watchkeeper.testing.npm_program import ProgramUnavailable
 
 FAKE_NPM = f"""#!/bin/sh
 echo "$@" >> "$(dirname "$0")/calls"
 while [ "$1" != --prefix ]; do shift; done
-one="$2/node_modules/{claude_code.NPM_PACKAGE}-linux-x64"
+one="$2/node_modules/{CLAUDE_CODE.package}-linux-x64"
 mkdir -p "$one" "$one-musl"
 printf '#!/bin/sh\\necho "%s (Claude Code)"\\n' "$SAID" > "$one/claude"
 chmod +x "$one/claude"
 echo broken > "$one-musl/claude"
+vendor="$2/node_modules/{CODEX.package}-linux-x64/vendor/x86_64-unknown-linux-musl"
+mkdir -p "$vendor/bin" "$vendor/beside"
+printf '#!/bin/sh\\necho "codex-cli {CODEX.version}"\\n' > "$vendor/bin/codex"
+chmod +x "$vendor/bin/codex"
 """
 
 
@@ -44,6 +50,15 @@ def test_the_program_is_fetched_once_and_left_alone_in_the_cache(npm: Path, tmp_
     assert [each.name for each in program.parent.iterdir()] == ["claude"]
 
 
+def test_what_a_program_needs_beside_it_is_kept_with_it(npm: Path, tmp_path: Path) -> None:
+    """Codex brings its own sandbox in another directory."""
+    program = codex_program(tmp_path / "cache")
+    assert program == tmp_path / "cache" / "codex" / CODEX.version / "bin" / "codex"
+    assert (program.parents[1] / "beside").is_dir()
+    assert codex_program(tmp_path / "cache") == program
+    assert len((npm / "calls").read_text().splitlines()) == 1
+
+
 def test_two_at_once_fetch_once(npm: Path, tmp_path: Path) -> None:
     """The second waits for the first and takes what it brought."""
     code = (
@@ -67,13 +82,13 @@ def test_a_program_of_another_version_is_not_kept(
     assert npm.exists()
     monkeypatch.setenv("SAID", "0.0.1")
     # Making a real environment takes seconds; this one's pip may ask nobody either.
-    monkeypatch.setattr(claude_code, "_make_venv", lambda _: Path(sys.executable))
-    with pytest.raises(ClaudeCodeUnavailable) as failed:
+    monkeypatch.setattr(npm_program, "make_venv", lambda _: Path(sys.executable))
+    with pytest.raises(ProgramUnavailable) as failed:
         _ = claude_program(tmp_path / "cache")
     message = str(failed.value)
     assert "npm on path: npm brought no program that runs" in message
     assert "npm from wheel: python failed" in message
-    assert "sdk wheel: python failed" in message
+    assert "wheel: python failed" in message
     assert "\n" not in message
     assert [each.name for each in (tmp_path / "cache" / "claude-code").iterdir()] == ["lock"]
     assert f"Fetching Claude Code {VERSION} (about 400 MB, once): npm install" in capsys.readouterr().err
