@@ -7,7 +7,7 @@ from pathlib import Path
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
-from support.records import NOON, add, claim, end, later, make_task, settle
+from support.records import NOON, add, at_work, claim, end, later, make_task, settle
 
 from watchkeeper.domain.model import Run, RunState, StopHow, StopRequest, Task, TaskState
 from watchkeeper.errors import Stale
@@ -164,7 +164,7 @@ class Queue(RuleBasedStateMachine):
 
         def look(tx):
             tasks = {task.id: task for task in tx.tasks.in_states(list(TaskState), 1000)}
-            return tasks, tx.runs.live(), tx.tasks.counts(), tx.queue.live_claims()
+            return tasks, tx.runs.live(), tx.tasks.counts(), at_work(tx)
 
         tasks, live, counts, claims = self.store.read(look)
         assert {i: (t.state.value, t.version, t.stop is not None) for i, t in tasks.items()} == {

@@ -17,7 +17,7 @@ from watchkeeper.domain.model import (
     TaskSpec,
     TaskState,
 )
-from watchkeeper.ports.store import Claim, Tx
+from watchkeeper.ports.store import Claim, Crowd, Tx
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -67,7 +67,7 @@ def claim(tx: Tx, now: datetime = NOON, operation_id: str | None = None) -> Clai
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
             return None if earlier.cancelled else earlier.claim
-    task = tx.queue.next_ready(now)
+    task = first(tx, now)
     if task is None:
         return None
     run = reserve(tx, task)
@@ -75,6 +75,20 @@ def claim(tx: Tx, now: datetime = NOON, operation_id: str | None = None) -> Clai
     if operation_id is not None:
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=now)
     return claimed
+
+
+def first(tx: Tx, now: datetime = NOON, machine: str = "m1") -> Task | None:
+    """The first task that may be claimed, whatever its lane."""
+    while tx.queue.wake(now):
+        pass
+    while isinstance(found := tx.queue.first(tx.queue.lanes(), machine), Crowd):
+        pass
+    return found
+
+
+def at_work(tx: Tx) -> int:
+    """How many claimed tasks may have an agent at work."""
+    return sum(each.agents for each in tx.queue.occupied())
 
 
 def reserve(tx: Tx, task: Task) -> Run:

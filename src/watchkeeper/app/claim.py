@@ -1,15 +1,18 @@
 """Take the next task from the queue for a new run: one transaction with all eligibility inside it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from watchkeeper.app.place import place
 from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.domain.lanes import Lane, Place, closed, open_lanes
 from watchkeeper.domain.model import Cause, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched
 from watchkeeper.domain.task import Claimed
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.ids import Ids
-from watchkeeper.ports.store import Claim, MachineRecord, Store, Tx
+from watchkeeper.ports.store import Claim, Crowd, MachineRecord, Store, Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,8 +23,12 @@ class Claimant:
     limit: int
 
 
+class _Again:
+    """There was so much to wake or to park that the transaction ended with that."""
+
+
 def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id: str) -> Claim | None:
-    """Claim the next task, or None if there is none or no room.
+    """Claim the next task, or None if there is none that may run here now; why its lane is closed is told once for each change.
 
     The same operation id gives the same answer again, so a caller that did not see the answer asks once more; one that was cancelled claims nothing.
 
@@ -29,26 +36,39 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         DatabaseUnusable: nothing was claimed, or the answer was lost: ask again with the same id.
     """
     at = clock.now()
+    machine = claimant.machine
 
-    def work(tx: Tx) -> Claim | None:
+    def work(tx: Tx) -> Claim | _Again | None:
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
             return None if earlier.cancelled else earlier.claim
-        newest = tx.machines.get(claimant.machine.id)
-        if newest is None or newest.incarnation != claimant.machine.incarnation:
+        newest = tx.machines.get(machine.id)
+        if newest is None or (newest.incarnation, newest.holder) != (machine.incarnation, machine.holder):
             return None  # a newer daemon has taken over; this one claims nothing more
-        if tx.queue.live_claims() >= claimant.limit:
-            return None
-        task = tx.queue.next_ready(at)
+        if tx.queue.wake(at):
+            return _Again()
+        here, lanes = place(tx, machine.id, claimant.limit, at), tx.queue.lanes()
+        task = tx.queue.first(open_lanes(lanes, here), machine.id)
+        if isinstance(task, Crowd):
+            return _Again()
         if task is None:
+            _tell_closed(tx, lanes, here)
             return None
         claimed = _reserve(tx, task)
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=at)
         return claimed
 
     def _is_idle(tx: Tx) -> bool:
-        nothing = tx.queue.live_claims() >= claimant.limit or tx.queue.next_ready(at) is None
-        return nothing and tx.queue.operation(operation_id) is None
+        if tx.queue.operation(operation_id) is not None:
+            return False
+        due = tx.queue.next_wake()
+        if due is not None and due <= at:
+            return False
+        lanes = tx.queue.lanes()
+        if not lanes:
+            return not tx.rules.told(machine.id)
+        here = place(tx, machine.id, claimant.limit, at)
+        return not open_lanes(lanes, here) and _closed(lanes, here) == tx.rules.told(machine.id)
 
     def _reserve(tx: Tx, task: Task) -> Claim:
         number = task.runs + 1
@@ -60,8 +80,8 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
             execution_id=ids.execution(),
             cause=Cause.INITIAL if number == 1 else Cause.RETRY,
             state=RunState.RESERVED,
-            machine=claimant.machine.id,
-            incarnation=claimant.machine.incarnation,
+            machine=machine.id,
+            incarnation=machine.incarnation,
             claimed_at=at,
         )
         tx.runs.add(run)
@@ -75,7 +95,32 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
 
     if store.read(_is_idle):
         return None  # an idle daemon takes no turn and writes nothing
-    return store.transact("claim", work)
+    while isinstance(answer := store.transact("claim", work), _Again):
+        pass
+    return answer
+
+
+def _closed(lanes: Sequence[Lane], here: Place) -> dict[int, str]:
+    """By lane, the word for why it is closed; open ones are left out."""
+    return {lane.id: reasons[0].wait.value for lane in lanes if (reasons := closed(lane, here))}
+
+
+def _tell_closed(tx: Tx, lanes: Sequence[Lane], here: Place) -> None:
+    """Journal each change of why a lane's tasks wait, once. A lane without ready tasks has nobody to tell."""
+    told, now = tx.rules.told(here.machine), _closed(lanes, here)
+    known = {lane.id: lane for lane in lanes}
+    for lane_id in told.keys() | now.keys():
+        if told.get(lane_id) == now.get(lane_id):
+            continue
+        lane = known.get(lane_id)
+        if lane is None:
+            tx.rules.forget(here.machine, lane_id)
+            continue
+        tx.rules.tell(here.machine, lane, now.get(lane_id), here.now)
+        about = {"machine": here.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
+        reasons = closed(lane, here)
+        data = {**about, "wait": now.get(lane_id), "says": reasons[0].says if reasons else ""}
+        _ = tx.journal.append("queue.waiting" if reasons else "queue.moving", here.now, data=data)
 
 
 def cancel_claim(store: Store, clock: Clock, operation_id: str) -> None:

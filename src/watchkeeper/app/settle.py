@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.domain import settlement
+from watchkeeper.domain.account import QuotaSeen, SignInSeen
 from watchkeeper.domain.evidence import VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.learning import of_account, of_harness
 from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
 from watchkeeper.domain.run import HeldBack, Settled
 from watchkeeper.domain.settlement import Facts, Hold, RetryPolicy
@@ -94,7 +96,26 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
     _ = apply_run(tx, run, Settled(outcome=decided), at)
     tx.outcomes.add(decided)
     _ = apply_task(tx, task, RunSettled(outcome=decided), at)
+    _learn(tx, task, run, decided)
     return decided
+
+
+def _learn(tx: Tx, task: Task, run: Run, outcome: Outcome) -> None:
+    """Record what the outcome tells of the account and the machine; what is news is journalled."""
+    account = task.spec.account_id
+    for seen in of_account(run, outcome):
+        if tx.accounts.observe(account, run.machine, seen):
+            told = {"account": account, "machine": run.machine}
+            data = told | ({"sign_in": seen.sign_in.value} if isinstance(seen, SignInSeen) else _until(seen))
+            _ = tx.journal.append("account.seen", outcome.at, data=data)
+    found = of_harness(task, run, outcome)
+    if found is not None and tx.accounts.found(found):
+        data = {"harness": found.harness, "machine": found.machine, "present": found.present, "says": found.says}
+        _ = tx.journal.append("harness.seen", outcome.at, data=data)
+
+
+def _until(seen: QuotaSeen) -> dict[str, str]:
+    return {"quota_until": "" if seen.until is None else seen.until.isoformat()}
 
 
 def _load(tx: Tx, run_id: str) -> tuple[Run, Task]:

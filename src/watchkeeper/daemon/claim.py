@@ -3,7 +3,6 @@
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
-from watchkeeper.domain.model import TaskState
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Store
@@ -28,9 +27,7 @@ class ClaimLoop(Loop):
     def tick(self) -> Ticked:
         """Claim what can be claimed."""
         claimed = 0
-        # An idle daemon takes no turn at the database, and so writes nothing at all.
-        queued = self._store.read(lambda tx: tx.tasks.counts()).get(TaskState.QUEUED, 0)
-        while queued and not self.closed:
+        while not self.closed:
             # The id is renewed only after an answer: if the last one was lost, the same question gets the same answer.
             answer = claim(self._store, self._clock, self._ids, self._claimant, self._operation)
             if answer is None:

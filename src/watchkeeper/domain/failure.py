@@ -31,6 +31,8 @@ class FailureRow:
     """The launch that was authorised is given back, because no agent ran."""
     parks: bool
     """The next try waits for the time that the program named, instead of the back-off."""
+    waits: bool
+    """The task goes back to its place in the queue, where the account or the program that it lacks is the reason that it waits."""
     then: Follow
     """What becomes of the task otherwise."""
     says: str
@@ -45,19 +47,21 @@ def _row(
     counts: bool = True,
     unit_back: bool = False,
     parks: bool = False,
+    waits: bool = False,
 ) -> FailureRow:
     return FailureRow(
         retried=retried,
         counts=counts,
         unit_back=unit_back,
         parks=parks,
+        waits=waits,
         then=then,
         says=says,
     )
 
 
 ROWS: dict[FailureKind, FailureRow] = {
-    FailureKind.SIGNED_OUT: _row("The agent program is not signed in.", Follow.NEEDS_INPUT, counts=False),
+    FailureKind.SIGNED_OUT: _row("The agent program is not signed in.", Follow.NEEDS_INPUT, counts=False, waits=True),
     FailureKind.QUOTA: _row(
         "The account's limit is used up.",
         Follow.NEEDS_INPUT,
@@ -77,6 +81,7 @@ ROWS: dict[FailureKind, FailureRow] = {
         Follow.NEEDS_INPUT,
         counts=False,
         unit_back=True,
+        waits=True,
     ),
     FailureKind.PROGRAM_BROKEN: _row("The agent program did not do what such a program does."),
     FailureKind.SANDBOX: _row("The sandbox could not be set up."),

@@ -227,6 +227,9 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     if facts.task.stop is not None or kind is FailureKind.STOPPED:
         return Disposition.STOPPED, None
     row = ROWS[kind]
+    if row.waits and not facts.task.spec.argv and (kind is FailureKind.SIGNED_OUT or facts.run.exit is None):
+        # What is missing is nothing of this task's own: it keeps its place, and the claim passes over it until the account or the program is there.
+        return Disposition.RETRY, None
     wait_s = _wait_before_retry(facts, kind)
     if wait_s is not None:
         return Disposition.RETRY, facts.at + timedelta(seconds=wait_s)

@@ -21,8 +21,10 @@ from watchkeeper.domain.model import (
     StopHow,
     StopRequest,
     Task,
+    TaskSpec,
     TaskState,
 )
+from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import Refused
 
 S = TaskState
@@ -75,7 +77,34 @@ class RetryAsked:
     environment_id: str
 
 
-TaskEvent = Claimed | RunHeld | RunRegained | RunSettled | StopAsked | RetryAsked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """A person wants a task that waits to be another one."""
+
+    spec: TaskSpec
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renamed:
+    """A person calls the task something else."""
+
+    title: str
+    by: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pinned:
+    """A person wants to keep the task on top, or no longer."""
+
+    pinned: bool
+    by: str
+    at: datetime
+
+
+TaskEvent = Claimed | RunHeld | RunRegained | RunSettled | StopAsked | RetryAsked | Edited | Renamed | Pinned
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Claimed,
@@ -84,6 +113,9 @@ TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     RunSettled,
     StopAsked,
     RetryAsked,
+    Edited,
+    Renamed,
+    Pinned,
 )
 
 _AFTER: dict[Disposition, TaskState] = {
@@ -133,6 +165,15 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
             return _stopped(task, request)
         case _, RetryAsked():
             return _retried(task, event)
+        case S.QUEUED, Edited():
+            return TaskDecision(task=_edited(task, event))
+        case _, Renamed(title=title, at=at):
+            renamed = replace(task, spec=replace(task.spec, title=title), updated_at=at)
+            return TaskDecision(task=task if title == task.spec.title else renamed)
+        case _, Pinned(pinned=pinned, at=at):
+            if pinned is (task.pinned_at is not None):
+                return TaskDecision(task=task)
+            return TaskDecision(task=replace(task, pinned_at=at if pinned else None, updated_at=at))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 
@@ -146,10 +187,20 @@ def _claimed(task: Task, run_id: str, at: datetime) -> Task:
         run_id=run_id,
         runs=task.runs + 1,
         wake_at=None,
+        wake_for=None,
         reason="",
         kind=None,
         updated_at=at,
     )
+
+
+def _edited(task: Task, event: Edited) -> Task:
+    """What a task becomes that had another spec. What it waits for by itself (a back-off, a quota) is not forgotten by an edit of something else."""
+    after = replace(task, spec=event.spec, updated_at=event.at)
+    if event.spec.not_before == task.spec.not_before:
+        return after if after.spec != task.spec else task
+    wish = event.spec.not_before
+    return replace(after, wake_at=wish, wake_for=Wait.NOT_BEFORE if wish is not None else None)
 
 
 def _settled(task: Task, outcome: Outcome) -> TaskDecision:
@@ -167,12 +218,19 @@ def _settled(task: Task, outcome: Outcome) -> TaskDecision:
         attempts=task.attempts + (1 if counted else 0),
         unlaunched=task.unlaunched + 1 if outcome.kind is FailureKind.NEVER_LAUNCHED else 0,
         wake_at=outcome.wake_at if state is S.QUEUED else None,
+        wake_for=_wake_for(outcome) if state is S.QUEUED else None,
         reason=outcome.reason,
         kind=outcome.kind,
         updated_at=outcome.at,
         ended_at=outcome.at if state in FINAL_TASK_STATES else None,
     )
     return TaskDecision(task=after, effects=_forget_if_ended(after))
+
+
+def _wake_for(outcome: Outcome) -> Wait | None:
+    if outcome.wake_at is None:
+        return None
+    return Wait.QUOTA_UNTIL if outcome.kind is FailureKind.QUOTA else Wait.RETRY_AT
 
 
 def _stopped(task: Task, request: StopRequest) -> TaskDecision:
@@ -199,6 +257,7 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
         state=S.STOPPED,
         stop=request,
         wake_at=None,
+        wake_for=None,
         reason=ROWS[FailureKind.STOPPED].says,
         kind=FailureKind.STOPPED,
         updated_at=request.at,
@@ -226,6 +285,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 unlaunched=0,
                 stop=None,
                 wake_at=None,
+                wake_for=None,
                 environment_id=event.environment_id,
                 reason="",
                 kind=None,

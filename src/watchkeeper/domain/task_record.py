@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.wait import Wait
 
 
 class TaskState(StrEnum):
@@ -53,7 +54,7 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What somebody asked for; never changes."""
+    """What somebody asked for. A person may edit it while the task is queued, and its title at any time; nothing else ever changes it."""
 
     prompt: str
     title: str
@@ -69,6 +70,25 @@ class TaskSpec:
     on_lost: OnLost = OnLost.HOLD
     leftovers: str = "kill"
     priority: int = 0
+    account: str = "own"
+    """The name of the harness's account whose sign-in the agent uses."""
+    isolation: str | None = None
+    """How much of the user's and the project's configuration reaches the agent; None: as the settings say."""
+    machine: str | None = None
+    """The id of the only machine that may run it; None: any."""
+    project: str = ""
+    """What limits and pauses can speak of; usually the name of the repository."""
+    checkout: str | None = None
+    """The top of the checkout that it has for itself while it works; None: it works beside others."""
+    after: tuple[str, ...] = ()
+    """The tasks that must be done before it may start."""
+    not_before: datetime | None = None
+    labels: tuple[str, ...] = ()
+
+    @property
+    def account_id(self) -> str:
+        """The account's id."""
+        return f"{self.harness}:{self.account}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +110,9 @@ class Task:
     run_id: str | None = None
     """The run that owns it now, from claim to settlement."""
     wake_at: datetime | None = None
-    """Not before this time (a retry's back-off, a quota's reset)."""
+    """Not before this time."""
+    wake_for: Wait | None = None
+    """Why not: the asker's own wish, a retry's back-off, or a quota's reset."""
     stop: StopRequest | None = None
     environment_id: str = ""
     """Under which name the caller's environment is kept; a new one with every `retry`, so that forgetting the old one never takes the new one away."""
@@ -98,6 +120,8 @@ class Task:
     """One plain sentence on why it stands where it stands."""
     kind: FailureKind | None = None
     ended_at: datetime | None = None
+    pinned_at: datetime | None = None
+    """A person wants to keep it, on top."""
 
     @property
     def counted_attempts_left(self) -> int:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignInSeen
 from watchkeeper.domain.effects import Effect
+from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
 from watchkeeper.domain.model import Outcome, Run, Task, TaskState
 
 T = TypeVar("T")
@@ -70,6 +72,34 @@ class OperationRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """So many ready tasks stood before a busy checkout that one transaction did not get past them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """A task that another one waits for, and how it stands."""
+
+    task_id: str
+    state: TaskState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitFacts:
+    """What is kept beside a task's row about its wait."""
+
+    lane: Lane
+    ready: bool
+    unmet: int
+    """How many of the tasks that it waits for are not done."""
+    parked: bool
+    holders: tuple[str, ...]
+    """The tasks that work in its checkout now."""
+    before: str | None
+    """The queued task that stands before it in its checkout and lane."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MachineRecord:
     """A state directory's machine, and the incarnation of its newest daemon."""
 
@@ -77,6 +107,13 @@ class MachineRecord:
     incarnation: int
     boot_id: str
     started_at: datetime
+    name: str = ""
+    """What people call it: its host name."""
+    holder: str = ""
+    """A random word of the daemon that began this incarnation."""
+    version: str = ""
+    lease_until: datetime | None = None
+    """Until when other machines take it to be alive; None where machines do not share a database."""
 
 
 class Tasks(Protocol):
@@ -91,7 +128,10 @@ class Tasks(Protocol):
         ...
 
     def save(self, task: Task, was: Task) -> None:
-        """Write `task` over `was` and raise its version. Raises Stale unless exactly the row that was read is still there."""
+        """Write `task` over `was`, its spec included where that changed, and raise its version. What is kept about its wait and that of others follows.
+
+        Raises Stale unless exactly the row that was read is still there.
+        """
         ...
 
     def ids_like(self, prefix: str, limit: int) -> list[str]:
@@ -108,6 +148,14 @@ class Tasks(Protocol):
 
     def counts(self) -> dict[TaskState, int]:
         """How many tasks there are in each state."""
+        ...
+
+    def labelled(self, name: str) -> list[str]:
+        """The ids of the tasks with that label."""
+        ...
+
+    def pinned(self) -> list[str]:
+        """The ids of the pinned tasks, the one that was pinned last first."""
         ...
 
 
@@ -147,18 +195,30 @@ class Runs(Protocol):
 
 
 class Queue(Protocol):
-    """What may run next."""
+    """What may run next. Cost does not grow with the queue."""
 
-    def next_ready(self, now: datetime) -> Task | None:
-        """The first task that may be claimed: queued, not stopped, due. By priority, then age. Cost does not grow with the queue."""
-        ...
-
-    def live_claims(self) -> int:
-        """How many claimed tasks may have an agent at work; one that is held for a person keeps nobody else from running."""
+    def wake(self, now: datetime) -> bool:
+        """Make tasks ready whose time has come, a bounded number at once; True if there may be more of them."""
         ...
 
     def next_wake(self) -> datetime | None:
-        """When the next waiting task becomes due."""
+        """When the next waiting task becomes due; a time that has passed if one is due and nobody has woken it since."""
+        ...
+
+    def lanes(self) -> list[Lane]:
+        """The lanes that have ready tasks."""
+        ...
+
+    def occupied(self) -> list[Occupied]:
+        """How many claimed tasks may have an agent at work, by lane and machine; one that is held for a person keeps nobody else from running."""
+        ...
+
+    def first(self, lanes: Sequence[Lane], machine: str) -> "Task | Crowd | None":
+        """The first ready task of these lanes, by priority, then age, whose checkout nobody works in on that machine.
+
+        Those that are passed over for their checkout are parked until it is free, a bounded number at once; `Crowd` if there were more: ask again, in
+        another transaction.
+        """
         ...
 
     def operation(self, operation_id: str) -> OperationRecord | None:
@@ -167,6 +227,82 @@ class Queue(Protocol):
 
     def record_operation(self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime) -> None:
         """Remember it. An id is used once for a claim; `cancelled` may be set once afterwards."""
+        ...
+
+
+class Rules(Protocol):
+    """What people have said about parts of the queue, and which lanes were last found closed."""
+
+    def all(self) -> list[QueueRule]:
+        """Every rule."""
+        ...
+
+    def put(self, rule: QueueRule) -> None:
+        """Set a rule, in place of an earlier one about the same; one that says nothing is dropped."""
+        ...
+
+    def told(self, machine: str) -> dict[int, str]:
+        """By lane, why it was last told to be closed on that machine."""
+        ...
+
+    def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
+        """Remember what was told; None: that it is open."""
+        ...
+
+    def forget(self, machine: str, lane_id: int) -> None:
+        """Nobody waits in that lane any more: nothing is told of it."""
+        ...
+
+
+class Waits(Protocol):
+    """The facts behind the wait of a single task."""
+
+    def facts(self, task_id: str) -> WaitFacts:
+        """Its lane, and what is kept beside its row. Raises NoSuchTask."""
+        ...
+
+    def dependencies(self, task_id: str) -> list[Dependency]:
+        """The tasks it waits for or has waited for."""
+        ...
+
+    def dependents(self, task_id: str) -> list[str]:
+        """The tasks that wait or have waited for it."""
+        ...
+
+    def audit(self) -> list[str]:
+        """Compare every kept fact with what it is derived from, and say what differs, a sentence each. Reads everything."""
+        ...
+
+
+class Accounts(Protocol):
+    """Accounts, and what is known of them and of harnesses on each machine."""
+
+    def all(self) -> list[Account]:
+        """Every account that somebody added."""
+        ...
+
+    def add(self, account: Account) -> None:
+        """Insert one. Raises Stale if the id is taken."""
+        ...
+
+    def remove(self, account: str) -> bool:
+        """Remove one, with what is known of it; False if it was not there. Tasks that name it are the caller's care."""
+        ...
+
+    def states(self, machine: str) -> dict[str, AccountState]:
+        """What is known on that machine, by the account's id."""
+        ...
+
+    def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
+        """Record an observation, unless a newer one is known; True if the state is another one now."""
+        ...
+
+    def harnesses(self, machine: str) -> dict[str, HarnessState]:
+        """Which programs that machine has, by harness, as far as was found out."""
+        ...
+
+    def found(self, state: HarnessState) -> bool:
+        """Record whether a machine has a program, unless something newer is known; True if that is news."""
         ...
 
 
@@ -253,12 +389,22 @@ class Machines(Protocol):
         """A random id of this database, made with it."""
         ...
 
-    def begin_incarnation(self, machine_id: str, boot_id: str, at: datetime) -> MachineRecord:
+    def begin_incarnation(
+        self, machine_id: str, boot_id: str, at: datetime, *, name: str = "", holder: str = "", version: str = ""
+    ) -> MachineRecord:
         """A new daemon took over: the next incarnation."""
         ...
 
     def get(self, machine_id: str) -> MachineRecord | None:
         """The machine's record, if a daemon ever ran."""
+        ...
+
+    def all(self) -> list[MachineRecord]:
+        """Every machine that ever had a daemon on this database."""
+        ...
+
+    def renew(self, machine: MachineRecord, until: datetime) -> bool:
+        """Renew a machine's lease; False if that incarnation is no longer the newest one."""
         ...
 
 
@@ -278,6 +424,21 @@ class Tx(Protocol):
     @property
     def queue(self) -> Queue:
         """The queue."""
+        ...
+
+    @property
+    def rules(self) -> Rules:
+        """The queue's rules."""
+        ...
+
+    @property
+    def waits(self) -> Waits:
+        """Facts behind waits."""
+        ...
+
+    @property
+    def accounts(self) -> Accounts:
+        """Accounts."""
         ...
 
     @property

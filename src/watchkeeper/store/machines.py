@@ -19,9 +19,19 @@ class StoredMachines:
         with Columns(self._rows.one("machines_database_id") or (), "id") as column:
             return column.text()
 
-    def begin_incarnation(self, machine_id: str, boot_id: str, at: datetime) -> MachineRecord:
+    def begin_incarnation(
+        self, machine_id: str, boot_id: str, at: datetime, *, name: str = "", holder: str = "", version: str = ""
+    ) -> MachineRecord:
         """A new daemon took over: the next incarnation."""
-        row = self._rows.one("machines_begin", id=machine_id, boot_id=boot_id, started_at=ticks(at))
+        row = self._rows.one(
+            "machines_begin",
+            id=machine_id,
+            boot_id=boot_id,
+            started_at=ticks(at),
+            name=name,
+            holder=holder,
+            version=version,
+        )
         return _machine(row or ())
 
     def get(self, machine_id: str) -> MachineRecord | None:
@@ -29,9 +39,31 @@ class StoredMachines:
         row = self._rows.one("machines_get", id=machine_id)
         return None if row is None else _machine(row)
 
+    def all(self) -> list[MachineRecord]:
+        """Every machine that ever had a daemon on this database."""
+        return [_machine(row) for row in self._rows.all("machines_all")]
+
+    def renew(self, machine: MachineRecord, until: datetime) -> bool:
+        """Renew a machine's lease; False if that incarnation is no longer the newest one."""
+        renewed = self._rows.run(
+            "machines_renew",
+            id=machine.id,
+            incarnation=machine.incarnation,
+            holder=machine.holder,
+            lease_until=ticks(until),
+        )
+        return renewed == 1
+
 
 def _machine(row: Row) -> MachineRecord:
     with Columns(row, "machine") as column:
         return MachineRecord(
-            id=column.text(), incarnation=column.number(), boot_id=column.text(), started_at=column.time()
+            id=column.text(),
+            incarnation=column.number(),
+            boot_id=column.text(),
+            started_at=column.time(),
+            name=column.text(),
+            holder=column.text(),
+            version=column.text(),
+            lease_until=column.time_or_none(),
         )

@@ -1,20 +1,32 @@
 """What may run next, at a cost that does not grow with the queue.
 
-A task that waits for a time is not among the ready ones; whoever asks for the next task first makes those ready whose time has come, a bounded number at
-once. Where more have come due than that, the best of the rest is looked up without writing, so the order is right all the same.
+A task that waits for a time is not among the ready ones; whoever wants a task first wakes those whose time has come, a bounded number in one transaction.
+
+A task whose checkout is taken is parked when it is met, and stays so until something changes there. What is kept, and audited:
+
+    a parked task  =>  somebody works in its checkout, or a ready task of its lane stands before it there, not parked
+
+So at most a few tasks of each checkout and lane stand among the ready ones, however many wait. Whatever ends the reason (the claim is released, the one
+before is stopped, edited, taken back by a task it waits for) unparks the best of each lane there, in the same transaction; one unparked in vain is parked
+again when it is met.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from watchkeeper.domain.lanes import Lane, Occupied
 from watchkeeper.domain.model import Task
 from watchkeeper.errors import Stale
-from watchkeeper.ports.store import Claim, OperationRecord
+from watchkeeper.ports.store import Claim, Crowd, OperationRecord
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.tasks import StoredTasks
-from watchkeeper.store.values import Columns, ticks
+from watchkeeper.store.values import Columns, ticks, to_json
 
-FLIP_AT_ONCE = 100
-"""How many tasks whose time has come are made ready by one look."""
+WAKE_AT_ONCE = 500
+"""How many tasks whose time has come are made ready in one transaction."""
+
+PARK_AT_ONCE = 200
+"""How many tasks are passed over for their checkout in one transaction."""
 
 
 class StoredQueue:
@@ -24,30 +36,39 @@ class StoredQueue:
         """Work within one transaction."""
         self._rows = rows
 
-    def next_ready(self, now: datetime) -> Task | None:
-        """The first task that may be claimed, by priority, then age."""
-        at = ticks(now)
-        more_due = True
-        if self._rows.writable:
-            more_due = self._rows.run("queue_flip", now=at, limit=FLIP_AT_ONCE) == FLIP_AT_ONCE
-        found = [self._rows.one("queue_first_ready")]
-        if more_due:
-            found.append(self._rows.one("queue_first_due", now=at))
-        places = [_place(row) for row in found if row is not None]
-        return StoredTasks(self._rows).get(min(places)[2]) if places else None
-
-    def live_claims(self) -> int:
-        """How many claimed tasks may have an agent at work; those held for a person do not count."""
-        with Columns(self._rows.one("queue_live_claims") or (), "count") as column:
-            return column.number()
+    def wake(self, now: datetime) -> bool:
+        """Make tasks ready whose time has come; True if there may be more of them."""
+        return self._rows.run("queue_wake", now=ticks(now), limit=WAKE_AT_ONCE) == WAKE_AT_ONCE
 
     def next_wake(self) -> datetime | None:
-        """When the next waiting task becomes due; a time that has passed if one is due and nobody has looked for work since."""
+        """When the next waiting task becomes due; a time that has passed if one is due and nobody has woken it since."""
         row = self._rows.one("queue_next_wake")
         if row is None:
             return None
         with Columns(row, "time") as column:
             return column.time()
+
+    def lanes(self) -> list[Lane]:
+        """The lanes that have ready tasks."""
+        return [lane_from(row) for row in self._rows.all("queue_lanes")]
+
+    def occupied(self) -> list[Occupied]:
+        """How many claimed tasks may have an agent at work, by lane and machine; those held for a person do not count."""
+        return [_occupied(row) for row in self._rows.all("queue_occupied")]
+
+    def first(self, lanes: Sequence[Lane], machine: str) -> Task | Crowd | None:
+        """The first ready task of these lanes whose checkout is free on that machine; those before it are parked."""
+        ids = to_json([lane.id for lane in lanes])
+        for _ in range(PARK_AT_ONCE):
+            row = self._rows.one("queue_first", lanes=ids)
+            if row is None:
+                return None
+            with Columns(row, "task") as column:
+                task_id, checkout = column.text(), column.text_or_none()
+            if checkout is None or self._rows.one("queue_holder", machine=machine, checkout=checkout) is None:
+                return StoredTasks(self._rows).get(task_id)
+            _ = self._rows.run("queue_park", id=task_id)
+        return Crowd()
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         """What this operation id was used for, if it was."""
@@ -84,8 +105,22 @@ class StoredQueue:
             _ = self._rows.run("queue_cancel_operation", id=operation_id)
 
 
-def _place(row: Row) -> tuple[int, int, str]:
-    """Where a task stands: higher priority first, then the older one."""
-    with Columns(row, "task") as column:
-        task_id, priority, seq = column.text(), column.number(), column.number()
-        return -priority, seq, task_id
+def lane_from(row: Row) -> Lane:
+    """A lane out of its five columns."""
+    with Columns(row, "lane") as column:
+        return _lane(column)
+
+
+def _lane(column: Columns) -> Lane:
+    return Lane(
+        id=column.number(),
+        machine=column.text() or None,
+        harness=column.text(),
+        account=column.text(),
+        project=column.text(),
+    )
+
+
+def _occupied(row: Row) -> Occupied:
+    with Columns(row, "lane") as column:
+        return Occupied(lane=_lane(column), machine=column.text(), agents=column.number())

@@ -20,7 +20,7 @@ class Rows(Protocol):
         """False in a transaction that only reads."""
         ...
 
-    def run(self, name: str, **values: Value) -> int:
+    def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many.
 
         Raises:
@@ -29,10 +29,10 @@ class Rows(Protocol):
         """
         ...
 
-    def one(self, name: str, **values: Value) -> Row | None:
+    def one(self, name: str, /, **values: Value) -> Row | None:
         """The first row of a statement's answer. Raises as `run` does."""
         ...
 
-    def all(self, name: str, **values: Value) -> list[Row]:
+    def all(self, name: str, /, **values: Value) -> list[Row]:
         """All rows of a statement's answer. Raises as `run` does."""
         ...

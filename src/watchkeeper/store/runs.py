@@ -28,7 +28,9 @@ class StoredRuns:
         """Insert a new run and the claim that makes its task its own. Raises Stale if the task has a live run already (R8)."""
         try:
             # The claim first: it is the row that two claimants fight over.
-            _ = self._rows.run("runs_add_claim", task_id=run.task_id, run_id=run.id, fence=run.fence)
+            claimed = {"task_id": run.task_id, "run_id": run.id, "fence": run.fence, "machine": run.machine}
+            if self._rows.run("runs_add_claim", **claimed) != 1:
+                raise Stale(f"There is no task '{run.task_id}': nothing was written.")
             session = _session(run)
             _ = self._rows.run("runs_add_session", id=session, task_id=run.task_id, created_at=ticks(run.claimed_at))
             _ = self._rows.run(
@@ -76,8 +78,12 @@ class StoredRuns:
             raise stale
         if run.harness_session is not None and run.harness_session != was.harness_session:
             _ = self._rows.run("runs_save_session", id=_session(was), harness_session=run.harness_session)
-        if run.state is RunState.SETTLED and self._rows.run("runs_release", run_id=was.id, fence=was.fence) != 1:
-            raise stale
+        if run.state is RunState.SETTLED:
+            released = self._rows.one("runs_release", run_id=was.id, fence=was.fence)
+            if released is None:
+                raise stale
+            if released[0] is not None:
+                _ = self._rows.run("queue_unpark", checkout=released[0])
 
     def live(self) -> list[Run]:
         """Every run that is not settled, oldest claim first."""

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from heapq import merge
 from itertools import islice
+from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, TaskSpec, TaskState
+from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import NoSuchTask, Stale
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
-from watchkeeper.store.values import Columns, plain_text, plain_texts, record, ticks, ticks_or_none, to_json
+from watchkeeper.store.values import Columns, moment, plain_text, plain_texts, record, ticks, ticks_or_none, to_json
 
 _BEYOND = "\U0010ffff"
 _NEWEST = (1 << 63) - 1
@@ -22,18 +24,20 @@ class StoredTasks:
         self._rows = rows
 
     def add(self, task: Task) -> None:
-        """Insert a new task at the end of the queue. Raises Stale if the id is taken."""
+        """Insert a new task at the end of the queue. Raises Stale if the id is taken, or a task that it waits for is not there."""
         try:
             _ = self._rows.run(
                 "tasks_add",
-                priority=task.spec.priority,
                 created_at=ticks(task.created_at),
                 version=task.version,
                 **_columns(task),
+                **self._place(task.spec),
             )
             _ = self._rows.run("tasks_add_spec", task_id=task.id, body=to_json(task.spec))
         except RowConflict as conflict:
             raise Stale(f"There is a task '{task.id}' already: nothing was added.") from conflict
+        self._relate(task)
+        self._park_if_taken(task)
 
     def get(self, task_id: str) -> Task:
         """One task by its whole id. Raises NoSuchTask."""
@@ -48,6 +52,75 @@ class StoredTasks:
             raise Stale("A task cannot be written over another one.")
         if self._rows.run("tasks_save", version=was.version, **_columns(task)) != 1:
             raise Stale(f"Task '{task.id}' has moved on since it was read: nothing was written.")
+        if task.spec != was.spec:
+            self._respecify(task, was.spec)
+        is_done, was_done = task.state is TaskState.DONE, was.state is TaskState.DONE
+        if is_done is not was_done:
+            self._tell_dependents(task.id, more=1 if was_done else -1)
+        if was.state is TaskState.QUEUED and task.state is not TaskState.RUNNING:
+            self._unpark(was.spec.checkout)
+
+    def _respecify(self, task: Task, was: TaskSpec) -> None:
+        _ = self._rows.run("tasks_save_spec", task_id=task.id, body=to_json(task.spec))
+        place = self._place(task.spec)
+        if place != self._place(was):
+            _ = self._rows.run("tasks_save_place", id=task.id, **place)
+        if (task.spec.after, task.spec.labels) != (was.after, was.labels):
+            _ = self._rows.run("tasks_drop_dependencies", task_id=task.id)
+            _ = self._rows.run("tasks_drop_labels", task_id=task.id)
+            self._relate(task)
+
+    def _place(self, spec: TaskSpec) -> dict[str, Value]:
+        """Where a task stands in the queue: its priority, its lane, its checkout."""
+        lane: dict[str, Value] = {
+            "machine": spec.machine or "", "harness": spec.harness, "account": spec.account_id, "project": spec.project,
+        }  # fmt: skip
+        row = self._rows.one("queue_lane_id", **lane)
+        if row is None:
+            _ = self._rows.run("queue_lane", **lane)
+            row = self._rows.one("queue_lane_id", **lane)
+        return {"priority": spec.priority, "lane": None if row is None else row[0], "checkout": spec.checkout}
+
+    def _relate(self, task: Task) -> None:
+        """The rows that stand for what it waits for and how it is labelled."""
+        try:
+            for other in dict.fromkeys(task.spec.after):
+                _ = self._rows.run("tasks_add_dependency", task_id=task.id, on_id=other)
+        except RowConflict as conflict:
+            raise Stale(f"A task that '{task.id}' should wait for is not there: nothing was written.") from conflict
+        for name in dict.fromkeys(task.spec.labels):
+            _ = self._rows.run("tasks_add_label", task_id=task.id, name=name)
+        if task.spec.after:
+            _ = self._rows.run("tasks_count_unmet", id=task.id)
+
+    def _tell_dependents(self, task_id: str, *, more: int) -> None:
+        if not self._rows.run("tasks_tell_dependents", on_id=task_id, more=more) or more < 0:
+            return
+        for row in self._rows.all("tasks_checkouts_of_dependents", on_id=task_id):
+            self._unpark(str(row[0]))
+
+    def _park_if_taken(self, task: Task) -> None:
+        """A new task whose checkout is taken, or that has one of its lane before it there, is not looked at before that changes."""
+        checkout = task.spec.checkout
+        if checkout is None:
+            return
+        place = self._place(task.spec)
+        holders = self._rows.all("waits_holders", checkout=checkout)
+        taken = any(task.spec.machine in {None, machine} for machine, _ in holders)
+        if taken or self._rows.one("waits_before", id=task.id, **place) is not None:
+            _ = self._rows.run("queue_park", id=task.id)
+
+    def _unpark(self, checkout: str | None) -> None:
+        if checkout is not None:
+            _ = self._rows.run("queue_unpark", checkout=checkout)
+
+    def labelled(self, name: str) -> list[str]:
+        """The ids of the tasks with that label."""
+        return [str(row[0]) for row in self._rows.all("tasks_labelled", name=name)]
+
+    def pinned(self) -> list[str]:
+        """The ids of the pinned tasks, the one that was pinned last first."""
+        return [str(row[0]) for row in self._rows.all("tasks_pinned")]
 
     def ids_like(self, prefix: str, limit: int) -> list[str]:
         """Ids that start with `prefix`, newest first."""
@@ -64,7 +137,7 @@ class StoredTasks:
             below = row[0]
         # One short walk down an index per state, merged: a page costs the same however many tasks there are.
         walks = [
-            [_place(row) for row in self._rows.all("tasks_in_state", state=state.value, before=below, limit=limit)]
+            [_rank(row) for row in self._rows.all("tasks_in_state", state=state.value, before=below, limit=limit)]
             for state in dict.fromkeys(states)
         ]
         return [self.get(task_id) for _, task_id in islice(merge(*walks, reverse=True), limit)]
@@ -83,7 +156,7 @@ class StoredTasks:
         return counts
 
 
-def _place(row: Row) -> tuple[int, str]:
+def _rank(row: Row) -> tuple[int, str]:
     with Columns(row, "task") as column:
         return column.number(), column.text()
 
@@ -96,6 +169,7 @@ def _columns(task: Task) -> dict[str, Value]:
         "state": task.state.value,
         "ready": 1 if task.wake_at is None else 0,
         "wake_at": ticks_or_none(task.wake_at),
+        "wake_for": None if task.wake_for is None else task.wake_for.value,
         "runs": task.runs,
         "attempts": task.attempts,
         "unlaunched": task.unlaunched,
@@ -109,6 +183,7 @@ def _columns(task: Task) -> dict[str, Value]:
         "kind": None if task.kind is None else task.kind.value,
         "updated_at": ticks(task.updated_at),
         "ended_at": ticks_or_none(task.ended_at),
+        "pinned_at": ticks_or_none(task.pinned_at),
     }
 
 
@@ -125,11 +200,13 @@ def _task(row: Row) -> Task:
             unlaunched=column.number(),
             run_id=column.text_or_none(),
             wake_at=column.time_or_none(),
+            wake_for=column.choice_or_none(Wait),
             stop=_stop(column),
             environment_id=column.text(),
             reason=column.text(),
             kind=column.choice_or_none(FailureKind),
             ended_at=column.time_or_none(),
+            pinned_at=column.time_or_none(),
             spec=spec_from(column.text()),
         )
 
@@ -147,5 +224,9 @@ def spec_from(text: str) -> TaskSpec:
     data = record(text)
     data["argv"] = plain_texts(data.get("argv", []))
     data["environment_names"] = plain_texts(data.get("environment_names", []))
+    data["after"] = plain_texts(data.get("after", []))
+    data["labels"] = plain_texts(data.get("labels", []))
+    not_before = data.get("not_before")
+    data["not_before"] = None if not_before is None else moment(cast("int", not_before))
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
     return TaskSpec(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call, values were ours

@@ -1,18 +1,21 @@
-"""One transaction, as the port shows it. A part is made, and its module imported, when it is used: a list of tasks needs one of the seven."""
+"""One transaction, as the port shows it. A part is made, and its module imported, when it is used: a list of tasks needs one of the ten."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from watchkeeper.store.accounts import StoredAccounts
     from watchkeeper.store.journal import StoredJournal
     from watchkeeper.store.machines import StoredMachines
     from watchkeeper.store.outbox import StoredOutbox
     from watchkeeper.store.outcomes import StoredOutcomes
     from watchkeeper.store.queue import StoredQueue
     from watchkeeper.store.rows import Rows
+    from watchkeeper.store.rules import StoredRules
     from watchkeeper.store.runs import StoredRuns
     from watchkeeper.store.tasks import StoredTasks
+    from watchkeeper.store.waits import StoredWaits
 
 
 class StoredTx:
@@ -42,6 +45,27 @@ class StoredTx:
         from watchkeeper.store.queue import StoredQueue
 
         return StoredQueue(self._rows)
+
+    @property
+    def rules(self) -> StoredRules:
+        """The queue's rules."""
+        from watchkeeper.store.rules import StoredRules
+
+        return StoredRules(self._rows)
+
+    @property
+    def waits(self) -> StoredWaits:
+        """Facts behind waits."""
+        from watchkeeper.store.waits import StoredWaits
+
+        return StoredWaits(self._rows)
+
+    @property
+    def accounts(self) -> StoredAccounts:
+        """Accounts, and what is known of them."""
+        from watchkeeper.store.accounts import StoredAccounts
+
+        return StoredAccounts(self._rows)
 
     @property
     def outcomes(self) -> StoredOutcomes:

@@ -5,7 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from support.records import NOON, add, claim, later, make_task, settle
+from support.records import NOON, add, at_work, claim, first, later, make_task, settle
 from support.sqlite_inside import inside
 
 from watchkeeper.domain.model import TaskState
@@ -96,9 +96,9 @@ def test_the_hot_transactions_cost_the_same_at_any_length(stores) -> None:
         "claim again": claim,
         "retry": lambda tx: settle(tx, tx.runs.live()[0], wake_at=later(1)),
         "look": lambda tx: (
-            tx.queue.next_ready(later(2)),
+            first(tx, later(2)),
             tx.queue.next_wake(),
-            tx.queue.live_claims(),
+            at_work(tx),
             tx.runs.live(),
         ),
         "add": lambda tx: add(tx, make_task("new")),
@@ -150,7 +150,7 @@ def test_the_tally_is_the_count(sqlite: SqliteStore) -> None:
     rows = inside(sqlite).query("SELECT state, count(*) FROM task GROUP BY state")
     counted = {str(state): number for state, number in rows}
     assert sqlite.read(lambda tx: {state.value: n for state, n in tx.tasks.counts().items() if n}) == counted
-    assert sqlite.read(lambda tx: tx.queue.live_claims()) == 2
+    assert sqlite.read(at_work) == 2
 
 
 def test_statements_name_no_index_that_is_not_there(sqlite: SqliteStore) -> None:

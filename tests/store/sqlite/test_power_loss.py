@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from support.power_loss import Recorder, states
-from support.records import NOON, add, claim, make_task, settle
+from support.records import NOON, add, at_work, claim, make_task, settle
 from support.sqlite_inside import inside
 
 from watchkeeper.errors import NoDatabase
@@ -67,7 +67,7 @@ def survivors(files: dict[str, bytes], root: Path) -> int:
     names = [("add", "claim", "settle")[number % 3] for number in range(len(entries))]
     assert [entry.kind for entry in entries] == names
     done, live = len(entries) // 3, len(entries) % 3 == 2
-    assert store.read(lambda tx: tx.queue.live_claims()) == int(live)
+    assert store.read(at_work) == int(live)
     assert sum(store.read(lambda tx: tx.tasks.counts()).values()) == done + bool(len(entries) % 3)
     store.close()
     return len(entries)

@@ -154,17 +154,17 @@ class Connection:
             except UnicodeEncodeError:
                 return self._rows(sql, {key: _storable(value) for key, value in (values or {}).items()})
 
-    def run(self, name: str, **values: Value) -> int:
+    def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""
         _ = self.query(self._statements[name], values)
         return self._raw.changes()
 
-    def one(self, name: str, **values: Value) -> Row | None:
+    def one(self, name: str, /, **values: Value) -> Row | None:
         """The first row of a statement's answer."""
         found = self.query(self._statements[name], values)
         return found[0] if found else None
 
-    def all(self, name: str, **values: Value) -> list[Row]:
+    def all(self, name: str, /, **values: Value) -> list[Row]:
         """All rows of a statement's answer."""
         return self.query(self._statements[name], values)
 

@@ -16,7 +16,7 @@ CREATE TABLE machine (
     incarnation INTEGER NOT NULL CHECK (incarnation > 0),
     boot_id TEXT NOT NULL,
     started_at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, name TEXT NOT NULL DEFAULT '', holder TEXT NOT NULL DEFAULT '', version TEXT NOT NULL DEFAULT '', lease_until INTEGER) STRICT, WITHOUT ROWID;
 
 CREATE TABLE task (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -40,7 +40,10 @@ CREATE TABLE task (
     kind TEXT CHECK (kind <> ''),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    ended_at INTEGER,
+    ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), parked INTEGER NOT NULL DEFAULT 0 CHECK (
+    parked = 0
+    OR (parked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
+), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER,
     UNIQUE (run_id, id),
     FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
     CHECK (state <> 'running' OR run_id IS NOT NULL),
@@ -51,8 +54,6 @@ CREATE TABLE task (
     CHECK ((stop_how IS NULL) = (stop_at IS NULL) AND (stop_how IS NULL) = (stop_by IS NULL)),
     CHECK (stop_grace_s IS NULL OR stop_how IS NOT NULL)
 ) STRICT;
-
-CREATE INDEX task_ready ON task (priority DESC, seq) WHERE state = 'queued' AND stop_at IS NULL AND ready = 1;
 
 CREATE INDEX task_waiting ON task (wake_at, priority, seq) WHERE state = 'queued' AND stop_at IS NULL AND ready = 0;
 
@@ -146,7 +147,7 @@ CREATE INDEX run_execution ON run (execution_id);
 CREATE TABLE claim (
     task_id TEXT PRIMARY KEY REFERENCES task (id),
     run_id TEXT NOT NULL UNIQUE,
-    fence INTEGER NOT NULL UNIQUE,
+    fence INTEGER NOT NULL UNIQUE, lane INTEGER NOT NULL DEFAULT 0, machine TEXT NOT NULL DEFAULT '', checkout TEXT,
     UNIQUE (run_id, task_id),
     FOREIGN KEY (run_id, task_id) REFERENCES run (live_id, task_id) DEFERRABLE INITIALLY DEFERRED,
     FOREIGN KEY (run_id, task_id) REFERENCES task (run_id, id) DEFERRABLE INITIALLY DEFERRED
@@ -231,19 +232,6 @@ CREATE TRIGGER task_removed AFTER DELETE ON task BEGIN
     UPDATE tally SET tasks = tasks - 1 WHERE state = OLD.state;
 END;
 
-CREATE TRIGGER claim_of_queued AFTER INSERT ON claim
-WHEN NOT EXISTS (SELECT 1 FROM task WHERE id = NEW.task_id AND state = 'queued' AND stop_at IS NULL) BEGIN
-    SELECT raise(ABORT, 'only a queued task that is not stopped is claimed');
-END;
-
-CREATE TRIGGER task_identity BEFORE UPDATE OF seq, id, priority, created_at ON task BEGIN
-    SELECT raise(ABORT, 'what a task is never changes');
-END;
-
-CREATE TRIGGER spec_kept BEFORE UPDATE ON spec BEGIN
-    SELECT raise(ABORT, 'what was asked for never changes');
-END;
-
 CREATE TRIGGER run_identity
 BEFORE UPDATE OF id, task_id, number, fence, execution_id, cause, claimed_at ON run BEGIN
     SELECT raise(ABORT, 'what a run is never changes');
@@ -293,13 +281,6 @@ CREATE TRIGGER fence_rises BEFORE UPDATE OF fence ON meta WHEN NEW.fence <= OLD.
     SELECT raise(ABORT, 'a fence is never given twice');
 END;
 
-CREATE VIEW task_whole AS
-SELECT
-    task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
-    task.run_id, task.wake_at, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s, task.environment_id,
-    task.reason, task.kind, task.ended_at, spec.body
-FROM task JOIN spec ON spec.task_id = task.id;
-
 CREATE VIEW run_whole AS
 SELECT
     run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
@@ -308,3 +289,126 @@ SELECT
     execution.agent_started_at, execution.exit, run.condemned_kind, run.condemned_reason, run.stop_told,
     execution.proof, run.kind, run.reason, run.harness_session, run.settled_at
 FROM run JOIN execution ON execution.id = run.execution_id;
+
+CREATE TABLE lane (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    machine TEXT NOT NULL,
+    harness TEXT NOT NULL CHECK (harness <> ''),
+    account TEXT NOT NULL CHECK (account <> ''),
+    project TEXT NOT NULL,
+    UNIQUE (machine, harness, account, project)
+) STRICT;
+
+CREATE INDEX task_ready ON task (lane, priority DESC, seq)
+    WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0;
+
+CREATE INDEX task_checkout ON task (checkout, parked, lane, priority DESC, seq)
+    WHERE checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0;
+
+CREATE INDEX task_pinned ON task (pinned_at) WHERE pinned_at IS NOT NULL;
+
+CREATE UNIQUE INDEX claim_checkout ON claim (machine, checkout) WHERE checkout IS NOT NULL;
+
+CREATE TABLE dependency (
+    task_id TEXT NOT NULL REFERENCES task (id),
+    on_id TEXT NOT NULL REFERENCES task (id),
+    PRIMARY KEY (task_id, on_id),
+    CHECK (task_id <> on_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX dependency_on ON dependency (on_id, task_id);
+
+CREATE TABLE label (
+    task_id TEXT NOT NULL REFERENCES task (id),
+    name TEXT NOT NULL CHECK (name <> ''),
+    PRIMARY KEY (task_id, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX label_name ON label (name, task_id);
+
+CREATE TABLE queue_rule (
+    scope TEXT NOT NULL CHECK (scope IN ('all', 'machine', 'harness', 'account', 'project')),
+    name TEXT NOT NULL CHECK ((name = '') = (scope = 'all')),
+    paused INTEGER NOT NULL CHECK (paused IN (0, 1)),
+    max_running INTEGER CHECK (max_running > 0),
+    by TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (scope, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE lane_closed (
+    machine TEXT NOT NULL,
+    lane INTEGER NOT NULL REFERENCES lane (id),
+    reason TEXT NOT NULL CHECK (reason <> ''),
+    at INTEGER NOT NULL,
+    PRIMARY KEY (machine, lane)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE account (
+    id TEXT PRIMARY KEY CHECK (id = harness || ':' || name),
+    harness TEXT NOT NULL CHECK (harness <> ''),
+    name TEXT NOT NULL CHECK (name <> ''),
+    home TEXT CHECK (home <> ''),
+    variables TEXT NOT NULL CHECK (json_valid(variables)),
+    created_at INTEGER NOT NULL,
+    by TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE account_state (
+    account TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    sign_in TEXT NOT NULL CHECK (sign_in IN ('in', 'out', 'unknown')),
+    sign_in_at INTEGER,
+    says TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    quota_until INTEGER,
+    quota_at INTEGER,
+    PRIMARY KEY (account, machine)
+) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER sign_in_goes_forward BEFORE UPDATE OF sign_in, sign_in_at ON account_state
+WHEN NEW.sign_in_at < OLD.sign_in_at OR (NEW.sign_in_at IS NULL AND OLD.sign_in_at IS NOT NULL) BEGIN
+    SELECT raise(ABORT, 'a newer sign-in is known');
+END;
+
+CREATE TRIGGER quota_goes_forward BEFORE UPDATE OF quota_until, quota_at ON account_state
+WHEN NEW.quota_at < OLD.quota_at OR (NEW.quota_at IS NULL AND OLD.quota_at IS NOT NULL) BEGIN
+    SELECT raise(ABORT, 'a newer quota is known');
+END;
+
+CREATE TABLE harness_state (
+    harness TEXT NOT NULL,
+    machine TEXT NOT NULL,
+    present INTEGER NOT NULL CHECK (present IN (0, 1)),
+    says TEXT NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (harness, machine)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX operation_at ON operation (at);
+
+CREATE TRIGGER task_identity BEFORE UPDATE OF seq, id, created_at ON task BEGIN
+    SELECT raise(ABORT, 'what a task is never changes');
+END;
+
+CREATE TRIGGER spec_kept BEFORE UPDATE ON spec
+WHEN NEW.task_id <> OLD.task_id
+    OR ((SELECT state FROM task WHERE id = OLD.task_id) <> 'queued'
+        AND json_remove(NEW.body, '$.title') <> json_remove(OLD.body, '$.title')) BEGIN
+    SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title');
+END;
+
+CREATE TRIGGER claim_of_queued AFTER INSERT ON claim
+WHEN NOT EXISTS (
+    SELECT 1 FROM task
+    WHERE id = NEW.task_id AND state = 'queued' AND stop_at IS NULL AND unmet = 0 AND checkout IS NEW.checkout
+) BEGIN
+    SELECT raise(ABORT, 'only a queued task that is not stopped and waits for no other is claimed');
+END;
+
+CREATE VIEW task_whole AS
+SELECT
+    task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
+    task.run_id, task.wake_at, task.wake_for, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s,
+    task.environment_id, task.reason, task.kind, task.ended_at, task.pinned_at, spec.body
+FROM task JOIN spec ON spec.task_id = task.id;

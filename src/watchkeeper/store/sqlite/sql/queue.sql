@@ -1,6 +1,6 @@
 -- The indexes are named, because SQLite would rather take the one on (state, seq) and sort. Where one is missing the statement fails.
 
--- name: queue_flip
+-- name: queue_wake
 UPDATE task SET ready = 1
 WHERE seq IN (
     SELECT seq FROM task INDEXED BY task_waiting
@@ -8,22 +8,75 @@ WHERE seq IN (
     ORDER BY wake_at LIMIT :limit
 );
 
--- name: queue_first_ready
-SELECT id, priority, seq FROM task INDEXED BY task_ready
-WHERE state = 'queued' AND stop_at IS NULL AND ready = 1
-ORDER BY priority DESC, seq LIMIT 1;
-
--- name: queue_first_due
-SELECT id, priority, seq FROM task INDEXED BY task_waiting
-WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 AND wake_at <= :now
-ORDER BY priority DESC, seq LIMIT 1;
-
--- name: queue_live_claims
-SELECT count(*) FROM claim CROSS JOIN run ON run.id = claim.run_id WHERE run.state <> 'held';
-
 -- name: queue_next_wake
 SELECT wake_at FROM task INDEXED BY task_waiting
 WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 1;
+
+-- name: queue_lane
+INSERT INTO lane (machine, harness, account, project) VALUES (:machine, :harness, :account, :project)
+ON CONFLICT (machine, harness, account, project) DO NOTHING;
+
+-- name: queue_lane_id
+SELECT id FROM lane WHERE machine = :machine AND harness = :harness AND account = :account AND project = :project;
+
+-- name: queue_lanes
+WITH RECURSIVE seen (lane) AS (
+    SELECT min(lane) FROM task INDEXED BY task_ready
+    WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+    UNION ALL
+    SELECT (
+        SELECT min(lane) FROM task INDEXED BY task_ready
+        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0 AND lane > seen.lane
+    )
+    FROM seen WHERE seen.lane IS NOT NULL
+)
+SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project
+FROM seen CROSS JOIN lane ON lane.id = seen.lane WHERE seen.lane IS NOT NULL;
+
+-- name: queue_occupied
+SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.machine, count(*)
+FROM claim CROSS JOIN run ON run.id = claim.run_id CROSS JOIN lane ON lane.id = claim.lane
+WHERE run.state <> 'held'
+GROUP BY lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.machine;
+
+-- name: queue_first
+SELECT task.id, task.checkout
+FROM json_each(:lanes) AS lane CROSS JOIN task ON task.seq = (
+    SELECT seq FROM task INDEXED BY task_ready
+    WHERE lane = lane.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+    ORDER BY priority DESC, seq LIMIT 1
+)
+ORDER BY task.priority DESC, task.seq LIMIT 1;
+
+-- name: queue_holder
+SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
+
+-- name: queue_park
+UPDATE task SET parked = 1
+WHERE id = :id AND parked = 0 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0;
+
+-- name: queue_unpark
+WITH RECURSIVE seen (lane) AS (
+    SELECT min(lane) FROM task INDEXED BY task_checkout
+    WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+    UNION ALL
+    SELECT (
+        SELECT min(lane) FROM task INDEXED BY task_checkout
+        WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+            AND lane > seen.lane
+    )
+    FROM seen WHERE seen.lane IS NOT NULL
+)
+UPDATE task SET parked = 0
+WHERE seq IN (
+    SELECT (
+        SELECT seq FROM task INDEXED BY task_checkout
+        WHERE checkout = :checkout AND parked = 1 AND lane = seen.lane AND state = 'queued' AND stop_at IS NULL
+            AND ready = 1 AND unmet = 0
+        ORDER BY priority DESC, seq LIMIT 1
+    )
+    FROM seen WHERE seen.lane IS NOT NULL
+);
 
 -- name: queue_operation
 SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;

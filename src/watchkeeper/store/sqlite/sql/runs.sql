@@ -1,5 +1,6 @@
 -- name: runs_add_claim
-INSERT INTO claim (task_id, run_id, fence) VALUES (:task_id, :run_id, :fence);
+INSERT INTO claim (task_id, run_id, fence, machine, lane, checkout)
+SELECT id, :run_id, :fence, :machine, lane, checkout FROM task WHERE id = :task_id;
 
 -- name: runs_add_session
 INSERT INTO session (id, task_id, harness, harness_session, created_at)
@@ -48,7 +49,7 @@ WHERE id = :id AND fence = :fence AND state = :was_state AND state <> 'settled';
 UPDATE session SET harness_session = :harness_session WHERE id = :id;
 
 -- name: runs_release
-DELETE FROM claim WHERE run_id = :run_id AND fence = :fence;
+DELETE FROM claim WHERE run_id = :run_id AND fence = :fence RETURNING checkout;
 
 -- name: runs_live
 SELECT run_whole.* FROM claim JOIN run_whole ON run_whole.id = claim.run_id ORDER BY claim.fence;

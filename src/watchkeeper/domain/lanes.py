@@ -1,0 +1,182 @@
+"""Which tasks may run here now, decided for many at once.
+
+Tasks that agree on machine, harness, account and project share a *lane*: whatever closes the way for one of them closes it for all. So a claim looks at
+the lanes that have ready tasks, however many tasks those are, and takes the first task of the open ones. What stands in the way of a single task
+(a dependency, a busy checkout, a time) is kept beside its row; see `waiting`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from watchkeeper.domain.account import AccountState, SignIn
+from watchkeeper.domain.wait import Wait
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """What tasks have in common when the same things close their way."""
+
+    id: int
+    machine: str | None
+    """The only machine that may run them; None: any."""
+    harness: str
+    account: str
+    """The account's id, `HARNESS:NAME`."""
+    project: str
+    """Empty: none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupied:
+    """How many agents may be at work for the tasks of one lane, on one machine."""
+
+    lane: Lane
+    machine: str
+    agents: int
+
+
+SCOPES = ("all", "machine", "harness", "account", "project")
+"""What a rule of the queue can speak of."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueRule:
+    """A person's word on a part of the queue: paused, or so many agents at once."""
+
+    scope: str
+    """One of `SCOPES`."""
+    name: str
+    """Which machine (its id), harness, account or project; empty for `all`."""
+    paused: bool = False
+    max_running: int | None = None
+    by: str = ""
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HarnessState:
+    """Whether a machine has a harness's program, as it was last found."""
+
+    harness: str
+    machine: str
+    present: bool
+    says: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reason:
+    """One reason why a task waits, in a sentence for people."""
+
+    wait: Wait
+    says: str
+    until: datetime | None = None
+    """When it ends by itself, if that is known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the question is asked: a machine, with everything that may close a lane there."""
+
+    machine: str
+    now: datetime
+    limit: int
+    """Agents at once on this machine."""
+    occupied: Sequence[Occupied] = ()
+    rules: Sequence[QueueRule] = ()
+    accounts: Mapping[str, AccountState] = field(default_factory=dict[str, AccountState])
+    """States of accounts on this machine, by the account's id; an account without one is taken to be signed in."""
+    harnesses: Mapping[str, HarnessState] = field(default_factory=dict[str, HarnessState])
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What machines are called, by their ids."""
+
+
+def open_lanes(lanes: Sequence[Lane], place: Place) -> list[Lane]:
+    """The lanes whose tasks may be claimed at this place now."""
+    return [lane for lane in lanes if not closed(lane, place)]
+
+
+def closed(lane: Lane, place: Place) -> tuple[Reason, ...]:
+    """Everything that closes a lane at this place, the most lasting reason first; empty if it is open."""
+    found = (
+        _paused(lane, place),
+        _other_machine(lane, place),
+        _harness_missing(lane, place),
+        _signed_out(lane, place),
+        _quota(lane, place),
+        _limit(lane, place),
+    )
+    return tuple(reason for reason in found if reason is not None)
+
+
+def concerns(rule: QueueRule, lane: Lane, machine: str) -> bool:
+    """Whether a rule speaks of a lane's tasks when they run on that machine."""
+    return rule.name == {
+        "all": "",
+        "machine": machine,
+        "harness": lane.harness,
+        "account": lane.account,
+        "project": lane.project,
+    }.get(rule.scope)
+
+
+def scope_says(scope: str, name: str, names: Mapping[str, str]) -> str:
+    """`the queue`, `harness claude`, `machine m2`."""
+    return "the queue" if scope == "all" else f"{scope} {names.get(name, name) if scope == 'machine' else name}"
+
+
+def _paused(lane: Lane, place: Place) -> Reason | None:
+    for rule in place.rules:
+        if rule.paused and concerns(rule, lane, place.machine):
+            what = scope_says(rule.scope, rule.name, place.names)
+            by = f" by {rule.by}" if rule.by else ""
+            return Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}")
+    return None
+
+
+def _other_machine(lane: Lane, place: Place) -> Reason | None:
+    if lane.machine is None or lane.machine == place.machine:
+        return None
+    return Reason(wait=Wait.MACHINE, says=f"only machine {place.names.get(lane.machine, lane.machine)} may run it")
+
+
+def _harness_missing(lane: Lane, place: Place) -> Reason | None:
+    state = place.harnesses.get(lane.harness)
+    if state is None or state.present:
+        return None
+    return Reason(
+        wait=Wait.HARNESS_MISSING, says=state.says or f"the program of harness {lane.harness} is missing here"
+    )
+
+
+def _signed_out(lane: Lane, place: Place) -> Reason | None:
+    state = place.accounts.get(lane.account)
+    if state is None or state.sign_in is not SignIn.OUT:
+        return None
+    return Reason(
+        wait=Wait.SIGNED_OUT, says=f"account {lane.account} is signed out; `wk account login {lane.account}` signs in"
+    )
+
+
+def _quota(lane: Lane, place: Place) -> Reason | None:
+    state = place.accounts.get(lane.account)
+    if state is None or state.quota_until is None or state.quota_until <= place.now:
+        return None
+    return Reason(
+        wait=Wait.QUOTA_UNTIL, says=f"the limit of account {lane.account} is used up", until=state.quota_until
+    )
+
+
+def _limit(lane: Lane, place: Place) -> Reason | None:
+    here = sum(each.agents for each in place.occupied if each.machine == place.machine)
+    if here >= place.limit:
+        return Reason(wait=Wait.LIMIT, says=f"{here} of {place.limit} agents are at work on this machine")
+    for rule in place.rules:
+        if rule.max_running is None or not concerns(rule, lane, place.machine):
+            continue
+        at_work = sum(each.agents for each in place.occupied if concerns(rule, each.lane, each.machine))
+        if at_work >= rule.max_running:
+            what = scope_says(rule.scope, rule.name, place.names)
+            return Reason(wait=Wait.LIMIT, says=f"{at_work} of {rule.max_running} agents of {what} are at work")
+    return None

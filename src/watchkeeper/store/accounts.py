@@ -1,0 +1,119 @@
+"""Rows of accounts, and of what is known of them and of harnesses on each machine."""
+
+from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignIn, SignInSeen, observed
+from watchkeeper.domain.lanes import HarnessState
+from watchkeeper.errors import Stale
+from watchkeeper.store.rows import Row, RowConflict, Rows
+from watchkeeper.store.values import Columns, from_json, plain_texts, ticks, ticks_or_none, to_json
+
+
+class StoredAccounts:
+    """The port's `Accounts`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def all(self) -> list[Account]:
+        """Every account that somebody added."""
+        return [_account(row) for row in self._rows.all("accounts_all")]
+
+    def add(self, account: Account) -> None:
+        """Insert one. Raises Stale if the id is taken."""
+        try:
+            _ = self._rows.run(
+                "accounts_add",
+                id=account.id,
+                harness=account.harness,
+                name=account.name,
+                home=account.home,
+                variables=to_json(account.variables),
+                created_at=ticks_or_none(account.created_at) or 0,
+                by=account.by,
+            )
+        except RowConflict as conflict:
+            raise Stale(f"There is an account '{account.id}' already: nothing was added.") from conflict
+
+    def remove(self, account: str) -> bool:
+        """Remove one, with what is known of it; False if it was not there."""
+        _ = self._rows.run("accounts_forget", account=account)
+        return self._rows.run("accounts_remove", id=account) == 1
+
+    def states(self, machine: str) -> dict[str, AccountState]:
+        """What is known on that machine, by the account's id."""
+        found = [_state(row) for row in self._rows.all("accounts_states", machine=machine)]
+        return {state.account: state for state in found}
+
+    def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
+        """Record an observation, unless a newer one is known; True if the state is another one now."""
+        row = self._rows.one("accounts_state", account=account, machine=machine)
+        was = AccountState(account=account, machine=machine) if row is None else _state(row)
+        now = observed(was, seen)
+        if now == was:
+            return False
+        _ = self._rows.run(
+            "accounts_save_state",
+            account=account,
+            machine=machine,
+            sign_in=now.sign_in.value,
+            sign_in_at=ticks_or_none(now.sign_in_at),
+            says=now.says,
+            mark=now.mark,
+            quota_until=ticks_or_none(now.quota_until),
+            quota_at=ticks_or_none(now.quota_at),
+        )
+        return (now.sign_in, now.quota_until) != (was.sign_in, was.quota_until)
+
+    def harnesses(self, machine: str) -> dict[str, HarnessState]:
+        """Which programs that machine has, by harness, as far as was found out."""
+        found = [_harness(row) for row in self._rows.all("accounts_harnesses", machine=machine)]
+        return {state.harness: state for state in found}
+
+    def found(self, state: HarnessState) -> bool:
+        """Record whether a machine has a program, unless something newer is known; True if that is news."""
+        changed = self._rows.run(
+            "accounts_found",
+            harness=state.harness,
+            machine=state.machine,
+            present=int(state.present),
+            says=state.says,
+            at=ticks(state.at),
+        )
+        return changed == 1
+
+
+def _account(row: Row) -> Account:
+    with Columns(row, "account") as column:
+        return Account(
+            harness=column.text(),
+            name=column.text(),
+            home=column.text_or_none(),
+            variables=plain_texts(from_json(column.text())),
+            created_at=column.time(),
+            by=column.text(),
+        )
+
+
+def _state(row: Row) -> AccountState:
+    with Columns(row, "account") as column:
+        return AccountState(
+            account=column.text(),
+            machine=column.text(),
+            sign_in=column.choice(SignIn),
+            sign_in_at=column.time_or_none(),
+            says=column.text(),
+            mark=column.text(),
+            quota_until=column.time_or_none(),
+            quota_at=column.time_or_none(),
+        )
+
+
+def _harness(row: Row) -> HarnessState:
+    with Columns(row, "harness") as column:
+        return HarnessState(
+            harness=column.text(),
+            machine=column.text(),
+            present=bool(column.number()),
+            says=column.text(),
+            at=column.time(),
+        )

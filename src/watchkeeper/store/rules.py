@@ -1,0 +1,66 @@
+"""Rows of the queue's rules, and of what was told of closed lanes."""
+
+from datetime import datetime
+
+from watchkeeper.domain.lanes import Lane, QueueRule
+from watchkeeper.store.rows import Row, Rows
+from watchkeeper.store.values import Columns, ticks_or_none
+
+
+class StoredRules:
+    """The port's `Rules`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def all(self) -> list[QueueRule]:
+        """Every rule."""
+        return [_rule(row) for row in self._rows.all("rules_all")]
+
+    def put(self, rule: QueueRule) -> None:
+        """Set a rule, in place of an earlier one about the same; one that says nothing is dropped."""
+        if not rule.paused and rule.max_running is None:
+            _ = self._rows.run("rules_drop", scope=rule.scope, name=rule.name)
+            return
+        _ = self._rows.run(
+            "rules_put",
+            scope=rule.scope,
+            name=rule.name,
+            paused=int(rule.paused),
+            max_running=rule.max_running,
+            by=rule.by,
+            at=ticks_or_none(rule.at) or 0,
+        )
+
+    def told(self, machine: str) -> dict[int, str]:
+        """By lane, why it was last told to be closed on that machine."""
+        told: dict[int, str] = {}
+        for row in self._rows.all("rules_told", machine=machine):
+            with Columns(row, "lane") as column:
+                lane, reason = column.number(), column.text()
+                told[lane] = reason
+        return told
+
+    def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
+        """Remember what was told; None: that it is open."""
+        if reason is None:
+            self.forget(machine, lane.id)
+        else:
+            _ = self._rows.run("rules_close", machine=machine, lane=lane.id, reason=reason, at=ticks_or_none(at))
+
+    def forget(self, machine: str, lane_id: int) -> None:
+        """Nobody waits in that lane any more: nothing is told of it."""
+        _ = self._rows.run("rules_open", machine=machine, lane=lane_id)
+
+
+def _rule(row: Row) -> QueueRule:
+    with Columns(row, "rule") as column:
+        return QueueRule(
+            scope=column.text(),
+            name=column.text(),
+            paused=bool(column.number()),
+            max_running=column.number_or_none(),
+            by=column.text(),
+            at=column.time(),
+        )

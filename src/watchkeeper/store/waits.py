@@ -1,0 +1,89 @@
+"""The facts behind the wait of a single task, and their audit: what is kept must be what it is derived from."""
+
+from watchkeeper.domain.model import TaskState
+from watchkeeper.errors import NoSuchTask
+from watchkeeper.ports.store import Dependency, WaitFacts
+from watchkeeper.store.queue import lane_from
+from watchkeeper.store.rows import Row, Rows
+from watchkeeper.store.tasks import spec_from
+from watchkeeper.store.values import Columns
+
+_TOLD = 20
+"""How many faults of one kind are told."""
+
+_PAGE = 500
+
+
+class StoredWaits:
+    """The port's `Waits`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def facts(self, task_id: str) -> WaitFacts:
+        """Its lane, and what is kept beside its row. Raises NoSuchTask."""
+        row, lane = self._rows.one("waits_facts", task_id=task_id), self._rows.one("waits_lane", task_id=task_id)
+        if row is None or lane is None:
+            raise NoSuchTask(f"There is no task '{task_id}'.")
+        with Columns(row, "task") as column:
+            ready, unmet, parked = bool(column.number()), column.number(), bool(column.number())
+            checkout, lane_id, priority = column.text_or_none(), column.number(), column.number()
+        holders = [] if checkout is None else self._rows.all("waits_holders", checkout=checkout)
+        before = None
+        if parked:
+            before = self._rows.one("waits_before", id=task_id, checkout=checkout, lane=lane_id, priority=priority)
+        return WaitFacts(
+            lane=lane_from(lane),
+            ready=ready,
+            unmet=unmet,
+            parked=parked,
+            holders=tuple(str(holder) for _, holder in holders),
+            before=None if before is None else str(before[0]),
+        )
+
+    def dependencies(self, task_id: str) -> list[Dependency]:
+        """The tasks it waits for or has waited for."""
+        return [_dependency(row) for row in self._rows.all("waits_dependencies", task_id=task_id)]
+
+    def dependents(self, task_id: str) -> list[str]:
+        """The tasks that wait or have waited for it."""
+        return [str(row[0]) for row in self._rows.all("waits_dependents", on_id=task_id)]
+
+    def audit(self) -> list[str]:
+        """Compare every kept fact with what it is derived from, and say what differs, a sentence each."""
+        faults = [
+            f"Task {task_id} is kept as waiting for {kept} tasks; it waits for {really}."
+            for task_id, kept, really in self._rows.all("waits_wrong_unmet", limit=_TOLD)
+        ]
+        faults += [
+            f"Task {task_id} is parked, though nobody is before it in {checkout}."
+            for task_id, checkout in self._rows.all("waits_wrong_parked", limit=_TOLD)
+        ]
+        faults += [
+            f"The claim of task {task_id} stands for another place than the task."
+            for (task_id,) in self._rows.all("waits_wrong_claim", limit=_TOLD)
+        ]
+        return faults + self._wrong_places()
+
+    def _wrong_places(self) -> list[str]:
+        """Tasks whose place in the queue is not what was asked for."""
+        faults: list[str] = []
+        after = 0
+        while (page := self._rows.all("waits_bodies", after=after, limit=_PAGE)) and len(faults) < _TOLD:
+            for row in page:
+                with Columns(row, "task") as column:
+                    after, task_id = column.number(), column.text()
+                    kept = (column.number(), *(column.text_or_none() for _ in range(5)))
+                    spec = spec_from(column.text())
+                asked = (
+                    spec.priority, spec.checkout, spec.machine or "", spec.harness, spec.account_id, spec.project,
+                )  # fmt: skip
+                if kept != asked:
+                    faults.append(f"Task {task_id} stands in another place of the queue than was asked for.")
+        return faults
+
+
+def _dependency(row: Row) -> Dependency:
+    with Columns(row, "dependency") as column:
+        return Dependency(task_id=column.text(), state=column.choice(TaskState))
