@@ -157,8 +157,21 @@ def test_a_stop_reaches_whatever_may_be_alive(state: RunState, how: StopHow) -> 
 def test_a_stop_of_what_never_ran_asks_for_nothing() -> None:
     """Nothing is there to be ended: not before it is prepared, and not after it is proven that none ran."""
     never = decide_run(a_run(S.STARTING), NeverLaunched(reason="")).run
-    for run in (a_run(S.RESERVED), never, a_run(S.HELD)):
+    for run in (a_run(S.RESERVED), never):
         assert decide_run(run, StopWanted(how=StopHow.STOP)).effects == ()
+
+
+@pytest.mark.parametrize("proof", [None, *Proof])
+@pytest.mark.parametrize("state", [S.HELD, S.SETTLED])
+def test_a_stop_reaches_what_was_settled_without_proof(state: RunState, proof: Proof | None) -> None:
+    """A held run of which nobody knows the end, and a settled one whose agent was seen and is not known to be dead: they are ended, and stay as they are."""
+    run = replace(a_run(state), proof=proof, agent=AGENT)
+    decision = decide_run(run, StopWanted(how=StopHow.KILL))
+    assert decision.run == run
+    wanted = proof is Proof.UNPROVEN or (state is S.HELD and proof is None)
+    end = EndExecution(run_id="t1.1", fence=7, execution_id="x1", how=StopHow.KILL, why=EndReason.KILL)
+    assert decision.effects == ((end,) if wanted else ())
+    assert decide_run(replace(a_run(S.SETTLED), proof=proof, agent=None), StopWanted(how=StopHow.KILL)).effects == ()
 
 
 def test_the_strongest_stop_that_was_told_is_kept() -> None:

@@ -1,12 +1,13 @@
 """Do what the outbox says. Each effect is safe to do twice; its row goes in the transaction that records what happened (R1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
-from watchkeeper.app.record import apply_run
+from watchkeeper.app.end import EndAnswer, end_settled
+from watchkeeper.app.record import apply_run, journal_sweep
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, StartShim
 from watchkeeper.domain.evidence import DecidedBy
-from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Run, RunState
+from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
 from watchkeeper.domain.run import RunEvent, ShimStarted, StopTold
 from watchkeeper.errors import NotFound
 from watchkeeper.ports.clock import Clock
@@ -17,7 +18,27 @@ from watchkeeper.ports.store import OutboxRow, Store, Tx
 MAX_START_ATTEMPTS = 5
 """How often the system may refuse to start a shim before the run is declared never launched."""
 
+MAX_END_ATTEMPTS = 12
+"""How often the end of a run that is settled already is tried. With the growing waits that is half a minute."""
+
 _BATCH = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUp:
+    """The end of a settled run that came to nothing."""
+
+    run_id: str
+    says: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Performed:
+    """What one pass came to."""
+
+    touched: list[str] = field(default_factory=list[str])
+    """The runs that something was done for."""
+    given_up: list[GivenUp] = field(default_factory=list[GivenUp])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,35 +50,39 @@ class Performer:
     runtime: Runtime
     environments: Environments
 
-    def perform_due(self) -> list[str]:
-        """Do everything that is due; returns the ids of the runs that were touched. What fails is tried again later, with a growing wait.
+    def perform_due(self) -> Performed:
+        """Do everything that is due. What fails is tried again later, with a growing wait.
 
         Raises:
             OSError: the system failed at one effect or several, each of which stays in the outbox; all others were done.
         """
         now = self.clock.now()
-        touched: list[str] = []
+        done = Performed()
         problems: list[OSError] = []
         for row in self.store.read(lambda tx: tx.outbox.due(now, _BATCH)):
             try:
-                run_id = self._perform(row)
+                run_id = self._perform(row, done)
             except OSError as problem:
                 self._again(row)
                 problems.append(problem)
                 continue
             if run_id is not None:
-                touched.append(run_id)
-        if problems and not touched:
+                done.touched.append(run_id)
+        if problems and not done.touched:
             raise problems[0]
-        return touched
+        return done
 
-    def _perform(self, row: OutboxRow) -> str | None:
+    def _perform(self, row: OutboxRow, done: Performed) -> str | None:
         match row.effect:
             case StartShim(run_id=run_id, fence=fence):
                 self._start(row, self._run(run_id, fence))
                 return run_id
             case EndExecution(run_id=run_id, fence=fence) as effect:
-                self._end(row, self._run(run_id, fence), effect)
+                run = self._run(run_id, fence)
+                if run is not None and run.state is RunState.SETTLED:
+                    self._end_settled(row, run, effect, done)
+                else:
+                    self._end(row, run, effect)
                 return run_id
             case ForgetEnvironment(environment_id=environment_id):
                 self.environments.forget(environment_id)
@@ -102,6 +127,35 @@ class Performer:
         told = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
         self._done(row, run, told)
 
+    def _end_settled(self, row: OutboxRow, run: Run, effect: EndExecution, done: Performed) -> None:
+        """A person settled it, and something of it may be alive all the same. The run stays as it is; what was done is history."""
+        if run.proof in {Proof.PROVEN, Proof.SWEPT} or run.directory is None:
+            self._done(row)
+            return
+        try:
+            answer = end_settled(self.runtime, run, effect)
+        except OSError as problem:
+            answer = EndAnswer(over=False, says=str(problem))
+        gives_up = not answer.over and row.attempts + 1 >= MAX_END_ATTEMPTS
+
+        def work(tx: Tx) -> None:
+            at = self.clock.now()
+            if answer.sweep is not None and (answer.sweep.ended or answer.over or gives_up):
+                journal_sweep(tx, run, answer.sweep, at)
+            if gives_up:
+                told: dict[str, object] = {"attempts": row.attempts + 1, "reason": answer.says}
+                _ = tx.journal.append("run.end_given_up", at, task_id=run.task_id, run=run, data=told)
+            elif answer.over and answer.sweep is None:
+                _ = tx.journal.append("run.end_told", at, task_id=run.task_id, run=run, data={"reason": answer.says})
+            if answer.over or gives_up:
+                tx.outbox.done(row.id)
+            else:
+                tx.outbox.again(row.id, at + timedelta(seconds=_wait_s(row)))
+
+        self.store.transact("end_settled", work)
+        if gives_up:
+            done.given_up.append(GivenUp(run_id=run.id, says=answer.says))
+
     def _done(self, row: OutboxRow, run: Run | None = None, event: RunEvent | None = None) -> None:
         def work(tx: Tx) -> None:
             tx.outbox.done(row.id)
@@ -114,6 +168,9 @@ class Performer:
         self.store.transact(f"done_{row.effect.kind}", work)
 
     def _again(self, row: OutboxRow) -> None:
-        wait_s = min(5.0, 0.05 * (1 << min(row.attempts, 10)))
-        not_before = self.clock.now() + timedelta(seconds=wait_s)
+        not_before = self.clock.now() + timedelta(seconds=_wait_s(row))
         self.store.transact("again", lambda tx: tx.outbox.again(row.id, not_before), durable=False)
+
+
+def _wait_s(row: OutboxRow) -> float:
+    return min(5.0, 0.05 * (1 << min(row.attempts, 10)))

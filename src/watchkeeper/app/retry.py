@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.model import RunState, Task
+from watchkeeper.domain.model import Proof, RunState, Task
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
@@ -12,16 +12,19 @@ from watchkeeper.errors import NotFound, Refused
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.ids import Ids
+from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
 
 def retry(
     store: Store,
     environments: Environments,
+    runtime: Runtime,
     clock: Clock,
     ids: Ids,
     task_id: str,
     environment: Mapping[str, str],
+    *,
     by: str,
 ) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
@@ -30,8 +33,9 @@ def retry(
 
     Raises:
         NoSuchTask: there is none.
-        Refused: the task is running or already waiting.
+        Refused: the task is running or already waiting, or the agent of its last run is alive.
     """
+    _refuse_beside_a_living_agent(store, runtime, task_id)
     at = clock.now()
     environment_id = ids.execution()
     authorisation_id = ids.execution()
@@ -65,3 +69,16 @@ def retry(
         # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
         environments.forget(environment_id)
         raise
+
+
+def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str) -> None:
+    """Nobody's word makes two agents in one directory right, where it can be seen that the first one lives."""
+    for run in store.read(lambda tx: tx.runs.of_task(task_id))[-1:]:
+        if run.state not in {RunState.HELD, RunState.SETTLED} or run.proof is Proof.PROVEN:
+            continue
+        agent = runtime.living_agent(run)
+        if agent is not None:
+            raise Refused(
+                f"The agent of its last run is still alive (pid {agent.pid}).",
+                hint=f"`wk kill {task_id}` ends it; then `wk retry {task_id}` starts another.",
+            )

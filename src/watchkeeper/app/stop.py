@@ -1,7 +1,7 @@
 """A person wants a task ended. The wish is durable before anything is signalled, and bars every further launch (decided on the task, not the run)."""
 
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.domain.model import RunState, StopHow, StopRequest, Task
+from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, StopRequest, Task
 from watchkeeper.domain.run import NeverLaunched, Settled, StopWanted
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RunSettled, StopAsked
@@ -20,7 +20,8 @@ def stop(
     """Ask for the end of a task and return how it stands now. A task that has ended stays as it ended.
 
     What happens to its run depends on how far that is: a reserved one is proven never launched here and now; one in the launch window is decided by
-    whoever takes the decision first; a running agent is ended by its shim; a held one is settled on the person's word.
+    whoever takes the decision first; a running agent is ended by its shim; a held one is settled on the person's word, and what may be alive of it is
+    ended afterwards. That goes for a task too that was settled before without proof of its end.
 
     Raises:
         NoSuchTask: there is none.
@@ -31,10 +32,15 @@ def stop(
     def work(tx: Tx) -> Task:
         was = tx.tasks.get(task_id)
         task = apply_task(tx, was, StopAsked(request=request), at)
+        if was.state in FINAL_TASK_STATES:
+            for last in tx.runs.of_task(task_id)[-1:]:
+                _ = apply_run(tx, last, StopWanted(how=how, grace_s=grace_s), at)
+            return task
         if task.run_id is None or task == was:
             return task
         run = tx.runs.get(task.run_id)
         if run.state is RunState.HELD:
+            _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
             outcome = resolve_held(task, run, at, stopped=True, by=by)
             _ = apply_run(tx, run, Settled(outcome=outcome), at)
             tx.outcomes.add(outcome)

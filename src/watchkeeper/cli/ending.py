@@ -1,7 +1,9 @@
 """What `wk stop` and `wk kill` share: record every wish, have a daemon act, wait for the ends, and report each."""
 
+import os
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import daemon, render
@@ -28,6 +30,10 @@ class Report:
     """The newest run of one that was stopped."""
     proof: Proof | None = None
     """How sure it is that nothing of that run is alive."""
+    left: Run | None = None
+    """A run that is settled although its agent was seen alive: that is being ended."""
+    alive: bool = False
+    """Whether that agent is alive still."""
     error: WatchkeeperError | None = None
 
 
@@ -95,13 +101,14 @@ def _wait(
     """Have a daemon act and wait for the ends; what went wrong on the way is returned, because the reports come first."""
     asked = [report for report in reports if report.task is not None and not report.ended_before]
     going = [report for report in asked if report.task is not None and report.task.state not in FINAL_TASK_STATES]
-    if not asked:
+    left = [report for report in reports if _is_left_alive(call, report)]
+    if not (asked or left):
         return None
     try:
         daemon.ensure(call, "The wish is on record")
     except WatchkeeperError as error:
-        return error if going else None
-    if not (wait and going):
+        return error if going or left else None
+    if not wait:
         return None
     from watchkeeper.cli.errors import Detached
     from watchkeeper.cli.waiting import wait_for
@@ -110,6 +117,7 @@ def _wait(
         _KILL_S if how is StopHow.KILL else (grace_s if grace_s is not None else call.writing.settings.stop_grace_s)
     )
     ids = [report.task_id or "" for report in going]
+    deadline = time.monotonic() + patience_s + _BEYOND_GRACE_S
     try:
         tasks = wait_for(
             call,
@@ -119,11 +127,42 @@ def _wait(
             patience_s + _BEYOND_GRACE_S,
             lambda now, passed_s: call.terminal.status(f"stopping {len(now)} · {render.duration(passed_s)}"),
         )
+        for report in left:
+            report.alive = not _dies(call, report.left, deadline - time.monotonic())
     except KeyboardInterrupt:
         raise Detached("Detached; the wish stays on record and is acted on. Look: wk ls") from None
     for report, task in zip(going, tasks, strict=True):
         report.task = task
     return None
+
+
+def _is_left_alive(call: "Call", report: Report) -> bool:
+    """Whether the agent of a run that is settled is alive all the same. Such a run was held, and a person's word is not its end."""
+    task = report.task
+    if task is None or task.state not in FINAL_TASK_STATES:
+        return False
+    runs = call.writing.store.read(lambda tx: tx.runs.of_task(task.id))
+    if not runs or runs[-1].proof is Proof.PROVEN:
+        return False
+    agent = call.writing.runtime.living_agent(runs[-1])
+    if agent is not None:
+        report.left, report.alive = replace(runs[-1], agent=agent), True
+    return agent is not None
+
+
+def _dies(call: "Call", run: Run | None, within_s: float) -> bool:
+    """Wait for the end of a run's agent; whether it came."""
+    import select
+
+    fd = None if run is None else call.writing.runtime.watch(run)
+    if fd is None:
+        return True
+    try:
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        return bool(poller.poll(max(0.0, within_s) * 1000))
+    finally:
+        os.close(fd)
 
 
 def _prove(call: "Call", reports: list[Report]) -> None:
@@ -149,14 +188,27 @@ def _tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
 def _says(report: Report, task: Task, *, waited: bool) -> str:
     if report.ended_before:
         when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
-        return f"had ended already: {task.state.value}{when}"
+        return f"had ended already: {task.state.value}{when}{_left(report, waited=waited)}"
     if task.state is TaskState.STOPPED:
-        return f"stopped{_doubt(report)}"
+        return f"stopped{_left(report, waited=waited) or _doubt(report)}"
     if task.state in FINAL_TASK_STATES:
         return f"ended by itself before it could be stopped: {task.state.value}"
     if not waited:
         return "will be stopped"
     return f"is still being stopped (wk show {task.id})"
+
+
+def _left(report: Report, *, waited: bool) -> str:
+    """What is said of an agent that was alive although its run is settled."""
+    run = report.left
+    if run is None or run.agent is None:
+        return ""
+    agent = f"its agent, pid {run.agent.pid},"
+    if not report.alive:
+        return f"; {agent} was alive and has ended, but it is not proven that nothing else of it is (wk show {run.task_id})"
+    if waited:
+        return f", but {agent} is still alive (wk kill {run.task_id}, or wk show {run.task_id})"
+    return f"; {agent} is alive and will be ended"
 
 
 def _doubt(report: Report) -> str:
@@ -174,7 +226,9 @@ def _code(reports: list[Report], *, wait: bool) -> int:
     for report in reports:
         if report.error is not None:
             return report.error.exit_code
-    going = any(report.task is not None and report.task.state not in FINAL_TASK_STATES for report in reports)
+    going = any(
+        report.alive or (report.task is not None and report.task.state not in FINAL_TASK_STATES) for report in reports
+    )
     return Exit.TIMEOUT if going and wait else Exit.OK
 
 
@@ -204,7 +258,9 @@ def _would(row: "TaskRow", how: StopHow) -> str:
     if task.state in FINAL_TASK_STATES:
         return f"has ended already ({task.state.value}); nothing would be done"
     if task.state is TaskState.HELD:
-        return "is held; it would be given up as stopped, and nothing would be signalled"
+        known = row.run is None or row.run.proof in {Proof.PROVEN, Proof.SWEPT}
+        then = "nothing would be signalled" if known else "what of it is found alive would be ended"
+        return f"is held; it would be stopped, and {then}"
     evidence = row.standing.evidence
     agent = (evidence.agent if evidence is not None else None) or (row.run.agent if row.run is not None else None)
     if agent is None:
@@ -222,4 +278,5 @@ def _plain(report: Report) -> dict[str, object]:
         "error": None if report.error is None else str(report.error),
         "task": None if report.task is None else plain.task(report.task),
         "proof": None if report.proof is None else report.proof.value,
+        "alive": report.left.agent.pid if report.alive and report.left is not None and report.left.agent else None,
     }

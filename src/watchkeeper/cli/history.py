@@ -130,6 +130,8 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.session_seen": _with("its conversation is", "harness_session", " "),
     "run.settled": _settled,
     "run.swept": _swept,
+    "run.end_told": _with("what may be left of it was looked at", "reason"),
+    "run.end_given_up": _with("what may be left of it could not be ended; it is not tried any more", "reason"),
     "daemon.started": _daemon,
 }
 KINDS = frozenset(_WORDS)

@@ -20,6 +20,7 @@ MESSAGES: Mapping[str, str] = {
     "spared": "a sweep left a process alone, and why",
     "settled": "a run's outcome was decided and applied",
     "held": "a run waits for a person, because what happened is uncertain",
+    "not ended": "what may be left of a run that was settled without proof could not be ended, and is not tried any more",
     "pruned": "execution directories that are no longer needed were removed",
     "tick failed": "a loop's pass failed; it is tried again",
     "recovered": "a loop that had failed works again",

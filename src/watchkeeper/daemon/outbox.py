@@ -25,11 +25,13 @@ class OutboxLoop(Loop):
 
     def tick(self) -> Ticked:
         """Perform everything that is due."""
-        touched = self._performer.perform_due()
-        for run_id in touched:
+        done = self._performer.perform_due()
+        for run_id in done.touched:
             self._observe.hint(run_id)
+        for given_up in done.given_up:
+            self.log.info("not ended", run=given_up.run_id, says=given_up.says)
         due = self._store.read(lambda tx: tx.outbox.next_due())
         return Ticked(
-            worked=bool(touched),
+            worked=bool(done.touched),
             due_s=None if due is None else max(0.02, (due - self._clock.now()).total_seconds()),
         )

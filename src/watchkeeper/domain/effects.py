@@ -23,7 +23,10 @@ class StartShim:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndExecution:
-    """Tell an execution's shim to end its agent, or take the decision first if nothing was launched. Twice is harmless: the shim keeps the first."""
+    """Tell an execution's shim to end its agent, or take the decision first if nothing was launched. Twice is harmless: the shim keeps the first.
+
+    It is done for a run too that a person settled without proof that nothing of it is alive. Then it is tried a bounded number of times.
+    """
 
     kind: ClassVar[str] = "end_execution"
     run_id: str

@@ -172,6 +172,8 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
         Refused: the pair of state and event is not listed.
     """
     match run.state, event:
+        case S.SETTLED, StopWanted():
+            return _steered(run, event)
         case S.SETTLED, _:
             return RunDecision(run=run)
         case S.RESERVED, Prepared(directory=directory):
@@ -228,18 +230,14 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=replace(run, condemned=condemnation), effects=(end,))
         case ((S.ENDED | S.HELD), Condemned()):
             return RunDecision(run=run)
-        case ((S.PREPARED | S.STARTING | S.RUNNING), StopWanted(how=how, grace_s=grace_s)):
-            return RunDecision(run=run, effects=(_end(run, how, grace_s, EndReason(how.value)),))
-        case S.ENDED, StopWanted(how=how, grace_s=grace_s) if run.exit is not None:
-            # The agent itself is gone, but its shim may be waiting for what it left behind, for as long as that takes.
-            return RunDecision(run=run, effects=(_end(run, how, grace_s, EndReason(how.value)),))
+        case _, StopWanted(how=how, grace_s=grace_s):
+            wanted = (_end(run, how, grace_s, EndReason(how.value)),) if _may_be_alive(run) else ()
+            return RunDecision(run=run, effects=wanted)
         case ((S.PREPARED | S.STARTING | S.RUNNING), InterruptWanted()):
             return RunDecision(run=run, effects=(_end(run, StopHow.STOP, None, EndReason.INTERRUPTED),))
         case S.ENDED, InterruptWanted() if run.exit is not None:
             return RunDecision(run=run, effects=(_end(run, StopHow.STOP, None, EndReason.INTERRUPTED),))
         case ((S.RESERVED | S.ENDED | S.HELD), InterruptWanted()):
-            return RunDecision(run=run)
-        case ((S.RESERVED | S.ENDED | S.HELD), StopWanted()):
             return RunDecision(run=run)
         case (
             (S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD),
@@ -254,6 +252,24 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=replace(run, harness_session=session))
         case _:
             raise _refusal(run, event)
+
+
+def _may_be_alive(run: Run) -> bool:
+    """Whether there may be anything that a stop has to end."""
+    match run.state:
+        case S.PREPARED | S.STARTING | S.RUNNING:
+            return True
+        case S.ENDED:
+            # The agent itself is gone, but its shim may be waiting for what it left behind, for as long as that takes.
+            return run.exit is not None
+        case S.HELD:
+            # Nobody knows what became of it. A person's word settles the run, and does not end the agent.
+            return run.proof not in {Proof.PROVEN, Proof.SWEPT}
+        case S.SETTLED:
+            # That is final; but whoever sees its agent alive after all may have it ended.
+            return run.agent is not None and run.proof is Proof.UNPROVEN
+        case _:
+            return False
 
 
 def _end(run: Run, how: StopHow, grace_s: float | None, why: EndReason) -> EndExecution:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
-from watchkeeper.domain.model import DirectoryIdentity, EndReason, Proof, Run, StopHow
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +77,15 @@ class Runtime(Protocol):
         """A descriptor that becomes readable when the run's recorded agent dies; None if it is dead, or cannot be watched here. The caller closes it."""
         ...
 
-    def sweep(self, run: Run) -> SweepReport:
-        """End what survived a shim that was killed: by the run's marker and its recorded identities, each checked, until two looks find nothing."""
+    def living_agent(self, run: Run) -> AgentIdentity | None:
+        """The run's recorded agent if exactly that process is alive: same pid, same start time, same boot. Raises OSError."""
+        ...
+
+    def sweep(self, run: Run, *, asked: bool = False) -> SweepReport:
+        """End what survived a shim that was killed: by the run's marker and its recorded identities, each checked, until two looks find nothing.
+
+        `asked`: a person wants everything of this run ended, whether or not its shim is known to be dead and its directory can be read.
+        """
         ...
 
     def executions(self) -> "Executions":

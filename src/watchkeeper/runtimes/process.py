@@ -15,7 +15,7 @@ from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState
-from watchkeeper.domain.model import DirectoryIdentity, EndReason, Proof, Run, StopHow
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
@@ -288,11 +288,29 @@ class ProcessRuntime:
             return None
         return proc.open_checked(agent.pid, agent.start_ticks)
 
-    def sweep(self, run: Run) -> SweepReport:
+    def living_agent(self, run: Run) -> AgentIdentity | None:
+        """The run's recorded agent if exactly that process is alive. Where the row has none, its directory is asked. Raises OSError."""
+        agent = run.agent
+        if agent is None:
+            with self._directories.open(run) as files:
+                if isinstance(files, OpenExecution):
+                    found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
+                    ours = found.identity is not None and self._is_for(found.identity, run)
+                    agent = found.agent.agent if ours and found.agent is not None and not found.unreadable else None
+        if agent is None or proc.has_died(agent.pid, agent.start_ticks, agent.boot_id, within_s=0.0):
+            return None
+        return agent
+
+    def sweep(self, run: Run, *, asked: bool = False) -> SweepReport:
         """End what survived a shim that was killed: by the run's marker and its recorded identities, each checked, until two looks find nothing.
 
         It satisfies itself that the shim is dead, on this boot and in this pid namespace; if that is not so nothing is signalled. Raises OSError.
+
+        `asked`: a person wants everything of this run ended. Then the identities on record and the marker, a random word that nobody else carries, are
+        enough: neither its directory nor its shim is asked.
         """
+        if asked:
+            return Sweep(run.execution_id, run.agent).run()
         with self._directories.open(run) as files:
             if isinstance(files, DirectoryState):
                 return _nothing_done("its execution directory is not the one that was prepared")

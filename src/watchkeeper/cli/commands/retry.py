@@ -50,7 +50,9 @@ def _retry(call: Call, typed: str) -> Task:
     spec = parts.store.read(lambda tx: tx.tasks.get(task_id)).spec
     environment = capture(call.environ, spec.environment_names, spec.harness)
     try:
-        return retry(parts.store, parts.environments, parts.clock, parts.ids, task_id, environment, call.person)
+        return retry(
+            parts.store, parts.environments, parts.runtime, parts.clock, parts.ids, task_id, environment, by=call.person
+        )
     except OSError as error:
         msg = f"The environment could not be kept ({error.strerror or error}), so nothing was changed."
         raise BadTask(msg, hint="`wk doctor` looks at the state directory.") from error

@@ -1,0 +1,78 @@
+"""What the tests of verbs stand on."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from runtimes.stage import SteppedClock
+from support.records import add, make_task, reserve
+
+from watchkeeper.app.perform import Performer
+from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
+from watchkeeper.domain.run import HeldBack, Prepared
+from watchkeeper.domain.task import RunHeld
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.store import Tx
+from watchkeeper.store.sqlite.store import SqliteStore
+
+NOWHERE = DirectoryIdentity(device=1, inode=1)
+"""A directory that is nowhere to be found."""
+
+
+@dataclass
+class Verbs:
+    """A database, a clock, a runtime."""
+
+    store: SqliteStore
+    clock: SteppedClock
+    runtime: Runtime
+    environments: Environments
+
+    def performer(self, **changes: Any) -> Performer:
+        """Performs effects."""
+        made = Performer(store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments)
+        return replace(made, **changes)
+
+    def prepared(self, task_id: str = "t1", directory: DirectoryIdentity = NOWHERE) -> Run:
+        """A task with a run that is prepared; the start of its shim is in the outbox."""
+
+        def work(tx: Tx) -> Run:
+            run = reserve(tx, add(tx, make_task(task_id)))
+            return apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+
+        return self.store.transact("test", work)
+
+    def held(self, task_id: str = "t1") -> Run:
+        """A task whose run is held, because its directory is missing."""
+        run = self.prepared(task_id)
+        at = self.clock.now()
+
+        def work(tx: Tx) -> Run:
+            held = apply_run(tx, run, HeldBack(reason="It is missing."), at)
+            event = RunHeld(reason="It is missing.", kind=FailureKind.UNKNOWN, at=at)
+            _ = apply_task(tx, tx.tasks.get(task_id), event, at)
+            return held
+
+        return self.store.transact("test", work)
+
+    def task(self, task_id: str = "t1") -> Task:
+        """A task as it is recorded."""
+        return self.store.read(lambda tx: tx.tasks.get(task_id))
+
+    def run(self, run_id: str = "t1.1") -> Run:
+        """A run as it is recorded."""
+        return self.store.read(lambda tx: tx.runs.get(run_id))
+
+    def state(self, run_id: str = "t1.1") -> RunState:
+        """Where a run stands."""
+        return self.run(run_id).state
+
+    def kinds(self) -> list[str]:
+        """The kinds of the journal's entries."""
+        return [entry.kind for entry in self.store.read(lambda tx: tx.journal.after(0, 1000))]
+
+    def pending(self) -> int:
+        """How many effects wait."""
+        return self.store.read(lambda tx: tx.outbox.pending())
