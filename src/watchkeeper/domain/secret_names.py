@@ -1,0 +1,140 @@
+"""Which variables of an environment hold secrets, by their names and what they hold, and which texts those secrets are."""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple, cast
+from urllib.parse import unquote
+
+SHORTEST = 8
+"""Characters of the shortest secret that is looked for: whoever blanks every `abc` blanks everything."""
+
+_PIECE = 1024
+"""A longer secret is looked for in pieces of this many characters."""
+
+_LONGEST = 256 * 1024
+_SHORTEST_LINE = 12
+_SHORTEST_LEAF = 16
+
+_WORDS = frozenset({
+    "KEY", "KEYS", "APIKEY", "TOKEN", "TOKENS", "SECRET", "SECRETS", "PASSWORD", "PASSWORDS", "PASSWD", "PASS", "PASSPHRASE",
+    "CREDENTIAL", "CREDENTIALS", "CREDS", "AUTH", "AUTHORIZATION", "COOKIE", "COOKIES", "DSN", "PAT", "JWT", "BEARER", "HEADERS",
+    "SIGNATURE", "WEBHOOK", "PRIVATE", "PIN", "OTP", "SAS",
+})  # fmt: skip
+_COUNTED = frozenset({"TOKENS", "MAX", "MIN", "LIMIT", "COUNT", "SIZE", "BUDGET", "TTL", "TIMEOUT", "MS"})
+_ENDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS", "_PWD", "PASSPHRASE", "COOKIE")
+_USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^\s/@]*)@")
+_HEADER_LINE = re.compile(r"(?m)^[A-Za-z][A-Za-z0-9-]{1,60}:[ \t]*(?:(?:Bearer|Basic|Token)[ \t]+)?(\S.*?)[ \t]*$")
+_PATH = re.compile(
+    r"(?:~|\.{1,2}|/(?:home|root|usr|etc|var|tmp|opt|run|mnt|srv|dev|proc|data|work|nix|snap|Users|Library|private|Volumes))(?:/[\w .@+-]*)*"
+)
+_PLAIN = re.compile(
+    r"[A-Z]?[a-z]{1,16}|[A-Z]{1,12}"  # one word
+    r"|[+-]?\d{1,10}(?:[.,:]\d{1,6}){0,3}[A-Za-z%]{0,3}"  # a number, a size, a length of time, a version
+    r"|[A-Za-z]+/[A-Za-z_]+|[a-z]{2}_[A-Z]{2}(?:\.[A-Za-z0-9-]+)?"  # a time zone, a language
+    r"|(?:[a-z][a-z0-9+.-]*://)?[A-Za-z0-9-]{1,40}(?:\.[A-Za-z0-9-]{1,40}){1,5}(?::\d{1,5})?/?|localhost(?::\d{1,5})?/?"  # a host
+    r"|unix:(?:path=)?/[\w./-]+"
+)
+_BLOB = re.compile(r"(?=[^.]{24})|\d[a-z]\d|[a-z]\d[a-z]")
+
+
+class Secret(NamedTuple):
+    """A text that must not be shown, and the variable whose it is."""
+
+    name: str
+    value: str
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name holds a secret, as far as names tell."""
+    upper = name.upper()
+    return not _WORDS.isdisjoint(upper.split("_")) or upper.endswith(_ENDS)
+
+
+def is_plain(value: str) -> bool:
+    """Whether a value is plainly none: a path, a number, one word, a host."""
+    return len(value) < SHORTEST or _is_path(value) or _is_plain_word(value)
+
+
+def secret_names(environment: Mapping[str, str], asked: Collection[str]) -> set[str]:
+    """The variables that hold something that is hidden."""
+    return {secret.name for secret in secrets_of(environment, asked)}
+
+
+def secrets_of(environment: Mapping[str, str], asked: Collection[str] = ()) -> list[Secret]:
+    """Every text of an environment that must not be shown.
+
+    Secret are: what has a secret's name, unless it is a path or a number; what was asked for by name, unless it is plainly none; passwords in addresses.
+    The parts of a secret (its lines, the values in it if it is JSON, of headers, of an address) are secret too.
+    """
+    found: dict[str, Secret] = {}
+    for name, value in environment.items():
+        if len(value) > _LONGEST:
+            value = value[:_LONGEST]  # noqa: PLW2901 - no variable is longer
+        for text in _texts(name, value, asked=name in asked):
+            for piece in _pieces(text.strip()):
+                _ = found.setdefault(piece, Secret(name, piece))
+    return list(found.values())
+
+
+def _texts(name: str, value: str, *, asked: bool) -> Iterator[str]:
+    yield from _passwords(value)
+    secret = not (_is_path(value) or _is_count(name, value)) if is_secret_name(name) else asked and not is_plain(value)
+    if not secret or len(value.strip()) < SHORTEST:
+        return
+    yield value
+    if "\n" in value:
+        for line in value.splitlines():
+            if len(line.strip()) >= _SHORTEST_LINE and not line.startswith("-----"):
+                yield line
+    yield from cast("list[str]", _HEADER_LINE.findall(value))
+    if value.lstrip().startswith(("{", "[")):
+        yield from _leaves(value)
+
+
+def _passwords(value: str) -> Iterator[str]:
+    """The passwords of addresses; a lone name in front of the `@` may be a token."""
+    for userinfo in cast("list[str]", _USERINFO.findall(value)):
+        user, colon, password = userinfo.partition(":")
+        for text in (password,) if colon else (user,):
+            yield text
+            yield unquote(text)
+
+
+def _leaves(value: str) -> Iterator[str]:
+    """The strings in a value that is JSON."""
+    try:
+        waiting: list[object] = [json.loads(value)]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            waiting += cast("dict[str, object]", each).values()
+        elif isinstance(each, list):
+            waiting += cast("list[object]", each)
+        elif isinstance(each, str) and len(each) >= _SHORTEST_LEAF and not is_plain(each) and "://" not in each:
+            yield each
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text that is long enough, cut if it is very long; no piece is short."""
+    if len(text) < SHORTEST:
+        return
+    while len(text) > 2 * _PIECE:
+        yield text[:_PIECE]
+        text = text[_PIECE:]
+    yield text
+
+
+def _is_count(name: str, value: str) -> bool:
+    """Whether it is a number of tokens, not a token."""
+    return value.isdigit() and not _COUNTED.isdisjoint(name.upper().split("_"))
+
+
+def _is_path(value: str) -> bool:
+    return _PATH.fullmatch(value) is not None
+
+
+def _is_plain_word(value: str) -> bool:
+    return _PLAIN.fullmatch(value) is not None and not ("." in value and _BLOB.search(value))

@@ -1,0 +1,331 @@
+"""What is secret is hidden, however it is spelled and however the stream is cut, and nothing else is touched."""
+
+import base64
+import json
+import time
+from itertools import pairwise
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from watchkeeper.domain.redaction import Redactor
+from watchkeeper.domain.secret_names import Secret, is_secret_name, secrets_of
+from watchkeeper.domain.secret_shapes import SHAPES, sightings
+
+AWKWARD = 'pa"ss\\wo/rd.*+\n(é)😀\t$x'
+TOKEN = "q7Hn4kZx2Lw9Rt5v"
+
+NOISE = st.text(alphabet="<>{}, \n", max_size=12).map(str.encode)
+LETTERS = st.text(alphabet='abcAB19"\\/\n-_+é😀%u0', min_size=8, max_size=24).map(lambda text: f"q{text}z")
+BACKSLASHES = st.sampled_from([1, 2, 3, 4, 7])
+
+
+def spellings(letter: str) -> list[str]:
+    """Ways to write one character, of the kinds that JSON and addresses know."""
+    ways = [letter, json.dumps(letter)[1:-1], json.dumps(json.dumps(letter))[3:-3], quote(letter, safe="")]
+    ways += [quote(letter, safe="").lower()] if letter not in "AB" else []
+    if letter == "/":
+        ways += [r"\/", r"\\\/"]
+    if ord(letter) < 0x10000 and letter != "\\":
+        ways += [f"\\u{ord(letter):04x}", f"\\\\u{ord(letter):04X}"]
+    return ways
+
+
+@st.composite
+def spelled(draw: st.DrawFn, secret: str) -> bytes:
+    """A secret, each character in a spelling of its own."""
+    # Backslashes in a row share one spelling: nobody writes them in a mixture.
+    way = draw(st.integers(0, 2))
+    return "".join(
+        spellings(letter)[way] if letter == "\\" else draw(st.sampled_from(spellings(letter))) for letter in secret
+    ).encode()
+
+
+@st.composite
+def cut(draw: st.DrawFn, data: bytes) -> list[bytes]:
+    """The same bytes in pieces."""
+    at = sorted({0, len(data), *draw(st.lists(st.integers(0, len(data)), max_size=12))})
+    return [data[start:end] for start, end in pairwise(at)]
+
+
+def streamed(redactor: Redactor, pieces: list[bytes]) -> bytes:
+    stream = redactor.stream()
+    return b"".join([*(stream.feed(piece) for piece in pieces), stream.finish()])
+
+
+@given(st.data(), LETTERS)
+def test_no_planted_secret_survives(data: st.DataObject, secret: str) -> None:
+    """Whatever mixture of spellings: what stands around it stays, in its place is the mark."""
+    planted, before, after = data.draw(spelled(secret)), data.draw(NOISE), data.draw(NOISE)
+    redactor = Redactor([Secret("NAME", secret)])
+    whole = before + planted + after
+    assert redactor.data(whole) == before + b"[redacted NAME]" + after
+    assert streamed(redactor, data.draw(cut(whole))) == redactor.data(whole)
+
+
+@given(st.data(), st.lists(LETTERS, min_size=1, max_size=4))
+def test_cuts_make_no_difference(data: st.DataObject, secrets: list[str]) -> None:
+    """Of any mixture of secrets, beginnings of secrets, secrets that overlap, things that look secret, and noise."""
+    redactor = Redactor([Secret(f"N{number}", secret) for number, secret in enumerate(secrets)])
+    parts: list[bytes] = []
+    for secret in data.draw(st.lists(st.sampled_from(secrets), max_size=6)):
+        written = data.draw(spelled(secret))
+        start = data.draw(st.integers(0, 3))
+        parts += [written[start : data.draw(st.integers(start, len(written)))], data.draw(NOISE)]
+        parts.append(
+            data.draw(
+                st.sampled_from([b"", b"sk-ant-" + b"a1B2" * 6, b"://u:p", b"ghp_abc", b"Authorization: Bearer "])
+            )
+        )
+    whole = b"".join(parts)
+    assert streamed(redactor, data.draw(cut(whole))) == redactor.data(whole)
+    assert streamed(redactor, [whole[at : at + 1] for at in range(len(whole))]) == redactor.data(whole)
+
+
+@given(st.binary(max_size=300))
+def test_bytes_without_secrets_are_unchanged(data: bytes) -> None:
+    """No secret of the alphabet of noise: any bytes, valid or not, come out as they went in."""
+    assert streamed(Redactor([Secret("N", "\u4e00\u4e01\u4e02\u4e03" * 4)]), [data[:7], data[7:]]) == data
+
+
+@given(st.text(max_size=200))
+def test_texts_without_secrets_are_unchanged(text: str) -> None:
+    """The very same text, halves of surrogates and all."""
+    assert Redactor([Secret("N", TOKEN)]).text(text) == text
+
+
+@given(st.data())
+def test_no_more_is_held_than_the_longest_secret(data: st.DataObject) -> None:
+    """And nothing at all where nothing has begun."""
+    redactor = Redactor([Secret("N", TOKEN)])
+    stream = redactor.stream()
+    pieces = [b"q7Hn", TOKEN.encode(), b"sk-ant-", b"\\", b"eyJ" + b"a" * 5000, b"://" + b"u" * 90, b"xy \n"]
+    for piece in data.draw(st.lists(st.sampled_from(pieces), max_size=20)):
+        _ = stream.feed(piece)
+        assert stream.held <= redactor.longest
+        assert stream.held == 0 or piece != b"xy \n"
+    assert redactor.stream().feed(b"Continue? [y/n] ") == b"Continue? [y/n] "
+
+
+def test_a_secret_is_found_in_json_within_json() -> None:
+    """Three levels deep, as a tool's answer in an event in a tool's answer is."""
+    redactor, told = Redactor([Secret("P", AWKWARD)]), AWKWARD
+    for _ in range(4):
+        assert "[redacted P]" in redactor.text(told)
+        assert "ss" not in redactor.text(told)
+        told = json.dumps({"text": told})
+    for ascii_only in (True, False):
+        line = json.dumps({"text": f"it is {AWKWARD}!"}, ensure_ascii=ascii_only)
+        assert json.loads(redactor.text(line)) == {"text": "it is [redacted P]!"}
+
+
+def test_overlapping_secrets_are_hidden_as_one() -> None:
+    """Nothing of the second one stays behind."""
+    redactor = Redactor([Secret("ONE", "abcdefghXY"), Secret("TWO", "XYijklmnop"), Secret("SHORT", "abcdefgh")])
+    assert redactor.text("-abcdefghXYijklmnop-") == "-[redacted ONE]-"
+    assert redactor.text("-abcdefgh-abcdefghXY-") == "-[redacted SHORT]-[redacted ONE]-"
+    assert Redactor([Secret("A", "a" * 8)]).text("-" + "a" * 30 + "-") == "-[redacted A]-"
+
+
+def test_the_longer_of_two_names_for_one_beginning_counts() -> None:
+    """A secret that is the beginning of another one hides none of it wrongly, whichever comes first."""
+    pair = [Secret("LONG", f"{TOKEN}-more"), Secret("BASE", TOKEN)]
+    for redactor in (Redactor(pair), Redactor(pair[::-1])):
+        assert redactor.text(f"{TOKEN}-more {TOKEN}-mor") == "[redacted LONG] [redacted BASE]-mor"
+
+
+@pytest.mark.parametrize("before", ["", "u:", "user:", "someone:"])
+def test_base64_of_a_secret_is_hidden(before: str) -> None:
+    """Wherever in what was encoded it stands, as in a header that signs in."""
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        encoded = encode(f"{before}{TOKEN}?>~{TOKEN}".encode()).decode()
+        shown = Redactor([Secret("T", TOKEN)]).text(f"<{encoded}>")
+        assert shown.count("[redacted T]") == 2
+        assert len(shown.replace("[redacted T]", "")) < 28
+
+
+def test_secrets_that_are_no_utf8() -> None:
+    """As bytes, as Python writes them in JSON, and as programs show what they cannot decode."""
+    raw = b"caf\xe9-pass\xffword"
+    secret = raw.decode("utf-8", "surrogateescape")
+    redactor = Redactor([Secret("B", secret)])
+    assert redactor.data(b"<" + raw + b">") == b"<[redacted B]>"
+    assert redactor.text(json.dumps(secret)) == '"[redacted B]"'
+    assert redactor.text(raw.decode("utf-8", "replace")) == "[redacted B]"
+    assert redactor.text(secret) == "[redacted B]"
+
+
+def test_what_is_short_is_not_looked_for() -> None:
+    assert Redactor([Secret("N", "abcdefg")]).text("abcdefg") == "abcdefg"
+
+
+def test_the_beginning_of_a_secret_is_hidden_where_something_was_cut_off() -> None:
+    """At an ellipsis, at the end of a long text, and at a hole in a log."""
+    redactor = Redactor([Secret("N", TOKEN)])
+    assert redactor.text(f"it is {TOKEN[:9]}…") == "it is [redacted N]…"
+    assert redactor.text("." * 300 + TOKEN[:9]) == "." * 300 + "[redacted N]"
+    assert redactor.text(f"it is {TOKEN[:9]}") == f"it is {TOKEN[:9]}"
+    assert redactor.data(b"it is " + TOKEN[:9].encode(), cut=True) == b"it is [redacted N]"
+
+
+def test_it_is_fast() -> None:
+    """50 MB in a few seconds; here a fifth of it, with room for a busy machine."""
+    line = (
+        json.dumps({"type": "text", "text": "The quick brown fox: https://example.org/a:b src/main.py"}).encode()
+        + b"\n"
+    )
+    stream = Redactor([Secret(f"N{number}", f"{TOKEN}{number}") for number in range(8)]).stream()
+    data = line * (10_000_000 // len(line))
+    began = time.process_time()
+    size = sum(len(stream.feed(data[at : at + 262_144])) for at in range(0, len(data), 262_144)) + len(stream.finish())
+    assert size == len(data)
+    assert time.process_time() - began < 6
+
+
+REAL = {
+    "Anthropic key": "sk-ant-api03-Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js",
+    "OpenAI key": "sk-proj-Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6",
+    "API key": "sk-Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh",
+    "GitHub token": "ghp_Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7B",
+    "GitLab token": "glpat-Zk3x9Qw7Lm2Pv5Rt8Yb1",
+    "Slack token": "xoxb-1234567890-Zk3x9Qw7Lm2P",
+    "AWS key id": "AKIAZK3X9QW7LM2PV5RT",
+    "AWS secret key": "aws_secret_access_key = Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7Bu9Wt",
+    "Google key": "AIzaZk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7",
+    "npm token": "npm_Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7B",
+    "Hugging Face token": "hf_Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js",
+    "JWT": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    "private key": "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAEbm9uZQAAAAAAAAABAAAAMwAAAAtzc2gtZWQy\nNTUxOQ==\n",
+    "password in an address": "git clone https://me:Zk3x9Qw7Lm2@example.org/x.git",
+    "authorization header": 'curl -H "Authorization: Bearer Zk3x9Qw7Lm2Pv5Rt8Yb1"',
+}
+"""One of each kind, made up."""
+
+
+@pytest.mark.parametrize(("kind", "text"), REAL.items(), ids=REAL)
+def test_well_known_kinds_are_hidden_without_being_known(kind: str, text: str) -> None:
+    """In plain text and in JSON, whole and a byte at a time, and they are recognised in what is handed over."""
+    redactor = Redactor()
+    for written in (text, json.dumps({"text": f"x {text} y"})):
+        data = written.encode()
+        shown = redactor.data(data)
+        assert f"[redacted {kind}]".encode() in shown
+        assert b"Zk3x" not in shown and b"b3Blb" not in shown and b"dozjg" not in shown
+        assert streamed(redactor, [data[at : at + 1] for at in range(len(data))]) == shown
+    assert kind in {sighting.name for sighting in sightings(text)}
+
+
+def test_every_shape_has_an_example() -> None:
+    assert {shape.name for shape in SHAPES} - REAL.keys() == {"OpenRouter key"}
+
+
+BENIGN = [
+    "Set ANTHROPIC_API_KEY to your key (sk-ant-…) and run the tests",
+    "Replace sk-ant-xxxxxxxxxxxxxxxxxxxxxxxxxxxx in the docs by a placeholder",
+    "The key looks like sk-ant-api03-YOUR_KEY_HERE_PLEASE_REPLACE",
+    "redact ghp_xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx, npm_… and xoxb-… in the log",
+    r"add the pattern r'ghp_[A-Za-z0-9]{36}' and r'sk-[a-zA-Z0-9]{48}' to the scanner",
+    "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7n0Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7 me@host",
+    "-----BEGIN PUBLIC KEY-----\nMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEZk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6\n-----END PUBLIC KEY-----",
+    "-----BEGIN CERTIFICATE-----\nMIIBszCCAVmgAwIBAgIUZk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7Bu9WtXy\n-----END CERTIFICATE-----",
+    "write a parser for `-----BEGIN RSA PRIVATE KEY-----` headers, and explain each line of it",
+    "use postgres://user:password@localhost:5432/db in the example",
+    "clone https://$USER:$TOKEN@github.com/x/y and https://<user>:<token>@host/z",
+    "the documented example AKIAIOSFODNN7EXAMPLE with wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+    "revert 2b85931d07c7a5d3f9e1b6c4a8f0e2d4c6b8a0f1 and look at 3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+    "the scikit package sk-learn-contrib-with-a-very-long-name-and-more and task-runner-for-something",
+    "hf_hub_download and npm_config_registry and eyJ are only words",
+    "send `Authorization: Bearer <token>` or Authorization: Bearer $TOKEN",
+    "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk",
+    "fix the bug at src/api/http.py:120: see https://example.org:8080/a@b and user@example.org",
+]
+
+
+@pytest.mark.parametrize("text", BENIGN)
+def test_what_only_speaks_of_secrets_is_no_secret(text: str) -> None:
+    assert sightings(text) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ANTHROPIC_API_KEY", "NPM_TOKEN", "MY_SECRET", "DB_PASSWORD", "db_pass", "AWS_SECRET_ACCESS_KEY", "GH_PAT", "SENTRY_DSN",
+     "GOOGLE_CREDENTIALS", "SESSION_COOKIE", "MYSQL_PWD", "REGISTRY_AUTH", "APIKEY", "ANTHROPIC_CUSTOM_HEADERS"],
+)  # fmt: skip
+def test_names_of_secrets(name: str) -> None:
+    assert is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["PATH", "HOME", "PWD", "LANG", "MODEL", "KEYBOARD", "AUTHOR", "PATTERN", "COMPASS", "TOKENIZER"]
+)
+def test_names_of_what_is_none(name: str) -> None:
+    assert not is_secret_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("GOOGLE_APPLICATION_CREDENTIALS", "/home/me/key.json"),
+        ("MAX_THINKING_TOKENS", "1234567890"),
+        ("API_TOKEN", "short"),
+    ],
+)
+def test_a_secret_name_with_a_value_that_is_plainly_none(name: str, value: str) -> None:
+    assert secrets_of({name: value}) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "/home/me/src",
+        "production",
+        "1234567",
+        "90m",
+        "en_US.UTF-8",
+        "Europe/Berlin",
+        "https://api.example.org:8443/",
+        "localhost:8080",
+        "1.2.3",
+    ],
+)
+def test_what_was_asked_for_and_is_plainly_no_secret(value: str) -> None:
+    assert secrets_of({"X": value}, ["X"]) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "correct horse battery",
+        "hunter2hunter2",
+        "https://hooks.example.org/services/T0/B0/XyZ",
+        TOKEN,
+        "4111111111111111",
+        "a1b2.c3d4.e5f6",
+    ],
+)
+def test_what_was_asked_for_and_may_be_a_secret(value: str) -> None:
+    """And nothing that was not asked for, under a name that says nothing."""
+    assert value in [secret.value for secret in secrets_of({"X": value}, ["X"])]
+    assert secrets_of({"X": value}) == []
+
+
+def test_the_parts_of_a_secret_are_secret() -> None:
+    """A proxy's password, each line of a key, what a header says, and the values in credentials that are JSON."""
+    values = {
+        "HTTPS_PROXY": "http://me:p%40ssw0rd-9@proxy.example.org:3128",
+        "DEPLOY_KEY": "-----BEGIN KEY-----\nline-one-of-it\nline-two-of-it\n-----END KEY-----\n",
+        "ANTHROPIC_CUSTOM_HEADERS": "X-One: Zk3x9Qw7Lm\nAuthorization: Bearer Pv5Rt8Yb1N",
+        "GCP_CREDENTIALS": json.dumps({"type": "service_account", "private_key_id": "0f1e2d3c4b5a69788796"}),
+    }
+    found = {secret.value for secret in secrets_of(values)}
+    assert {"p%40ssw0rd-9", "p@ssw0rd-9", "line-one-of-it", "Zk3x9Qw7Lm", "Pv5Rt8Yb1N", "0f1e2d3c4b5a69788796"} <= found
+    assert "http://me:p%40ssw0rd-9@proxy.example.org:3128" not in found
+
+
+def test_a_very_long_secret_is_hidden_in_pieces() -> None:
+    """All of it, though a stream never holds more than a piece."""
+    value = "".join(f"{number:05}x" for number in range(3000))
+    redactor = Redactor(secrets_of({"BIG_SECRET": value}))
+    assert set(redactor.text(f"<{value}>").split("[redacted BIG_SECRET]")) == {"<", "", ">"}
