@@ -14,6 +14,9 @@ from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,
+    Edited,
+    Pinned,
+    Renamed,
     RetryAsked,
     RunHeld,
     RunRegained,
@@ -53,6 +56,10 @@ def listed(state: TaskState, event: TaskEvent) -> TaskState | None:
             return {S.QUEUED: S.STOPPED, S.NEEDS_INPUT: S.STOPPED}.get(state, state)
         case RetryAsked():
             return S.QUEUED if state in {S.NEEDS_INPUT, *FINAL} else None
+        case Edited():
+            return {S.QUEUED: S.QUEUED}.get(state)
+        case Renamed() | Pinned():
+            return state
 
 
 def retry(environment_id: str = "e2") -> RetryAsked:
@@ -92,7 +99,8 @@ def test_each_pair_leads_where_it_should_or_is_refused(state: TaskState, event: 
     after = decide_task(a_task(state), event).task
     assert after.state is expected
     assert (after.run_id is not None) == (after.state in {S.RUNNING, S.HELD} and listed_keeps_run(event))
-    assert (after.ended_at is not None) == (after.state in FINAL and after != a_task(state))
+    moved = after.state is not state
+    assert (after.ended_at is not None) == (after.state in FINAL and moved)
 
 
 def listed_keeps_run(event: TaskEvent) -> bool:

@@ -72,7 +72,7 @@ def _facts(event: RunEvent | TaskEvent) -> dict[str, object]:
         value = cast("object", getattr(event, field.name))
         if field.name == "outcome":
             facts |= _outcome_facts(value)
-        elif field.name not in {"at", "environment_id", "run_id"}:
+        elif field.name not in {"at", "environment_id", "run_id", "spec"}:
             facts |= _plain(field.name, value)
     return facts
 

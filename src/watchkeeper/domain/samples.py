@@ -1,6 +1,7 @@
 """One plain value of each record and event: the tables that `docs/rules.md` prints are computed from them, and tests start from them."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from watchkeeper.domain.evidence import DecidedBy, DecisionRecord, GoneFact
@@ -41,7 +42,18 @@ from watchkeeper.domain.run import (
     StopTold,
     StopWanted,
 )
-from watchkeeper.domain.task import Claimed, RetryAsked, RunHeld, RunRegained, RunSettled, StopAsked, TaskEvent
+from watchkeeper.domain.task import (
+    Claimed,
+    Edited,
+    Pinned,
+    Renamed,
+    RetryAsked,
+    RunHeld,
+    RunRegained,
+    RunSettled,
+    StopAsked,
+    TaskEvent,
+)
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """When everything happens."""
@@ -177,4 +189,7 @@ def task_events() -> tuple[TaskEvent, ...]:
         *(RunSettled(outcome=an_outcome(disposition)) for disposition in Disposition),
         StopAsked(request=StopRequest(how=StopHow.STOP, by="ada", at=LATER)),
         RetryAsked(by="ada", at=LATER, environment_id="e2"),
+        Edited(spec=replace(a_task(TaskState.QUEUED).spec, priority=5), by="ada", at=LATER),
+        Renamed(title="Another name", by="ada", at=LATER),
+        Pinned(pinned=True, by="ada", at=LATER),
     )

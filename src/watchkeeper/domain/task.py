@@ -161,6 +161,13 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
             return _settled(task, outcome)
         case S.HELD, RunSettled(outcome=outcome) if outcome.disposition in RESOLVES_A_HELD_RUN:
             return _settled(task, outcome)
+        case _:
+            return _asked(task, event)
+
+
+def _asked(task: Task, event: TaskEvent) -> TaskDecision:
+    """What people want of a task."""
+    match task.state, event:
         case _, StopAsked(request=request):
             return _stopped(task, request)
         case _, RetryAsked():

@@ -13,22 +13,44 @@ from watchkeeper.store.sqlite.schema import PACKAGE
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import parameters, parse
 
-SMALL = {"claim", "tally", "outbox"}
-"""Tables that may be read from end to end: live claims, one row per state, effects that wait."""
+SMALL = {
+    "claim",
+    "tally",
+    "outbox",
+    "seen",
+    "open",
+    "queue_rule",
+    "harness_state",
+    "account_state",
+    "account",
+    "machine",
+}
+"""What may be read from end to end: live claims, one row per state, effects that wait, lanes with ready tasks, rules, accounts, machines."""
 
-SORTED = {"tasks_ids_like", "runs_by_execution", "queue_first_due"}
-"""Statements that sort what they find: ids with a prefix, runs of one execution, what came due beyond one batch."""
+AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim"}
+"""Statements that compare everything, which nothing but `wk doctor` asks for."""
 
-FIRST_OF_INDEX = {"task USING INDEX task_ready", "task USING INDEX task_waiting"}
+SORTED = {
+    "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
+    "machines_all", "tasks_checkouts_of_dependents",
+}  # fmt: skip
+"""Statements that sort what they find: ids with a prefix, runs of one execution, one task of each open lane, live claims, a task's relations, machines."""
+
+FIRST_OF_INDEX = {
+    "task USING INDEX task_ready",
+    "task USING INDEX task_waiting",
+    "task USING COVERING INDEX task_ready",
+}
 """Walks down an index in its order that end at the first row."""
 
 FILL = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :many)
 INSERT INTO task (id, state, version, priority, ready, wake_at, runs, attempts, unlaunched, environment_id, reason, created_at,
-    updated_at, ended_at)
+    updated_at, ended_at, lane, unmet, checkout, parked)
 SELECT :name || i, :state, 0, i % 5, :ready, CASE :ready WHEN 0 THEN :wake END, :runs, 0, 0, 'e' || :name || i, '', 1, 1,
-    CASE :state WHEN 'done' THEN 1 END FROM n;
+    CASE :state WHEN 'done' THEN 1 END, 1, :unmet, CASE :parked WHEN 1 THEN '/busy' END, :parked FROM n;
 """
+FILL_LANE = "INSERT INTO lane (machine, harness, account, project) VALUES ('', 'h', 'h:own', '') ON CONFLICT DO NOTHING"
 FILL_SPECS = """
 INSERT INTO spec SELECT id, '{"prompt":"p","title":"t","harness":"h","model":null,"cwd":"/"}' FROM task
 WHERE id NOT IN (SELECT task_id FROM spec)
@@ -51,8 +73,13 @@ def fill(store: SqliteStore, many: int) -> None:
     def work(tx):
         query = inside(store).query
         far = 4 * 10**15
+        _ = query(FILL_LANE)
         for name, state, ready, runs in (("q", "queued", 1, 0), ("w", "queued", 0, 0), ("d", "done", 1, 1)):
-            _ = query(FILL, {"many": many, "name": name, "state": state, "ready": ready, "runs": runs, "wake": far})
+            fixed = {"state": state, "ready": ready, "runs": runs, "wake": far, "unmet": 0, "parked": 0}
+            _ = query(FILL, {"many": many, "name": name, **fixed})
+        for name, unmet, parked in (("u", 1, 0), ("p", 0, 1)):
+            fixed = {"state": "queued", "ready": 1, "runs": 0, "wake": far, "unmet": unmet, "parked": parked}
+            _ = query(FILL, {"many": many, "name": name, **fixed})
         _ = query(FILL_SPECS)
         _ = query(FILL_RUNS)
 
@@ -127,6 +154,7 @@ def test_no_statement_reads_a_growing_table_from_end_to_end(sqlite: SqliteStore)
         (name, line.removeprefix("SCAN "))
         for name, plan in plans(sqlite).items()
         for line in plan
+        if name not in AUDITS
         if line.startswith("SCAN") and line.split()[1] not in SMALL and line.removeprefix("SCAN ") not in FIRST_OF_INDEX
     }
     assert scans == set()

@@ -49,5 +49,5 @@ def test_twenty_processes_add_claim_and_finish_at_once(tmp_path: Path) -> None:
     entries = store.read(lambda tx: tx.journal.after(0, 10_000))
     assert [entry.seq for entry in entries] == list(range(1, total + 1))
     assert {entry.run_id for entry in entries} == {run.id for run in runs}
-    assert store.read(lambda tx: (at_work(tx), first(tx, NOON))) == (0, None)
+    assert store.transact("look", lambda tx: (at_work(tx), first(tx, NOON))) == (0, None)
     store.close()

@@ -29,9 +29,9 @@ from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, Migration, Schema, 
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import Statements, parameters, parse
 
-TOPICS = ("tasks", "runs", "queue", "outcomes", "journal", "outbox", "machines")
+TOPICS = ("tasks", "runs", "queue", "rules", "waits", "accounts", "outcomes", "journal", "outbox", "machines")
 NEXT = Schema(
-    migrations=(*SCHEMA.migrations, Migration(name="0002_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"))
+    migrations=(*SCHEMA.migrations, Migration(name="9999_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"))
 )
 
 
@@ -58,8 +58,11 @@ def test_every_migration_is_known() -> None:
 
 
 def test_each_migration_is_recorded_with_its_hash(sqlite: SqliteStore) -> None:
-    rows = inside(sqlite).query("SELECT number, name, sha256 FROM migration")
-    assert rows == [(1, "0001_first", hashlib.sha256(SCHEMA.migrations[0].read().encode()).hexdigest())]
+    rows = inside(sqlite).query("SELECT number, name, sha256 FROM migration ORDER BY number")
+    assert rows == [
+        (number, step.name, hashlib.sha256(step.read().encode()).hexdigest())
+        for number, step in enumerate(SCHEMA.migrations, start=1)
+    ]
     assert inside(sqlite).pragma("user_version") == SCHEMA.number
 
 
@@ -148,12 +151,13 @@ def test_an_older_database_waits_for_the_daemon(tmp_path: Path) -> None:
         assert "wk daemon start" in caught.value.hint
     upgraded = open_at(tmp_path, upgrade=True, schema=NEXT)
     assert upgraded.read(lambda tx: tx.tasks.get("t1")).id == "t1"
-    assert [row[0] for row in inside(upgraded).query("SELECT number FROM migration")] == [1, 2]
+    applied = inside(upgraded).query("SELECT number FROM migration ORDER BY number")
+    assert [row[0] for row in applied] == list(range(1, NEXT.number + 1))
 
 
 def test_a_failed_migration_leaves_the_database_as_it_was(tmp_path: Path) -> None:
     open_at(tmp_path, create=True).close()
-    broken = Migration(name="0002_broken", read=lambda: "CREATE TABLE half (id INTEGER) STRICT; SELECT nonsense;")
+    broken = Migration(name="9999_broken", read=lambda: "CREATE TABLE half (id INTEGER) STRICT; SELECT nonsense;")
     with pytest.raises(DatabaseUnusable):
         _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(*SCHEMA.migrations, broken)))
     store = open_at(tmp_path)
@@ -164,7 +168,7 @@ def test_a_migration_that_was_changed_afterwards_is_noticed(tmp_path: Path) -> N
     open_at(tmp_path, create=True).close()
     first = Migration(name="0001_first", read=lambda: SCHEMA.migrations[0].read() + "-- edited\n")
     with pytest.raises(DatabaseUnusable, match="another build"):
-        _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(first, NEXT.migrations[1])))
+        _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(first, *NEXT.migrations[1:])))
 
 
 @pytest.mark.parametrize("version", [0, 1, 9])

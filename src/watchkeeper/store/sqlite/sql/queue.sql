@@ -41,9 +41,9 @@ GROUP BY lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.
 
 -- name: queue_first
 SELECT task.id, task.checkout
-FROM json_each(:lanes) AS lane CROSS JOIN task ON task.seq = (
+FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
     SELECT seq FROM task INDEXED BY task_ready
-    WHERE lane = lane.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+    WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
     ORDER BY priority DESC, seq LIMIT 1
 )
 ORDER BY task.priority DESC, task.seq LIMIT 1;
