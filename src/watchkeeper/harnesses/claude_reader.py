@@ -18,7 +18,8 @@ from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, Trace, Usage
-from watchkeeper.harnesses.claude_verdict import SIGN_IN, judge_ending, judge_result
+from watchkeeper.harnesses.claude_verdict import judge_result
+from watchkeeper.harnesses.ending import judge_ending, last_line
 from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, list_at, text_at
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
@@ -97,7 +98,7 @@ class ClaudeReader:
             return self._condemned.kind, self._condemned.reason
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
             return None, ""
-        return judge_ending(exit_fact, stderr_tail, begun=self._begun)
+        return judge_ending(exit_fact, last_line(stderr_tail), begun=self._begun)
 
     def _read(self, line: Line) -> list[StreamEvent]:
         """Take one line; what is not known says nothing, because newer versions print more."""
@@ -145,7 +146,7 @@ class ClaudeReader:
         else:
             self._sign_ins_refused = 0
         if self._sign_ins_refused >= REFUSED_SIGN_INS:
-            reason = f"The service refused the sign-in ({status}). {SIGN_IN}"
+            reason = f"The service refused the sign-in ({status})."
             self._condemned = Condemnation(kind=FailureKind.SIGNED_OUT, reason=reason)
         # Without a status the connection failed, or the answer did not come whole.
         what = f"The service failed: {error} ({status})" if status is not None else "No whole answer came"

@@ -1,9 +1,7 @@
 """Which failure kind an ending of Claude Code is. The table in `docs/harnesses/claude.md` says the same for people."""
 
-import signal
-
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import ExitFact
+from watchkeeper.harnesses.ending import sentence
 from watchkeeper.harnesses.json_lines import at, count_at, list_at, text_at
 
 _BY_SUBTYPE = {
@@ -25,14 +23,6 @@ _BY_CODE = {
 }
 """The program's own codes, `api_error` before `error`. A rate limit without a reset is one of minutes: waiting a little helps."""
 
-SIGN_IN = "Run `claude` and sign in, or check ANTHROPIC_API_KEY; then `wk retry`."
-"""What a person does about `signed_out`."""
-
-_ASKED_TO_END = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
-_REASON_LIMIT = 400
-_SHELL_SIGNALS = 128
-_SHELL_NOT_FOUND = 127
-
 
 def judge_result(
     result: dict[str, object], error: dict[str, object], *, refused: bool, limited: bool
@@ -48,7 +38,7 @@ def judge_result(
     if at(result, "is_error") is False and text_at(result, "subtype") == "success":
         return None, ""
     errors = [each for each in list_at(result, "errors") if isinstance(each, str)]
-    reason = _sentence(text_at(result, "result") or "; ".join(errors))
+    reason = sentence(text_at(result, "result") or "; ".join(errors))
     if kind := _BY_SUBTYPE.get(text_at(result, "subtype")):
         return kind, reason
     if text_at(result, "terminal_reason") == "prompt_too_long" or reason.startswith("Prompt is too long"):
@@ -68,7 +58,7 @@ def judge_result(
         kind = FailureKind.QUOTA
     if kind is FailureKind.SIGNED_OUT:
         # Its own advice after the dot, `/login`, can only be followed in the program.
-        reason = f"{reason.partition(' · ')[0].rstrip('.')}. {SIGN_IN}"
+        reason = f"{reason.partition(' · ')[0].rstrip('.')}."
     return kind, reason
 
 
@@ -81,23 +71,3 @@ def _by_status(status: int | None) -> FailureKind:
     if status == 413:
         return FailureKind.CONTEXT_FULL
     return FailureKind.OVERLOADED if status == 429 or status >= 500 else FailureKind.BAD_REQUEST
-
-
-def judge_ending(exit_fact: ExitFact, stderr_tail: str, *, begun: bool) -> tuple[FailureKind | None, str]:
-    """The kind of an ending without a final event, None to leave it at a crash."""
-    code = exit_fact.exit_code
-    number = exit_fact.signal or (code - _SHELL_SIGNALS if code is not None and code > _SHELL_SIGNALS else None)
-    if number in _ASKED_TO_END:
-        return FailureKind.INTERRUPTED, f"Somebody else ended the agent with signal {number}."
-    if begun or number is not None:
-        return None, ""
-    said = next((line for line in reversed(stderr_tail.splitlines()) if line.strip()), "")
-    if code == _SHELL_NOT_FOUND:
-        return FailureKind.PROGRAM_MISSING, _sentence(said) or "What the program needs to run is missing."
-    return FailureKind.PROGRAM_BROKEN, _sentence(said) or f"The program ended with exit code {code} before it began."
-
-
-def _sentence(text: str) -> str:
-    """The first line, of a length that people read."""
-    line = text.strip().partition("\n")[0]
-    return line if len(line) <= _REASON_LIMIT else line[: _REASON_LIMIT - 1] + "…"

@@ -1,0 +1,41 @@
+"""What an ending without a final event means, the same for every program that has one."""
+
+import signal
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import ExitFact
+
+_ASKED_TO_END = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+_REASON_LIMIT = 400
+_SHELL_SIGNALS = 128
+_SHELL_NOT_FOUND = 127
+
+
+def judge_ending(exit_fact: ExitFact, said: str, *, begun: bool) -> tuple[FailureKind | None, str]:
+    """The kind of an ending without a final event, None to leave it at a crash.
+
+    Args:
+        exit_fact: how the process ended.
+        said: what the program said last on standard error.
+        begun: it had said on its stream that it works.
+    """
+    code = exit_fact.exit_code
+    number = exit_fact.signal or (code - _SHELL_SIGNALS if code is not None and code > _SHELL_SIGNALS else None)
+    if number in _ASKED_TO_END:
+        return FailureKind.INTERRUPTED, f"Somebody else ended the agent with signal {number}."
+    if begun or number is not None:
+        return None, ""
+    if code == _SHELL_NOT_FOUND:
+        return FailureKind.PROGRAM_MISSING, sentence(said) or "What the program needs to run is missing."
+    return FailureKind.PROGRAM_BROKEN, sentence(said) or f"The program ended with exit code {code} before it began."
+
+
+def last_line(text: str) -> str:
+    """The last line with words."""
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def sentence(text: str) -> str:
+    """The first line, of a length that people read."""
+    line = text.strip().partition("\n")[0]
+    return line if len(line) <= _REASON_LIMIT else line[: _REASON_LIMIT - 1] + "…"
