@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 from watchkeeper.settings import Settings, load
 
 if TYPE_CHECKING:
+    from watchkeeper.app.accounts import AccountEnvironments
     from watchkeeper.app.launch import Launcher
     from watchkeeper.app.observe import Observer
     from watchkeeper.app.perform import Performer
     from watchkeeper.app.prune import Pruner
     from watchkeeper.app.settle import Settler
+    from watchkeeper.app.sign_ins import SignIns
     from watchkeeper.domain.model import AgentIdentity
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.environment import Environments
@@ -196,6 +198,7 @@ class Watchkeeper:
             workspace=self.workspace,
             harness=self.harness,
             rules=rules,
+            accounts=self.accounts,
         )
 
     @cached_property
@@ -230,6 +233,33 @@ class Watchkeeper:
             workspace=self.workspace,
             harness=self.harness,
             policy=policy,
+            bearing=self.sign_ins.bearing,
+        )
+
+    @cached_property
+    def accounts(self) -> "AccountEnvironments":
+        """What an account makes of an environment."""
+        from watchkeeper.app.accounts import AccountEnvironments
+        from watchkeeper.runtimes.account_homes import AccountHomes
+
+        return AccountEnvironments(homes=AccountHomes(self.state.accounts))
+
+    @cached_property
+    def sign_ins(self) -> "SignIns":
+        """Looks at sign-ins."""
+        from watchkeeper.app.sign_ins import SignIns
+        from watchkeeper.harnesses.sign_in import SignInLooker
+
+        return SignIns(
+            store=self.store,
+            clock=self.clock,
+            machine=self.state.node(),
+            harness=self.harness,
+            options=self.settings.harness_options,
+            environments=self.environments,
+            accounts=self.accounts,
+            looker=SignInLooker(),
+            environ=self.environ,
         )
 
     @cached_property

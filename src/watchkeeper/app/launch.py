@@ -8,7 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from errno import EBADMSG
 
+from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.record import apply_run
+from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched, Prepared
@@ -43,6 +45,7 @@ class Launcher:
     harness: Callable[[str], Harness]
     """A harness by name; raises UnknownHarness."""
     rules: LaunchRules
+    accounts: AccountEnvironments
 
     def launch(self, run_id: str) -> None:
         """Prepare a reserved run. A run that is further, or was stopped, is left alone.
@@ -50,7 +53,7 @@ class Launcher:
         Raises:
             OSError: the disk did not take it; the run stays reserved and is prepared at the next try.
         """
-        run, task, database_id = self.store.read(lambda tx: _load(tx, run_id))
+        run, task, database_id, account = self.store.read(lambda tx: _load(tx, run_id))
         if run.state is not RunState.RESERVED:
             return
         environment = self._environment(task)
@@ -59,7 +62,11 @@ class Launcher:
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
-            directory = self.runtime.prepare(self._order(run, task, database_id, environment))
+            order = self._order(run, task, database_id, environment, account)
+            directory = self.runtime.prepare(order)
+        except HomeGone as problem:
+            # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
+            self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
             self._refuse(run, f"{problem} {problem.hint}".strip(), FailureKind.PROGRAM_MISSING)
         except (BadTask, Refused) as problem:
@@ -75,9 +82,12 @@ class Launcher:
                 return None
             raise
 
-    def _order(self, run: Run, task: Task, database_id: str, environment: Mapping[str, str]) -> ExecutionOrder:
+    def _order(
+        self, run: Run, task: Task, database_id: str, captured: Mapping[str, str], account: Account | None
+    ) -> ExecutionOrder:
         spec = task.spec
         harness = self.harness(spec.harness)
+        environment = self.accounts.apply(harness, account, captured, spec.environment_names)
         options = self.rules.options(spec.harness)
         program = harness.find(environment, options)
         directory = str(self.runtime.executions().path(run))
@@ -123,6 +133,7 @@ class Launcher:
         self.store.transact("refused", work)
 
 
-def _load(tx: Tx, run_id: str) -> tuple[Run, Task, str]:
+def _load(tx: Tx, run_id: str) -> tuple[Run, Task, str, Account | None]:
     run = tx.runs.get(run_id)
-    return run, tx.tasks.get(run.task_id), tx.machines.database_id()
+    task = tx.tasks.get(run.task_id)
+    return run, task, tx.machines.database_id(), of_task(tx, task)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.domain import settlement
-from watchkeeper.domain.account import QuotaSeen, SignInSeen
+from watchkeeper.domain.account import Bearing, QuotaSeen, SignInSeen
 from watchkeeper.domain.evidence import VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness
@@ -32,6 +32,8 @@ class Settler:
     workspace: Workspace
     harness: Callable[[str], Harness]
     policy: RetryPolicy
+    bearing: Callable[[Task], Bearing] = lambda _: Bearing()
+    """What a task's run has to do with its account's sign-in; a look from outside."""
 
     def settle(self, run_id: str) -> Outcome | None:
         """Settle an ended run, or hold it; None if it is not to be settled, or not yet: what the agent left behind is still being ended.
@@ -45,6 +47,7 @@ class Settler:
         # Without the proof the shim died among the agent's leftovers, and some of them may be alive.
         swept = self.runtime.sweep(run) if run.exit is not None and gone is None else None
         trace, changes = self._gather(run, task)
+        bearing = self.bearing(task)
 
         def work(tx: Tx) -> Outcome | None:
             now, owner = _load(tx, run_id)
@@ -60,6 +63,7 @@ class Settler:
                 gone_proven=gone.proven if gone else False,
                 swept=swept.proof if swept else None,
                 policy=self.policy,
+                bearing=bearing,
             )
             if swept is not None:
                 journal_sweep(tx, now, swept, facts.at)
@@ -96,14 +100,15 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
     _ = apply_run(tx, run, Settled(outcome=decided), at)
     tx.outcomes.add(decided)
     _ = apply_task(tx, task, RunSettled(outcome=decided), at)
-    _learn(tx, task, run, decided)
+    _learn(tx, facts, decided)
     return decided
 
 
-def _learn(tx: Tx, task: Task, run: Run, outcome: Outcome) -> None:
+def _learn(tx: Tx, facts: Facts, outcome: Outcome) -> None:
     """Record what the outcome tells of the account and the machine; what is news is journalled."""
+    task, run = facts.task, facts.run
     account = task.spec.account_id
-    for seen in of_account(run, outcome):
+    for seen in of_account(run, outcome, facts.bearing):
         if tx.accounts.observe(account, run.machine, seen):
             told = {"account": account, "machine": run.machine}
             data = told | ({"sign_in": seen.sign_in.value} if isinstance(seen, SignInSeen) else _until(seen))

@@ -26,6 +26,7 @@ from watchkeeper.daemon.outbox import OutboxLoop
 from watchkeeper.daemon.prune import PruneLoop
 from watchkeeper.daemon.reconcile import ReconcileLoop
 from watchkeeper.daemon.settle import SettleLoop
+from watchkeeper.daemon.sign_ins import SignInLoop
 from watchkeeper.daemon.watch import Watches
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import InsideAgent, StateError, WatchkeeperError
@@ -93,6 +94,7 @@ class _Loops:
     follow: FollowLoop
     settle: SettleLoop
     prune: PruneLoop
+    sign_ins: SignInLoop
 
     def all(self) -> tuple[Loop, ...]:
         return (
@@ -104,11 +106,12 @@ class _Loops:
             self.follow,
             self.settle,
             self.prune,
+            self.sign_ins,
         )
 
     def nudge(self) -> None:
         """Something was said, whatever it was: look."""
-        for loop in (self.claim, self.outbox, self.observe, self.settle):
+        for loop in (self.claim, self.outbox, self.observe, self.settle, self.sign_ins):
             loop.nudge()
 
 
@@ -173,7 +176,7 @@ class _Service:
         watches = Watches(tasks, watching.runtime)
         own = {
             name: self._parts.sibling()
-            for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune")
+            for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs")
         }
 
         def seen(run: Run) -> None:
@@ -194,6 +197,7 @@ class _Service:
             follow=FollowLoop(log, _NET_S, p.store, followers),
             settle=SettleLoop(log, _NET_S, own["settle"].store, own["settle"].settler),
             prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner),
+            sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         )
         loops.claim.wakes = (loops.launch,)
         loops.launch.wakes = (loops.outbox, loops.settle)
@@ -201,7 +205,8 @@ class _Service:
         loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
         loops.reconcile.wakes = (loops.claim, loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
         loops.follow.wakes = (loops.outbox,)
-        loops.settle.wakes = (loops.claim, loops.outbox)
+        loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins)
+        loops.sign_ins.wakes = (loops.claim,)
         return loops
 
     async def _obey_signals(self, tasks: TaskGroup, loops: _Loops) -> None:

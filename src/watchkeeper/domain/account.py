@@ -56,6 +56,18 @@ class AccountState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bearing:
+    """What a run has to do with its account's sign-in."""
+
+    keyed: bool = False
+    """It used a key from the environment of whoever handed the task over: what becomes of it tells nothing of the account."""
+    opens: bool = True
+    """A new sign-in can be noticed, so that tasks may wait for one."""
+    mark: str = ""
+    """What the sign-in's files look like after the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignInSeen:
     """An observation of a sign-in: `at` is the time that it speaks of, which for a refused run is when its agent started."""
 

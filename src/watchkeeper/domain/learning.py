@@ -1,22 +1,24 @@
 """What a run's outcome tells of the account it used and of the machine it ran on. Pure; recorded in the transaction that settles the run."""
 
-from watchkeeper.domain.account import QuotaSeen, SignIn, SignInSeen
+from watchkeeper.domain.account import Bearing, QuotaSeen, SignIn, SignInSeen
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Outcome, Run, Task
 
 
-def of_account(run: Run, outcome: Outcome) -> tuple[SignInSeen | QuotaSeen, ...]:
+def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen | QuotaSeen, ...]:
     """What is learnt of the account.
 
     A refusal speaks of the sign-in with which the agent started, so a sign-in that was made while it worked is not undone by it; a success speaks of the
     end.
     """
+    if bearing.keyed:
+        return ()
     started = run.agent.started_at if run.agent is not None else run.claimed_at
     ended = run.exit.at if run.exit is not None else outcome.at
     match outcome.kind:
-        case FailureKind.SIGNED_OUT:
-            return (SignInSeen(sign_in=SignIn.OUT, at=started, says=outcome.reason),)
+        case FailureKind.SIGNED_OUT if bearing.opens:
+            return (SignInSeen(sign_in=SignIn.OUT, at=started, says=outcome.reason, mark=bearing.mark),)
         case FailureKind.QUOTA if outcome.wake_at is not None:
             return (QuotaSeen(until=outcome.wake_at, at=ended),)
         case None if run.exit is not None:

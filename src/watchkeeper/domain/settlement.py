@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from errno import EACCES, ENOENT, ENOTDIR
 
+from watchkeeper.domain.account import Bearing
 from watchkeeper.domain.failure import ROWS, FailureKind, Follow
 from watchkeeper.domain.model import (
     Changes,
@@ -66,6 +67,7 @@ class Facts:
     swept: Proof | None = None
     """What a sweep came to, where the shim died after the agent's end and before the proof."""
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    bearing: Bearing = field(default_factory=Bearing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +89,8 @@ def settle(facts: Facts) -> Outcome | Hold:
     if disposition is Disposition.RETRY and proof is not Proof.PROVEN:
         # Two agents must never work in one tree (R6): the end is known, so it is settled, but a person starts the next run.
         disposition, wake_at, reason = Disposition.HELD, None, f"{reason} {_NOT_PROVEN}"
+    if kind is FailureKind.SIGNED_OUT and disposition in {Disposition.RETRY, Disposition.NEEDS_INPUT}:
+        reason += _sign_in_hint(facts, disposition)
     trace = facts.trace
     return Outcome(
         run_id=facts.run.id,
@@ -227,7 +231,7 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     if facts.task.stop is not None or kind is FailureKind.STOPPED:
         return Disposition.STOPPED, None
     row = ROWS[kind]
-    if row.waits and not facts.task.spec.argv and (kind is FailureKind.SIGNED_OUT or facts.run.exit is None):
+    if row.waits and not facts.task.spec.argv and _is_lacking(facts, kind):
         # What is missing is nothing of this task's own: it keeps its place, and the claim passes over it until the account or the program is there.
         return Disposition.RETRY, None
     wait_s = _wait_before_retry(facts, kind)
@@ -236,6 +240,21 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     if kind is FailureKind.LOST:
         return Disposition.FAILED, None
     return Disposition(Follow(row.then).value), None
+
+
+def _is_lacking(facts: Facts, kind: FailureKind) -> bool:
+    """What failed is the account's or the machine's lack, and it can be noticed when that is over."""
+    if kind is FailureKind.SIGNED_OUT:
+        return facts.bearing.opens and not facts.bearing.keyed
+    return facts.run.exit is None
+
+
+def _sign_in_hint(facts: Facts, disposition: Disposition) -> str:
+    """What a person does about a refused sign-in."""
+    account = facts.task.spec.account_id
+    if disposition is Disposition.RETRY:
+        return f" `wk account login {account}` signs in; its tasks go on by themselves then."
+    return f" {'Check the key' if facts.bearing.keyed else 'Sign in'}, then `wk retry {facts.task.id}`."
 
 
 def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:

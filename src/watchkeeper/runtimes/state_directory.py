@@ -96,6 +96,11 @@ class StateDirectory(NamedTuple):
         return self.path / "shims"
 
     @property
+    def accounts(self) -> Path:
+        """The managed homes of accounts."""
+        return self.path / "accounts"
+
+    @property
     def daemon_lock(self) -> Path:
         """The lock of the one daemon."""
         return self.path / "daemon.lock"

@@ -1,0 +1,188 @@
+"""Sign-ins of accounts, looked at from outside: after a refused run, and again and again while tasks wait for one.
+
+A look never counts for more than it is. That a program says "signed in" opens the account for a try; whether the service accepts the sign-in, only a run
+shows. So each change of a sign-in's files is worth one look, see `domain.sign_in_change`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any
+from watchkeeper.domain.account import Account, AccountState, Bearing, SignIn, SignInSeen
+from watchkeeper.domain.lanes import HarnessState, Lane
+from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
+from watchkeeper.errors import HarnessError
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.sign_in import Look, Looker, signs_in
+from watchkeeper.ports.store import Store, Tx
+
+_SOME = 500
+"""Queued tasks among which one is looked for that lends its environment to a look."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """An account that is signed out here, or a harness whose program is missing, for which tasks wait."""
+
+    account: Account | None
+    """None: it was removed."""
+    account_id: str
+    harness: str
+    state: AccountState | None
+    """None: the program is what is missing."""
+    environment_id: str | None
+    """Of a task that waits for it."""
+    asked: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIns:
+    """Looks at sign-ins on one machine."""
+
+    store: Store
+    clock: Clock
+    machine: str
+    harness: Callable[[str], Harness]
+    """A harness by name; raises UnknownHarness."""
+    options: Callable[[str], Mapping[str, str]]
+    """The settings of a harness, by name."""
+    environments: Environments
+    accounts: AccountEnvironments
+    looker: Looker
+    environ: Mapping[str, str]
+    """Our own environment, for accounts that no task lends one to."""
+    tried: dict[str, Tried] = field(default_factory=dict[str, Tried])
+    """By account, what was looked at; a memory only, see `Tried`."""
+
+    def bearing(self, task: Task) -> Bearing:
+        """What a task's run had to do with its account's sign-in. Never raises: where nothing can be told, a refusal is for a person."""
+        spec = task.spec
+        try:
+            harness = self.harness(spec.harness)
+            told = signs_in(harness)
+            if told is None:
+                return Bearing(opens=False)
+            account = self._account(spec.account_id)
+            environment = self.accounts.apply(harness, account, self._kept(task.environment_id), spec.environment_names)
+        except HomeGone:
+            return Bearing()
+        except (HarnessError, OSError):
+            return Bearing(opens=False)
+        if any(environment.get(name) for name in told.key_variables):
+            return Bearing(keyed=True)
+        return Bearing(mark=self.looker.mark(told, environment).text)
+
+    def lacks(self) -> list[Lack]:
+        """What closes the way of tasks here that a look could open."""
+        return self.store.read(self._lacks)
+
+    def look_again(self, lack: Lack) -> Look | None:
+        """Look at what is lacking, if anything about it is new; what it opens is recorded. None if nothing is new."""
+        if lack.state is None:
+            return self._program(lack)
+        try:
+            harness = self.harness(lack.harness)
+            environment = self.accounts.apply(harness, lack.account, self._lent(lack), lack.asked)
+        except (HomeGone, HarnessError, OSError):
+            return None
+        told = signs_in(harness)
+        if told is None:
+            return None
+        mark = self.looker.mark(told, environment)
+        tried = self.tried.get(lack.account_id, Tried())
+        what = change(lack.state, mark.text, mark.changed_ns, tried)
+        if what is Change.NONE:
+            return None
+        look = self.looker.look(harness, environment, self.options(lack.harness))
+        # Looked at again afterwards: a program may write its files when it is asked.
+        for seen in (mark.text, self.looker.mark(told, environment).text):
+            tried = looked(tried, seen, what)
+        self.tried[lack.account_id] = tried
+        if look.sign_in is not SignIn.OUT:
+            self.record(lack.account_id, look, mark.text)
+        return look
+
+    def look(self, account_id: str, account: Account | None, environ: Mapping[str, str]) -> Look:
+        """Ask the program of an account, under somebody's environment. Nothing is recorded."""
+        harness_name = account_id.partition(":")[0]
+        try:
+            harness = self.harness(harness_name)
+            environment = self.accounts.apply(harness, account, environ)
+        except (HomeGone, HarnessError) as problem:
+            return Look(sign_in=SignIn.OUT if isinstance(problem, HomeGone) else SignIn.UNKNOWN, says=str(problem))
+        return self.looker.look(harness, environment, self.options(harness_name))
+
+    def record(self, account_id: str, look: Look, mark: str = "") -> bool:
+        """Record what was seen just now; True if it is news."""
+        at = self.clock.now()
+        seen = SignInSeen(sign_in=look.sign_in, at=at, says=look.says, mark=mark)
+
+        def work(tx: Tx) -> bool:
+            news = tx.accounts.observe(account_id, self.machine, seen)
+            if news:
+                data = {"account": account_id, "machine": self.machine, "sign_in": look.sign_in.value}
+                _ = tx.journal.append("account.seen", at, data=data)
+            return news
+
+        return self.store.transact("account.seen", work)
+
+    def _lacks(self, tx: Tx) -> list[Lack]:
+        states, programs = tx.accounts.states(self.machine), tx.accounts.harnesses(self.machine)
+        out = {account for account, state in states.items() if state.sign_in is SignIn.OUT}
+        missing = {name for name, state in programs.items() if not state.present}
+        if not out and not missing:
+            return []
+        lanes = [lane for lane in tx.queue.lanes() if lane.machine in {None, self.machine}]
+        waiting = [lane for lane in lanes if lane.account in out or lane.harness in missing]
+        if not waiting:
+            return []
+        lenders = tx.tasks.in_states([TaskState.QUEUED], _SOME)
+        found: dict[str, Lack] = {}
+        for lane in waiting:
+            if lane.harness in missing:
+                found.setdefault(lane.harness, _lack(tx, lane, None, lenders))
+            else:
+                found.setdefault(lane.account, _lack(tx, lane, states[lane.account], lenders))
+        return list(found.values())
+
+    def _program(self, lack: Lack) -> Look | None:
+        """Whether a program that was missing is there now. Costs a look at the PATH while it is not."""
+        try:
+            program = self.harness(lack.harness).find(self._lent(lack), self.options(lack.harness))
+        except (HarnessError, OSError):
+            return None
+        at = self.clock.now()
+        state = HarnessState(harness=lack.harness, machine=self.machine, present=True, says=program.path, at=at)
+
+        def work(tx: Tx) -> None:
+            if tx.accounts.found(state):
+                data = {"harness": state.harness, "machine": state.machine, "present": True, "says": state.says}
+                _ = tx.journal.append("harness.seen", at, data=data)
+
+        self.store.transact("harness.seen", work)
+        return Look(sign_in=SignIn.UNKNOWN, says=f"the program is there: {program.path}")
+
+    def _account(self, account_id: str) -> Account | None:
+        return self.store.read(lambda tx: find_any(tx, account_id))
+
+    def _lent(self, lack: Lack) -> Mapping[str, str]:
+        return self.environ if lack.environment_id is None else self._kept(lack.environment_id)
+
+    def _kept(self, environment_id: str) -> Mapping[str, str]:
+        kept = self.environments.get(environment_id)
+        return self.environ if kept is None else kept
+
+
+def _lack(tx: Tx, lane: Lane, state: AccountState | None, lenders: list[Task]) -> Lack:
+    lender = next((task for task in lenders if task.spec.account_id == lane.account), None)
+    return Lack(
+        account=find_any(tx, lane.account),
+        account_id=lane.account,
+        harness=lane.harness,
+        state=state,
+        environment_id=lender.environment_id if lender else None,
+        asked=lender.spec.environment_names if lender else (),
+    )
