@@ -25,10 +25,14 @@ HARNESS_OPTIONS: dict[str, frozenset[str]] = {
             "request_timeout_s",
         }
     ),
+    "codex": frozenset({"program", "isolation", "sandbox", "network_access", "config"}),
     "command": frozenset({"prompt_by"}),
     "demo": frozenset({"pace"}),
 }  # fmt: skip
 """The options of our own harnesses; those of users' own are checked by themselves. A test compares."""
+
+ACCOUNT = "account"
+"""Every harness has it: the account that its tasks work under."""
 
 _HARNESS_KEY = re.compile(r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
@@ -200,9 +204,15 @@ class Settings(NamedTuple):
     """Each of them with its origin, and the options of harnesses."""
 
     def harness_options(self, name: str) -> dict[str, str]:
-        """The options of one harness, `program` included."""
+        """The options of one harness, `program` included. The account is ours to heed, not the harness's."""
         start = f"harness.{name}."
-        return {v.key.removeprefix(start): str(v.value) for v in self.values if v.key.startswith(start)}
+        options = {v.key.removeprefix(start): str(v.value) for v in self.values if v.key.startswith(start)}
+        _ = options.pop(ACCOUNT, None)
+        return options
+
+    def harness_account(self, name: str) -> str:
+        """The name of the account that tasks of a harness work under if they name none."""
+        return next((str(v.value) for v in self.values if v.key == f"harness.{name}.{ACCOUNT}"), "own")
 
 
 _ATTRIBUTES = {
@@ -325,7 +335,7 @@ def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, 
 
 def _harness_key(name: str) -> Key | None:
     found = _HARNESS_KEY.fullmatch(name)
-    if found is None or found[2] not in HARNESS_OPTIONS.get(found[1], {found[2]}):
+    if found is None or found[2] not in {*HARNESS_OPTIONS.get(found[1], {found[2]}), ACCOUNT}:
         return None
     return Key(name=name, read=_option, default=None, default_says="", kind="string", says="An option of a harness.")
 

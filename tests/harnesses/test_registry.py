@@ -13,7 +13,7 @@ from support.plans import run, spec_of
 from watchkeeper import settings
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.errors import HarnessError, ProgramMissing, UnknownHarness
-from watchkeeper.harnesses import claude
+from watchkeeper.harnesses import claude, codex
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.registry import BUILT_IN, GROUP, Registry, get_harness, harness_names
 
@@ -52,7 +52,7 @@ def test_an_unknown_name_gets_a_suggestion_and_the_list() -> None:
     """A typo is answered with what was probably meant."""
     with pytest.raises(UnknownHarness, match=r"no harness 'cluade'\. Did you mean 'claude'\?") as refusal:
         Registry(_points).get("cluade")
-    assert refusal.value.hint == "There are: claude, command, demo."
+    assert refusal.value.hint == "There are: claude, codex, command, demo."
 
 
 @pytest.fixture
@@ -123,6 +123,7 @@ def test_declared_options_are_those_of_the_settings() -> None:
     """The settings refuse misspelt options of our harnesses, so they know each one."""
     declared = {
         "claude": set(claude._OPTIONS),
+        "codex": set(codex._OPTIONS),
         "command": set(get_harness("command").options),  # pyright: ignore[reportAttributeAccessIssue] # ours declare them
         "demo": set(get_harness("demo").options),  # pyright: ignore[reportAttributeAccessIssue] # ours declare them
     }

@@ -24,6 +24,7 @@ GROUP = "watchkeeper.harnesses"
 
 BUILT_IN = {
     "claude": "watchkeeper.harnesses.claude:Claude",
+    "codex": "watchkeeper.harnesses.codex:Codex",
     "command": "watchkeeper.harnesses.command:Command",
     "demo": "watchkeeper.harnesses.demo:Demo",
 }

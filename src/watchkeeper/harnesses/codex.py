@@ -1,0 +1,190 @@
+"""Codex, run without a terminal: the prompt on standard input, JSON events on standard output.
+
+The sign-in is that of the account's home: for the user's own, HOME and CODEX_HOME of the caller pass through; nothing is copied. What may leak into a
+run from the user's and the project's configuration is decided by flags, see `ISOLATION`. `docs/harnesses/codex.md` says what was tried and how each
+failure looks.
+"""
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from watchkeeper.domain.model import TaskSpec
+from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.codex_reader import CodexReader
+from watchkeeper.harnesses.program import Programs
+from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
+
+_ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
+"""It would wait for the network for ever, which a run without an end is."""
+
+_NO_USER = ("--ignore-user-config", "--ignore-rules")
+_NO_EXTENSIONS = ("features.plugins=false", "features.apps=false", "features.hooks=false")
+_NO_INSTRUCTIONS = ("project_doc_max_bytes=0", "skills.include_instructions=false")
+
+ISOLATION: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "strict": (_NO_USER, (*_NO_EXTENSIONS, *_NO_INSTRUCTIONS)),
+    "project": (_NO_USER, _NO_EXTENSIONS),
+    "user": ((), ()),
+}
+"""Flags and configuration that decide what a run takes from outside. A project's own configuration counts only where the user's says that it is trusted."""
+
+_TAKES: Mapping[str, str] = {
+    "strict": "nothing of the project's configuration, of yours only the AGENTS.md",
+    "project": "the project's instructions, of your configuration only AGENTS.md and skills",
+    "user": "your configuration, with hooks and MCP servers, and the project's where you trust it",
+}
+
+SANDBOXES: Mapping[str, tuple[str, str]] = {
+    "workspace-write": (
+        "may edit files there and in temporary directories, and run commands that can read all that you can; asks nobody",
+        "Codex's own: writes only there and in temporary directories, not in .git",
+    ),
+    "read-only": (
+        "may run commands that can read all that you can, and change nothing; asks nobody",
+        "Codex's own: writes nothing",
+    ),
+    "danger-full-access": (
+        "may edit files and run any command, as you; asks nobody, so it can reach all that you can",
+        "none",
+    ),
+}
+"""The program's own words for what its agent may do, with ours for the rights and for the sandbox. The first is the default."""
+
+NESTING = ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI")
+"""What tells the program that it runs inside another one of its kind; left out, because it does not."""
+
+_OPTIONS = {"program", "isolation", "sandbox", "network_access", "config"}
+_YES_NO = ("false", "true")
+_CONFIG = re.compile(r"""[\w."'-]+\s*=\s*\S.*""")
+_OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.unbounded|hooks|projects\.")
+"""Beginnings of keys of which the rights that were said depend."""
+_SECRET = "bearer_token"  # noqa: S105 - the name of one
+
+_HINT = "`npm install -g @openai/codex` installs it; `codex login` then signs you in."
+
+
+class Codex:
+    """Runs Codex."""
+
+    name = "codex"
+    isolations = tuple(ISOLATION)
+    home_variable = "CODEX_HOME"
+    key_variables = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
+
+    def __init__(self, programs: Programs | None = None) -> None:
+        """Find the program with `programs`."""
+        self._programs = programs or Programs()
+
+    def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
+        """Find it on the caller's PATH, or where the option `program` says: the native program or the wrapper that npm installs."""
+        _check_options(options)
+        return self._programs.find("codex", environment, configured=options.get("program", ""), hint=_HINT)
+
+    def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
+        """Nobody can be asked, so what the sandbox refuses stays refused. "There" is the directory, which is always said before."""
+        name = _sandbox(options)
+        isolation = _isolation(spec, options)
+        says, sandbox = SANDBOXES[name]
+        if isolation == "user" and sandbox != "none":
+            sandbox += ", wider where your configuration says so"
+        return Rights(says=f"{says}; takes {_TAKES[isolation]}", network=_network(name, options), sandbox=sandbox)
+
+    def check(self, spec: TaskSpec) -> None:
+        """Refuse a prompt that the program does not take: an empty one, and one that is no text.
+
+        Raises:
+            BadTask: it is one of these.
+        """
+        if not spec.prompt.strip():
+            msg = "Codex needs a prompt."
+            raise BadTask(msg, hint='Say what is to be done: `wk run "…"`.')
+        try:
+            _ = spec.prompt.encode()
+        except UnicodeEncodeError as problem:
+            msg = f"The prompt is not UTF-8 text at character {problem.start + 1}, and Codex takes nothing else."
+            raise BadTask(msg, hint="Convert the file that it came from, for example with iconv.") from problem
+
+    def plan(self, order: Order) -> CommandPlan:
+        """The command line and the environment.
+
+        Raises:
+            BadTask: an option is not known or has a value that it cannot have.
+        """
+        options = order.options
+        _check_options(options)
+        flags, configuration = ISOLATION[_isolation(order.spec, options)]
+        argv = [order.program.path, "exec", "--json", "--skip-git-repo-check", "--sandbox", _sandbox(options), *flags]
+        if order.spec.model is not None:
+            argv += ["--model", order.spec.model]
+        if "network_access" in options:
+            configuration = (*configuration, f"sandbox_workspace_write.network_access={options['network_access']}")
+        for each in (*_ALWAYS, *configuration, *_lines(options)):
+            argv += ["-c", each]
+        environment = {name: value for name, value in order.environment.items() if name not in NESTING}
+        return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin")
+
+    def reader(self, spec: TaskSpec) -> CodexReader:
+        """A reader of its JSON events."""
+        return CodexReader(spec.model)
+
+    def takeover(self, spec: TaskSpec, session: str) -> str | None:
+        """To be typed in the task's directory, so that the program works there."""
+        del spec
+        return f"codex resume {shlex.quote(session)}"
+
+    def sign_in_files(self, environment: Mapping[str, str]) -> tuple[str, ...]:
+        """Where it keeps a subscription's sign-in or a key, unless its configuration names the system's key ring."""
+        home = environment.get("CODEX_HOME") or f"{environment.get('HOME', '')}/.codex"
+        return (str(Path(home) / "auth.json"),)
+
+    def sign_in_question(self, program: Program) -> tuple[str, ...]:
+        """It answers without the network, so it does not know of a sign-in that was revoked."""
+        return (program.path, "login", "status")
+
+    def login(self, program: Program, *, terminal: bool) -> tuple[str, ...]:
+        """In the browser, or with a key from standard input."""
+        return (program.path, "login") if terminal else (program.path, "login", "--with-api-key")
+
+
+def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:
+    """The task's own word wins over the settings'."""
+    return spec.isolation or options.get("isolation", "project")
+
+
+def _sandbox(options: Mapping[str, str]) -> str:
+    return options.get("sandbox", next(iter(SANDBOXES)))
+
+
+def _network(sandbox: str, options: Mapping[str, str]) -> str:
+    if sandbox == "danger-full-access" or (sandbox == "workspace-write" and options.get("network_access") == "true"):
+        return "yours"
+    return "none for its commands; the service may search the web"
+
+
+def _lines(options: Mapping[str, str]) -> list[str]:
+    """The option `config`: one `key = value` a line."""
+    return [line.strip() for line in options.get("config", "").splitlines() if line.strip()]
+
+
+def _check_options(options: Mapping[str, str]) -> None:
+    if strange := sorted(set(options) - _OPTIONS):
+        msg = f"The codex harness has no option '{strange[0]}'."
+        raise BadTask(msg, hint=f"It has: {', '.join(sorted(_OPTIONS))}.")
+    choices = (("isolation", tuple(ISOLATION)), ("sandbox", tuple(SANDBOXES)), ("network_access", _YES_NO))
+    for option, known in choices:
+        if options.get(option, known[0]) not in known:
+            msg = f"The option {option} of the codex harness is '{options[option]}'."
+            raise BadTask(msg, hint=f"It is one of: {', '.join(known)}.")
+    for line in _lines(options):
+        key = line.partition("=")[0].strip()
+        if _CONFIG.fullmatch(line) is None:
+            msg = f"The option config of the codex harness has a line that is no setting: '{key[:60]}'."
+            raise BadTask(msg, hint='Each line is one setting of Codex, such as model_provider = "mine".')
+        if _SECRET in line:
+            msg = f"The option config of the codex harness holds a secret under '{key[:60]}', which everybody on this machine could read."
+            raise BadTask(msg, hint="Name a variable that holds it: model_providers.NAME.env_key.")
+        if _OURS.match(key.replace('"', "").replace("'", "")):
+            msg = f"The option config of the codex harness may not set '{key[:60]}': what an agent may do is said before it starts."
+            raise BadTask(msg, hint="Use the options sandbox, network_access and isolation.")
