@@ -11,7 +11,7 @@ from errno import EBADMSG
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.account import Account
-from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.errors import BadTask, HarnessError, Refused
@@ -58,7 +58,8 @@ class Launcher:
             return
         environment = self._environment(task)
         if environment is None:
-            self._refuse(run, "The environment kept for this task is gone or damaged; `wk retry` captures it anew.")
+            kind = FailureKind.ENVIRONMENT_UNKNOWN
+            self._refuse(run, ROWS[kind].says, kind)
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:

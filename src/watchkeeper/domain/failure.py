@@ -90,6 +90,12 @@ ROWS: dict[FailureKind, FailureRow] = {
     FailureKind.SILENCE: _row("The agent said nothing for as long as you allowed."),
     FailureKind.REFUSED: _row("The agent refused the task."),
     FailureKind.NOTHING_RECORDED: _row("The agent claimed success but left no trace of work.", retried=True),
+    FailureKind.ENVIRONMENT_UNKNOWN: _row(
+        "The environment kept for this task is gone or damaged; `wk retry` captures it anew.",
+        Follow.NEEDS_INPUT,
+        counts=False,
+        unit_back=True,
+    ),
     FailureKind.NEVER_LAUNCHED: _row(
         "The agent was never started.",
         Follow.HELD,

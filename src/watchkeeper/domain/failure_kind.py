@@ -23,6 +23,7 @@ class FailureKind(StrEnum):
     SILENCE = "silence"
     REFUSED = "refused"
     NOTHING_RECORDED = "nothing_recorded"
+    ENVIRONMENT_UNKNOWN = "environment_unknown"
     NEVER_LAUNCHED = "never_launched"
     LOST = "lost"
     INTERRUPTED = "interrupted"

@@ -73,6 +73,8 @@ class Reason:
     says: str
     until: datetime | None = None
     """When it ends by itself, if that is known."""
+    tasks: tuple[str, ...] = ()
+    """The tasks that it speaks of, by their ids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignInS
 from watchkeeper.domain.effects import Effect
 from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
 from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+from watchkeeper.domain.waiting import Dependency, WaitFacts
 
 T = TypeVar("T")
 
@@ -74,29 +75,6 @@ class OperationRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Crowd:
     """So many ready tasks stood before a busy checkout that one transaction did not get past them."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
-    """A task that another one waits for, and how it stands."""
-
-    task_id: str
-    state: TaskState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitFacts:
-    """What is kept beside a task's row about its wait."""
-
-    lane: Lane
-    ready: bool
-    unmet: int
-    """How many of the tasks that it waits for are not done."""
-    parked: bool
-    holders: tuple[str, ...]
-    """The tasks that work in its checkout now."""
-    before: str | None
-    """The queued task that stands before it in its checkout and lane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

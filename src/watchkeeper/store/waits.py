@@ -1,8 +1,8 @@
 """The facts behind the wait of a single task, and their audit: what is kept must be what it is derived from."""
 
 from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.errors import NoSuchTask
-from watchkeeper.ports.store import Dependency, WaitFacts
 from watchkeeper.store.queue import lane_from
 from watchkeeper.store.rows import Row, Rows
 from watchkeeper.store.tasks import spec_from
@@ -29,16 +29,19 @@ class StoredWaits:
         with Columns(row, "task") as column:
             ready, unmet, parked = bool(column.number()), column.number(), bool(column.number())
             checkout, lane_id, priority = column.text_or_none(), column.number(), column.number()
+        place = lane_from(lane)
         holders = [] if checkout is None else self._rows.all("waits_holders", checkout=checkout)
         before = None
         if parked:
             before = self._rows.one("waits_before", id=task_id, checkout=checkout, lane=lane_id, priority=priority)
         return WaitFacts(
-            lane=lane_from(lane),
+            lane=place,
             ready=ready,
             unmet=unmet,
             parked=parked,
-            holders=tuple(str(holder) for _, holder in holders),
+            holders=tuple(
+                str(holder) for machine, holder in holders if holder != task_id and place.machine in {None, machine}
+            ),
             before=None if before is None else str(before[0]),
         )
 

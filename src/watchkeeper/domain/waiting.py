@@ -1,0 +1,177 @@
+"""Why one task waits: every reason, told from the facts that are kept beside its row and from what closes its lane.
+
+Computed when somebody asks; nothing is decided by it. The claim goes by the same facts: a task that has a reason here is not claimed.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.lanes import Lane, Place, Reason, closed
+from watchkeeper.domain.task_record import Task, TaskState
+from watchkeeper.domain.wait import Wait
+
+_ANY_NUMBER = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """A task that another one waits for, and how it stands."""
+
+    task_id: str
+    state: TaskState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitFacts:
+    """What is kept beside a task's row about its wait."""
+
+    lane: Lane
+    ready: bool
+    unmet: int
+    """How many of the tasks that it waits for are not done."""
+    parked: bool
+    holders: tuple[str, ...]
+    """The tasks that work in its checkout now, where it may run."""
+    before: str | None
+    """The queued task that stands before it in its checkout and lane."""
+    reserved_by: tuple[str, ...] = ()
+    """The tasks that have reserved a path that it needs. Nothing reserves paths yet."""
+    asks: Wait | None = None
+    """What its agent asks a person for: an approval, an answer, or that its scope be agreed. None: its failure kind tells."""
+
+
+NEEDS: dict[FailureKind, Wait] = {
+    FailureKind.PERMISSION_DENIED: Wait.APPROVAL,
+    FailureKind.SIGNED_OUT: Wait.SIGNED_OUT,
+    FailureKind.PROGRAM_MISSING: Wait.HARNESS_MISSING,
+    FailureKind.QUOTA: Wait.QUOTA_UNTIL,
+    FailureKind.ENVIRONMENT_UNKNOWN: Wait.ENVIRONMENT_UNKNOWN,
+}
+"""What a task waits for that needs a person, by why its last run failed; everything else is a question to them."""
+
+_TIMES: dict[Wait, str] = {
+    Wait.NOT_BEFORE: "it was asked to start not before a time",
+    Wait.RETRY_AT: "its last run failed for a passing reason, and it is tried again",
+    Wait.QUOTA_UNTIL: "the limit of its account was used up",
+}
+
+_STANDS: dict[TaskState, str] = {
+    TaskState.QUEUED: "is queued",
+    TaskState.RUNNING: "is running",
+    TaskState.NEEDS_INPUT: "needs you",
+    TaskState.HELD: "is held",
+    TaskState.FAILED: "failed",
+    TaskState.STOPPED: "was stopped",
+}
+
+_NEVER_BY_ITSELF = frozenset({TaskState.FAILED, TaskState.STOPPED})
+_FOR_A_PERSON = frozenset({TaskState.NEEDS_INPUT, TaskState.HELD})
+
+
+def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], place: Place) -> tuple[Reason, ...]:
+    """Every reason why a task waits, seen from one machine, the most lasting first. Empty if nothing stands in its way, or it does not wait."""
+    if task.state in _FOR_A_PERSON:
+        return (_person(task, facts),)
+    if task.state is not TaskState.QUEUED:
+        return ()
+    lane = _lane(facts.lane, place)
+    limits = [reason for reason in lane if reason.wait is Wait.LIMIT]
+    others = [reason for reason in lane if reason.wait is not Wait.LIMIT]
+    own = own_reasons(task, facts, dependencies, place.now)
+    blocked = [reason for reason in own if reason.wait is Wait.DEPENDENCY]
+    return (*blocked, *others, *(reason for reason in own if reason.wait is not Wait.DEPENDENCY), *limits)
+
+
+def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], now: datetime) -> tuple[Reason, ...]:
+    """The reasons that are a queued task's own, whatever goes on in its lane, the most lasting first."""
+    if task.state is not TaskState.QUEUED:
+        return ()
+    found = (_time(task, now), _path(facts), _checkout(facts))
+    return (*_dependencies(task, dependencies), *(reason for reason in found if reason is not None))
+
+
+def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequence[str]]) -> tuple[str, ...] | None:
+    """The way on which a task would wait for itself if it waited for `after`, from it back to it; None if there is none.
+
+    `waits_for` tells what another task waits for.
+    """
+    seen: set[str] = set()
+    ways: list[tuple[str, ...]] = [(task_id, each) for each in after]
+    while ways:
+        way = ways.pop()
+        here = way[-1]
+        if here == task_id:
+            return way
+        if here not in seen:
+            seen.add(here)
+            ways += [(*way, each) for each in waits_for(here)]
+    return None
+
+
+def _dependencies(task: Task, dependencies: Sequence[Dependency]) -> list[Reason]:
+    """One reason for each task that it waits for; first those that will not come by themselves."""
+    unmet = [each for each in dependencies if each.state is not TaskState.DONE]
+    unmet.sort(key=lambda each: (each.state not in _NEVER_BY_ITSELF, each.state not in _FOR_A_PERSON))
+    return [Reason(wait=Wait.DEPENDENCY, says=_dependency_says(task.id, each), tasks=(each.task_id,)) for each in unmet]
+
+
+def _dependency_says(task_id: str, on: Dependency) -> str:
+    says = f"it waits for task {on.task_id}, which {_STANDS.get(on.state, on.state.value)}"
+    if on.state in _NEVER_BY_ITSELF:
+        return (
+            f"{says}: it will never start by itself; `wk retry {on.task_id}` tries that one again, "
+            f"`wk edit {task_id} --after none` waits for none"
+        )
+    return f"{says}: `wk show {on.task_id}` says what for" if on.state in _FOR_A_PERSON else says
+
+
+def _time(task: Task, now: datetime) -> Reason | None:
+    if task.wake_at is None or task.wake_at <= now:
+        return None
+    wait = task.wake_for or Wait.NOT_BEFORE
+    says = _TIMES.get(wait, _TIMES[Wait.NOT_BEFORE])
+    return Reason(wait=wait, says=f"{says} ({task.reason})" if task.reason else says, until=task.wake_at)
+
+
+def _path(facts: WaitFacts) -> Reason | None:
+    if not facts.reserved_by:
+        return None
+    return Reason(
+        wait=Wait.PATH, says=f"a path that it needs is reserved by {_named(facts.reserved_by)}", tasks=facts.reserved_by
+    )
+
+
+def _checkout(facts: WaitFacts) -> Reason | None:
+    if facts.holders:
+        word = "works" if len(facts.holders) == 1 else "work"
+        return Reason(
+            wait=Wait.CHECKOUT_BUSY, says=f"{_named(facts.holders)} {word} in its checkout", tasks=facts.holders
+        )
+    if facts.parked and facts.before is not None:
+        return Reason(
+            wait=Wait.CHECKOUT_BUSY,
+            says=f"task {facts.before} stands before it in the same checkout",
+            tasks=(facts.before,),
+        )
+    return None
+
+
+def _lane(lane: Lane, place: Place) -> tuple[Reason, ...]:
+    """What closes its lane. Of another machine only what people said is known here: not how many work there, nor what it has."""
+    if lane.machine is None or lane.machine == place.machine:
+        return closed(lane, place)
+    there = replace(place, machine=lane.machine, limit=_ANY_NUMBER, accounts={}, harnesses={})
+    here = closed(lane, place)
+    return (*closed(lane, there), *(reason for reason in here if reason.wait is Wait.MACHINE))
+
+
+def _person(task: Task, facts: WaitFacts) -> Reason:
+    """What a task that rests until a person acts waits for."""
+    wait = facts.asks or (Wait.QUESTION if task.kind is None else NEEDS.get(task.kind, Wait.QUESTION))
+    return Reason(wait=wait, says=task.reason or "it waits for a person")
+
+
+def _named(tasks: Sequence[str]) -> str:
+    return f"{'task' if len(tasks) == 1 else 'tasks'} {', '.join(tasks)}"

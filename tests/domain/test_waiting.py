@@ -1,0 +1,154 @@
+"""Every word for why a task waits, from the pure function."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from support.records import NOON, later, make_task
+
+from watchkeeper.domain.account import AccountState, SignIn
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, Place, QueueRule
+from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.waiting import Dependency, WaitFacts, circle, own_reasons, reasons
+
+LANE = Lane(id=1, machine="m1", harness="claude", account="claude:own", project="shop")
+HERE = Place(machine="m1", now=NOON, limit=4, names={"m1": "here", "m2": "there"})
+
+
+def facts(**given: Any) -> WaitFacts:
+    """Nothing stands in the way, but for what is given."""
+    fields: dict[str, Any] = {
+        "lane": LANE, "ready": True, "unmet": 0, "parked": False, "holders": (), "before": None,
+    }  # fmt: skip
+    return WaitFacts(**(fields | given))
+
+
+def at_rest(kind: FailureKind | None, state: TaskState = TaskState.NEEDS_INPUT) -> Task:
+    """A task that needs a person."""
+    return make_task("t1", state=state, kind=kind, reason="The agent says why.")
+
+
+def waits(until: float, why: Wait) -> Task:
+    """A task that waits for a time."""
+    return make_task("t1", wake_at=later(until), wake_for=why)
+
+
+def rule(scope: str, name: str = "", **given: Any) -> Place:
+    """Here, with one rule."""
+    return replace(HERE, rules=[QueueRule(scope=scope, name=name, **given)])
+
+
+def state(**given: Any) -> Place:
+    """Here, with something known of the account."""
+    return replace(HERE, accounts={"claude:own": AccountState(account="claude:own", machine="m1", **given)})
+
+
+MISSING = HarnessState(harness="claude", machine="m1", present=False, says="claude is not installed", at=NOON)
+FULL = replace(HERE, occupied=[Occupied(lane=LANE, machine="m1", agents=4)])
+ELSEWHERE = replace(LANE, machine="m2")
+
+CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
+    (Wait.DEPENDENCY, "task p1, which is running", make_task(), facts(unmet=1),
+     [Dependency(task_id="p1", state=TaskState.RUNNING)], HERE),
+    (Wait.PATH, "reserved by task t2", make_task(), facts(reserved_by=("t2",)), [], HERE),
+    (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(parked=True, holders=("t2",)), [], HERE),
+    (Wait.CHECKOUT_BUSY, "task t2 stands before it", make_task(), facts(parked=True, before="t2"), [], HERE),
+    (Wait.NOT_BEFORE, "not before", waits(60, Wait.NOT_BEFORE), facts(ready=False), [], HERE),
+    (Wait.RETRY_AT, "tried again", waits(60, Wait.RETRY_AT), facts(ready=False), [], HERE),
+    (Wait.QUOTA_UNTIL, "used up", waits(60, Wait.QUOTA_UNTIL), facts(ready=False), [], HERE),
+    (Wait.QUOTA_UNTIL, "claude:own", make_task(), facts(), [], state(quota_until=later(5))),
+    (Wait.QUOTA_UNTIL, "says why", at_rest(FailureKind.QUOTA), facts(), [], HERE),
+    (Wait.LIMIT, "4 of 4", make_task(), facts(), [], FULL),
+    (Wait.PAUSED, "the queue is paused by ada", make_task(), facts(), [], rule("all", paused=True, by="ada")),
+    (Wait.PAUSED, "machine there is paused", make_task(), facts(lane=ELSEWHERE), [], rule("machine", "m2", paused=True)),
+    (Wait.MACHINE, "only machine there", make_task(), facts(lane=ELSEWHERE), [], HERE),
+    (Wait.HARNESS_MISSING, "not installed", make_task(), facts(), [], replace(HERE, harnesses={"claude": MISSING})),
+    (Wait.HARNESS_MISSING, "says why", at_rest(FailureKind.PROGRAM_MISSING), facts(), [], HERE),
+    (Wait.SIGNED_OUT, "claude:own is signed out", make_task(), facts(), [], state(sign_in=SignIn.OUT)),
+    (Wait.SIGNED_OUT, "says why", at_rest(FailureKind.SIGNED_OUT), facts(), [], HERE),
+    (Wait.APPROVAL, "says why", at_rest(FailureKind.PERMISSION_DENIED), facts(), [], HERE),
+    (Wait.QUESTION, "says why", at_rest(FailureKind.INTERRUPTED), facts(), [], HERE),
+    (Wait.QUESTION, "says why", at_rest(FailureKind.LOST, TaskState.HELD), facts(), [], HERE),
+    (Wait.SCOPE, "says why", at_rest(None), facts(asks=Wait.SCOPE), [], HERE),
+    (Wait.ENVIRONMENT_UNKNOWN, "says why", at_rest(FailureKind.ENVIRONMENT_UNKNOWN), facts(), [], HERE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("wait", "says", "task", "known", "on", "place"), CASES, ids=[f"{case[0].value}: {case[1]}" for case in CASES]
+)
+def test_the_reason_is_told(wait, says, task, known, on, place) -> None:
+    found = reasons(task, known, on, place)
+    assert any(reason.wait is wait and says in reason.says for reason in found), found
+
+
+def test_no_word_of_the_list_is_without_a_case() -> None:
+    assert {case[0] for case in CASES} == set(Wait)
+
+
+def test_nothing_in_the_way_is_no_reason() -> None:
+    on = [Dependency(task_id="p1", state=TaskState.DONE)]
+    assert reasons(waits(-1, Wait.NOT_BEFORE), facts(), on, HERE) == ()
+
+
+@pytest.mark.parametrize(
+    "state", [s for s in TaskState if s not in {TaskState.NEEDS_INPUT, TaskState.HELD, TaskState.QUEUED}]
+)
+def test_what_works_or_has_ended_waits_for_nothing(state: TaskState) -> None:
+    on = [Dependency(task_id="p1", state=TaskState.FAILED)]
+    assert reasons(make_task(state=state), facts(holders=("t2",)), on, rule("all", paused=True)) == ()
+    assert own_reasons(make_task(state=state), facts(holders=("t2",)), on, NOON) == ()
+
+
+def test_a_time_says_until_when() -> None:
+    (reason,) = reasons(waits(60, Wait.RETRY_AT), facts(ready=False), [], HERE)
+    assert reason.until == later(60)
+
+
+@pytest.mark.parametrize(("state", "says"), [(TaskState.FAILED, "failed"), (TaskState.STOPPED, "was stopped")])
+def test_a_dependency_that_failed_is_first_and_says_what_to_do(state: TaskState, says: str) -> None:
+    on = [Dependency(task_id="p1", state=TaskState.QUEUED), Dependency(task_id="p2", state=state)]
+    first, second = reasons(make_task("t1"), facts(unmet=2), on, HERE)
+    assert f"p2, which {says}" in first.says and "never start by itself" in first.says
+    assert "wk retry p2" in first.says and "wk edit t1 --after none" in first.says and first.tasks == ("p2",)
+    assert second.says == "it waits for task p1, which is queued"
+
+
+def test_the_most_lasting_reason_is_first() -> None:
+    place = replace(FULL, rules=[QueueRule(scope="all", name="", paused=True)])
+    on = [Dependency(task_id="p1", state=TaskState.RUNNING)]
+    found = reasons(waits(60, Wait.NOT_BEFORE), facts(unmet=1, ready=False, holders=("t2",)), on, place)
+    assert [reason.wait for reason in found] == [
+        Wait.DEPENDENCY, Wait.PAUSED, Wait.NOT_BEFORE, Wait.CHECKOUT_BUSY, Wait.LIMIT,
+    ]  # fmt: skip
+
+
+def test_of_another_machine_nothing_is_guessed() -> None:
+    """That this one is full, or has nobody signed in, does not matter to it."""
+    place = replace(FULL, accounts=state(sign_in=SignIn.OUT).accounts, harnesses={"claude": MISSING})
+    assert [reason.wait for reason in reasons(make_task(), facts(lane=ELSEWHERE), [], place)] == [Wait.MACHINE]
+
+
+def test_a_circle_is_found_and_shown() -> None:
+    graph = {"a": ["b"], "b": ["c", "d"], "c": [], "d": []}
+    assert circle("d", ["a"], lambda each: graph[each]) == ("d", "a", "b", "d")
+    assert circle("a", ["a"], lambda each: graph[each]) == ("a", "a")
+    assert circle("d", ["c"], lambda each: graph[each]) is None
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=20))
+def test_what_is_accepted_never_has_a_circle(edges: list[tuple[int, int]]) -> None:
+    """Every edge that is not refused is added; in the end the tasks can be put into an order."""
+    graph: dict[str, list[str]] = {str(each): [] for each in range(7)}
+    for task, on in edges:
+        if circle(str(task), [str(on)], graph.__getitem__) is None:
+            graph[str(task)].append(str(on))
+    left = dict(graph)
+    while free := [each for each, after in left.items() if not any(on in left for on in after)]:
+        for each in free:
+            del left[each]
+    assert not left
