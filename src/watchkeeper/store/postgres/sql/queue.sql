@@ -1,0 +1,90 @@
+-- name: queue_wake
+WITH due AS MATERIALIZED (
+    SELECT seq FROM task
+    WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 AND wake_at <= :now
+    ORDER BY wake_at, priority, seq LIMIT :limit
+)
+UPDATE task SET ready = 1 FROM due WHERE task.seq = due.seq;
+
+-- name: queue_next_wake
+SELECT wake_at FROM task
+WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 1;
+
+-- name: queue_lane
+INSERT INTO lane (machine, harness, account, project) VALUES (:machine, :harness, :account, :project)
+ON CONFLICT (machine, harness, account, project) DO NOTHING;
+
+-- name: queue_lane_id
+SELECT id FROM lane WHERE machine = :machine AND harness = :harness AND account = :account AND project = :project;
+
+-- name: queue_lanes
+WITH RECURSIVE seen (lane) AS (
+    SELECT min(lane) FROM task
+    WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+    UNION ALL
+    SELECT (
+        SELECT min(lane) FROM task
+        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0 AND lane > seen.lane
+    )
+    FROM seen WHERE seen.lane IS NOT NULL
+)
+SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project
+FROM seen JOIN lane ON lane.id = seen.lane WHERE seen.lane IS NOT NULL
+ORDER BY lane.id;
+
+-- name: queue_occupied
+SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.machine, count(*)
+FROM claim JOIN run ON run.id = claim.run_id JOIN lane ON lane.id = claim.lane
+WHERE run.state <> 'held'
+GROUP BY lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.machine
+ORDER BY lane.id, claim.machine;
+
+-- name: queue_first
+SELECT task.id, task.checkout
+FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
+    SELECT id, checkout, priority, seq FROM task
+    WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        AND parked = 0
+    ORDER BY priority DESC, seq LIMIT 1
+) AS task
+ORDER BY task.priority DESC, task.seq LIMIT 1;
+
+-- name: queue_holder
+SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
+
+-- name: queue_park
+UPDATE task SET parked = 1
+WHERE id = :id AND parked = 0 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0;
+
+-- name: queue_unpark
+WITH RECURSIVE seen (lane) AS (
+    SELECT min(lane) FROM task
+    WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+    UNION ALL
+    SELECT (
+        SELECT min(lane) FROM task
+        WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+            AND lane > seen.lane
+    )
+    FROM seen WHERE seen.lane IS NOT NULL
+)
+UPDATE task SET parked = 0
+WHERE seq IN (
+    SELECT (
+        SELECT seq FROM task
+        WHERE checkout = :checkout AND parked = 1 AND lane = seen.lane AND state = 'queued' AND stop_at IS NULL
+            AND ready = 1 AND unmet = 0
+        ORDER BY priority DESC, seq LIMIT 1
+    )
+    FROM seen WHERE seen.lane IS NOT NULL
+);
+
+-- name: queue_operation
+SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
+
+-- name: queue_record_operation
+INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
+VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at) ON CONFLICT DO NOTHING;
+
+-- name: queue_cancel_operation
+UPDATE operation SET cancelled = 1 WHERE id = :id;

@@ -1,0 +1,281 @@
+"""`PostgresStore`: the port over two connections, one for who writes and one for who reads, each opened when it is first used.
+
+A write transaction, step by step:
+
+    BEGIN ─▶ our turn (advisory lock) ─▶ is the schema still ours ─▶ work ─▶ COMMIT, which ends the turn ─▶ tell who listens
+
+A connection that failed is dropped, and the next transaction opens a new one: a server that was restarted, became read-only or went away and came back
+needs nothing from us. One that has died since it was last used is replaced within the call, because nothing was begun on it. Where the answer to COMMIT
+is lost nobody knows what became of it; that is said, and asking again is safe: what must not happen twice is kept from it by the rows themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.store.postgres import faults
+from watchkeeper.store.postgres.address import Address
+from watchkeeper.store.postgres.connection import Connection, Patience
+from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, look, migrate, nothing_of_ours, refuse_gaps
+from watchkeeper.store.postgres.wire import Lost, Refused
+from watchkeeper.store.statements import Statements
+from watchkeeper.store.tx import StoredTx
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from watchkeeper.ports.store import Tx
+    from watchkeeper.store.migrations import Schema
+
+T = TypeVar("T")
+
+_MARK = "SELECT last FROM watchkeeper.counter WHERE name = 'commit'"
+_WRONG_TALLY = """
+SELECT t.state FROM watchkeeper.tally t
+WHERE t.tasks <> (SELECT count(*) FROM watchkeeper.task AS task WHERE task.state = t.state)
+"""
+_READ_ALL = """
+SELECT max(length(t::text)) FROM (
+    SELECT ROW(task.*) AS t FROM watchkeeper.task UNION ALL SELECT ROW(spec.*) FROM watchkeeper.spec
+    UNION ALL SELECT ROW(run.*) FROM watchkeeper.run UNION ALL SELECT ROW(execution.*) FROM watchkeeper.execution
+    UNION ALL SELECT ROW(claim.*) FROM watchkeeper.claim UNION ALL SELECT ROW(outcome.*) FROM watchkeeper.outcome
+    UNION ALL SELECT ROW(journal.*) FROM watchkeeper.journal UNION ALL SELECT ROW(outbox.*) FROM watchkeeper.outbox
+) AS everything
+"""
+
+
+class _Seat:
+    """A place for one connection, which one thread at a time uses."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.connection: Connection | None = None
+
+    def drop(self) -> None:
+        """Give the connection up."""
+        connection, self.connection = self.connection, None
+        if connection is not None:
+            connection.close()
+
+
+class PostgresStore:
+    """The database that machines share. Threads may share a store; its writers take turns, and so do its readers."""
+
+    def __init__(self, address: Address, patience: Patience, application: str, schema: Schema) -> None:
+        """Use `open` instead."""
+        self._address = address
+        self._patience = patience
+        self._application = application
+        self._schema = schema
+        self._statements = Statements(PACKAGE)
+        self._writer = _Seat()
+        self._reader = _Seat()
+        self._users: set[int] = set()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        *,
+        create: bool,
+        upgrade: bool,
+        patience: Patience | None = None,
+        application: str = "watchkeeper",
+        schema: Schema = SCHEMA,
+    ) -> Self:
+        """Open the database at `url`.
+
+        Args:
+            url: where it is; `postgresql://user@host/name`.
+            create: make what we need in it if there is nothing. Reading commands never do.
+            upgrade: bring an older one up to date. Only the daemon does.
+            patience: how long to wait for whom.
+            application: what the server knows us as, and others who wait for us are told.
+            schema: what the database should look like.
+
+        Raises:
+            NoDatabase: there is nothing of ours in it and it was not to be made.
+            DatabaseNewer: a newer version has been here.
+            DatabaseUnusable: and its other kinds.
+            SettingsError: that is no URL of PostgreSQL.
+        """
+        store = cls(Address(url), patience or Patience(), application, schema)
+        try:
+            try:
+                store.read(lambda _: None)
+            except NoDatabase:
+                if not create:
+                    raise
+                store._bring_up(from_nothing=True)
+                store.read(lambda _: None)
+            except _Older:
+                if not upgrade:
+                    raise
+                store._bring_up(from_nothing=False)
+                store.read(lambda _: None)
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+        """Run `work` in one write transaction and return what it returns.
+
+        Raises:
+            DatabaseUnusable: and its kinds. Nothing was changed, or the message says that this is not known.
+        """
+        with self._transaction(self._writer, write=True, durable=durable) as connection:
+            result = work(StoredTx(connection))
+            connection.commit(name)
+            return result
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Run `work` on one consistent snapshot; it must not write."""
+        with self._transaction(self._reader, write=False) as connection:
+            return work(StoredTx(connection))
+
+    def changed(self, since: int) -> tuple[bool, int]:
+        """Whether anybody has committed since the mark `since`, and the new mark. Costs one question to the server."""
+        with self._use(self._reader):
+            try:
+                mark = self._mark()
+            finally:
+                if self._reader.connection is not None and not self._reader.connection.roll_back():
+                    self._reader.drop()
+        return mark != since, mark
+
+    def check(self, *, thorough: bool = False) -> None:
+        """Read the tables and look for damage; takes seconds for a large database.
+
+        Raises:
+            DatabaseCorrupt: there is some.
+        """
+        with self._transaction(self._reader, write=False) as connection:
+            if thorough:
+                _ = connection.batch(_READ_ALL)
+            wrong = connection.batch(_WRONG_TALLY)
+        if wrong:
+            raise DatabaseCorrupt(
+                f"The database {self._address} is damaged: the count of {wrong[0][0]} tasks is not that of the tasks.",
+                hint="Restore a backup.",
+            )
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._closed = True
+        for seat in (self._reader, self._writer):
+            with seat.lock:
+                seat.drop()
+
+    @contextlib.contextmanager
+    def _use(self, seat: _Seat) -> Generator[None, None, None]:
+        """Have a seat to ourselves."""
+        me = threading.get_ident()
+        if me in self._users:
+            raise RuntimeError("a transaction inside a transaction")
+        with seat.lock:
+            self._users.add(me)
+            try:
+                if self._closed:
+                    raise DatabaseUnusable("The database is closed.")
+                yield
+            finally:
+                self._users.discard(me)
+
+    @contextlib.contextmanager
+    def _transaction(self, seat: _Seat, *, write: bool, durable: bool = True) -> Generator[Connection, None, None]:
+        """A transaction in a database whose schema is ours. What is not committed inside is undone; a connection that cannot undo is given up."""
+        with self._use(seat):
+            try:
+                connection = self._begin(seat, write=write, durable=durable)
+                yield connection
+            finally:
+                if seat.connection is not None and not seat.connection.roll_back():
+                    seat.drop()
+
+    def _begin(self, seat: _Seat, *, write: bool, durable: bool = True) -> Connection:
+        """Begin; on a connection that has died since it was last used, once more on a new one."""
+        connection, number = self._begin_any(seat, write=write, durable=durable)
+        self._check_schema(number)
+        return connection
+
+    def _begin_any(self, seat: _Seat, *, write: bool, durable: bool) -> tuple[Connection, int]:
+        while True:
+            used = seat.connection
+            connection = used or self._connect()
+            seat.connection = connection
+            try:
+                count, number = connection.begin(write=write, durable=durable)
+            except Lost as lost:
+                seat.drop()
+                if used is not None and not lost.silent:
+                    continue
+                raise faults.lost(lost, self._address) from None
+            except Refused:
+                raise nothing_of_ours(connection, self._address) from None
+            except DatabaseUnusable:
+                if used is not None and not connection.wire.alive:
+                    seat.drop()
+                    continue
+                raise
+            refuse_gaps(count, number, self._address)
+            return connection, number
+
+    def _connect(self) -> Connection:
+        return Connection(self._address, self._statements, self._patience, self._application)
+
+    def _mark(self) -> int:
+        while True:
+            used = self._reader.connection
+            connection = used or self._connect()
+            self._reader.connection = connection
+            try:
+                return int(connection.batch(_MARK)[0][0] or 0)
+            except DatabaseUnusable:
+                if used is None or connection.wire.alive:
+                    raise
+                self._reader.drop()
+
+    def _check_schema(self, number: int) -> None:
+        if number > self._schema.number:
+            raise DatabaseNewer(
+                f"The database {self._address} was written by a newer version of Watchkeeper.",
+                hint="Upgrade Watchkeeper; nothing was changed.",
+            )
+        if number < self._schema.number:
+            raise _Older(
+                f"The database {self._address} is of an older version.",
+                hint="`wk daemon start` brings it up to date.",
+            )
+
+    def _bring_up(self, *, from_nothing: bool) -> None:
+        """Make or upgrade what we need, unless somebody else did while we waited for our turn."""
+        seat = self._writer
+        with self._use(seat):
+            try:
+                self._migrate(seat, from_nothing=from_nothing)
+            finally:
+                seat.drop()  # its plans are those of the schema that was
+
+    def _migrate(self, seat: _Seat, *, from_nothing: bool) -> None:
+        seat.drop()
+        connection = seat.connection = self._connect()
+        try:
+            connection.begin_migration()
+        except Lost as lost:
+            raise faults.lost(lost, self._address) from None
+        applied = look(connection, self._address)
+        if (applied is None) is not from_nothing:
+            return  # somebody else was first; whoever asked looks again
+        if applied is not None and applied >= self._schema.number:
+            return
+        migrate(connection, self._schema, from_nothing=from_nothing)
+        connection.commit("migrate")
+
+
+class _Older(DatabaseUnusable):
+    """The database is of an older version."""
