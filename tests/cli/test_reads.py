@@ -94,10 +94,10 @@ def test_ls_says_on_the_side_when_nothing_acts(wk: "Wk") -> None:
     """Only if something waits for a daemon: what to type on the side, and the reason behind each title."""
     task_id = wk.add()
     answer = wk("ls")
-    assert "No daemon runs, and 1 task waits" in answer.err
+    assert "No daemon runs" in answer.err and "1 task is concerned" in answer.err
     assert "wk daemon start" in answer.err
     assert "do it (waits: no daemon runs)" in answer.out
-    assert "No daemon runs, and 1 task waits" in wk("status").err
+    assert "No daemon runs" in wk("status").err
     wk.become(task_id, TaskState.DONE)
     assert wk("ls").err == ""
 
@@ -247,6 +247,16 @@ def test_wait_gives_up_in_time(wk: "Wk") -> None:
     assert answer.code == 12
     assert "not come to rest" in answer.err and "No daemon runs" in answer.err
     assert wk("wait", "--timeout", "never", task_id).code == 2
+
+
+def test_whoever_waits_is_told_again_that_nothing_acts(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A daemon may end while somebody waits, and the first word of it scrolls away."""
+    from watchkeeper.cli import daemon
+
+    monkeypatch.setattr(daemon, "_FIRST_LOOK_S", 0.01)
+    monkeypatch.setattr(daemon, "_SAY_AGAIN_S", 0.01)
+    answer = wk("wait", "--timeout", "2", wk.add())
+    assert answer.err.count("No daemon runs") >= 3
 
 
 def test_wait_for_any_and_for_all(wk: "Wk") -> None:

@@ -1,5 +1,6 @@
 """The daemon, as commands see it: found for reads, started for writes."""
 
+import time
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli.render import counted
@@ -9,6 +10,9 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.health import Health
     from watchkeeper.cli.call import Call
     from watchkeeper.ports.service import DaemonInfo
+
+_FIRST_LOOK_S = 2.0
+_SAY_AGAIN_S = 60.0
 
 _RECENT = 500
 """Entries of the journal among which a daemon's own start is looked for."""
@@ -24,8 +28,10 @@ def running(call: "Call") -> "DaemonInfo | None":
         return None
 
 
-def ensure(call: "Call", done: str) -> None:
+def ensure(call: "Call", done: str, *, starts: bool = True) -> None:
     """Have a daemon run after something was written, and poke it. `done` says what was written, so that a failure here is not taken for one there.
+
+    `starts`: what was written wants something started, which a daemon that is ending does not do.
 
     Raises:
         WatchkeeperError: no daemon runs and none could be started; what was written stays written.
@@ -39,6 +45,44 @@ def ensure(call: "Call", done: str) -> None:
         raise
     if answer is client.Ensured.STARTING:
         call.terminal.note("The daemon is still starting; `wk daemon status` shows when it is there.")
+    elif answer is client.Ensured.ENDING and starts:
+        call.terminal.note(f"{done}: {ENDS}")
+
+
+ENDS = (
+    "the daemon is ending and starts nothing new. What waits is for the next one; "
+    "when this one has ended, start it: wk daemon start"
+)
+NONE = "No daemon runs, so nothing new is started or settled until one does"
+
+
+class Vigil:
+    """Looks, while somebody waits, whether there is still a daemon for what is waited for, and says so when there is none, again and again."""
+
+    def __init__(self, call: "Call") -> None:
+        """Begin; what holds now has been said."""
+        self._call = call
+        self._next = time.monotonic() + _FIRST_LOOK_S
+
+    def look(self) -> None:
+        """Look if it is time to, and say what is new, or what has not been said for long."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        says = self._says()
+        if says:
+            self._call.terminal.note(says)
+        self._next = now + (_SAY_AGAIN_S if says else _FIRST_LOOK_S)
+
+    def _says(self) -> str:
+        try:
+            host = self._call.reading.daemon_host
+            if not host.is_held():
+                return f"{NONE}. Start it: wk daemon start"
+            info = host.info()
+        except (WatchkeeperError, OSError):
+            return ""
+        return f"{ENDS[0].upper()}{ENDS[1:]}" if info is not None and info.ending else ""
 
 
 def warn_if_none(call: "Call", waiting: int) -> None:
@@ -50,8 +94,8 @@ def warn_if_none(call: "Call", waiting: int) -> None:
 def say_none(call: "Call", waiting: int) -> None:
     """The same, where it is known already that none runs."""
     if waiting:
-        word = "waits" if waiting == 1 else "wait"
-        call.terminal.note(f"No daemon runs, and {counted(waiting, 'task')} {word} for one. Start it: wk daemon start")
+        concerned = f"{counted(waiting, 'task')} {'is' if waiting == 1 else 'are'} concerned"
+        call.terminal.note(f"{NONE}; {concerned}. Start it: wk daemon start")
 
 
 def warn_for(call: "Call", health: "Health") -> None:
@@ -62,13 +106,14 @@ def warn_for(call: "Call", health: "Health") -> None:
 def plain(info: "DaemonInfo | None") -> dict[str, object]:
     """What is known of the daemon, as JSON values."""
     if info is None:
-        return {"running": False, "pid": None, "started_at": None, "incarnation": None, "version": None}
+        return {"running": False, "pid": None, "started_at": None, "incarnation": None, "version": None, "ending": None}
     return {
         "running": True,
         "pid": info.pid,
         "started_at": info.started_at.isoformat(),
         "incarnation": info.incarnation,
         "version": info.version,
+        "ending": info.ending or None,
     }
 
 

@@ -105,7 +105,7 @@ def _wait(
     if not (asked or left):
         return None
     try:
-        daemon.ensure(call, "The wish is on record")
+        daemon.ensure(call, "The wish is on record", starts=False)
     except WatchkeeperError as error:
         return error if going or left else None
     if not wait:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from watchkeeper.cli import daemon
 from watchkeeper.cli.follow import NET_S, Watcher
 from watchkeeper.domain.model import RESTING_TASK_STATES, Task, TaskState
 from watchkeeper.errors import Exit
@@ -50,6 +51,7 @@ def wait_for(
     """
     began = time.monotonic()
     changed, mark = store.changed(0)
+    vigil = daemon.Vigil(call)
     with Watcher([call.reading.state.path]) as watcher:
         tasks = load(store, task_ids)
         while not enough(tasks):
@@ -57,6 +59,7 @@ def wait_for(
             left_s = NET_S if timeout_s is None else timeout_s - passed_s
             if left_s <= 0:
                 break
+            vigil.look()
             if progress is not None:
                 progress(tasks, passed_s)
             watcher.wait(left_s)

@@ -3,7 +3,7 @@
 import time
 from typing import TYPE_CHECKING
 
-from watchkeeper.cli import render
+from watchkeeper.cli import daemon, render
 from watchkeeper.cli.errors import Detached
 
 if TYPE_CHECKING:
@@ -51,9 +51,11 @@ def _stay(
 
     began = time.monotonic()
     printer = Printer(emit, make_reader(call, task), heading=call.terminal.note)
+    vigil = daemon.Vigil(call)
     for piece in pieces(call, store, task.id, follow=True):
         printer.take(piece)
         if isinstance(piece, Idle):
+            vigil.look()
             if idle is not None:
                 idle()
             how_long = render.duration(time.monotonic() - began)

@@ -11,6 +11,9 @@ from watchkeeper.ports.service import DaemonHost, DaemonInfo, Order, SpawnAnswer
 _WORD_S = 0.1
 """How long a command that has done its own work already waits for a new daemon's word."""
 
+_GONE_S = 5.0
+"""How long it waits for one that is about to be gone, so that it can start the next."""
+
 _START_S = 20.0
 _AGAIN_S = 0.02
 
@@ -21,6 +24,8 @@ class Ensured(StrEnum):
     ALREADY = "already"
     STARTED = "started"
     STARTING = "starting"
+    ENDING = "ending"
+    """One runs, takes no new work and will end: what waits is for its successor."""
 
 
 def running(parts: Watchkeeper) -> DaemonInfo | None:
@@ -36,15 +41,20 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
         DaemonError: it could not be started.
     """
     host = parts.daemon_host
-    deadline = time.monotonic() + within_s
-    while not host.tell(Order.LOOK):
+    began = time.monotonic()
+    while True:
+        heard = host.tell(Order.LOOK)
+        # Asked after it was told: one that says that it is ending may have heard it in vain.
+        info = host.info()
+        ending = info.ending if info is not None else ""
+        if heard and ending != Order.LEAVE:
+            return Ensured.ENDING if ending else Ensured.ALREADY
         if not host.is_held():
             return _spawn(parts, within_s)
-        # One holds the lock and does not listen: it is starting, and will look at everything, or it is ending, and another one is needed.
-        if time.monotonic() >= deadline:
-            return Ensured.STARTING
+        # One holds the lock and does not listen: it is starting, and will look at everything, or it is leaving, and another one is needed.
+        if time.monotonic() - began >= (max(within_s, _GONE_S) if ending else within_s):
+            return Ensured.ENDING if ending else Ensured.STARTING
         _ = host.wait_gone(_AGAIN_S)
-    return Ensured.ALREADY
 
 
 def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
@@ -62,8 +72,14 @@ def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
 
 
 def start(parts: Watchkeeper) -> Ensured:
-    """Start a daemon and wait until it is ready. Raises as `ensure` does."""
-    return ensure(parts, within_s=_START_S)
+    """Start a daemon and wait until it is ready. Raises as `ensure` does, and DaemonError if one runs that takes no new work."""
+    answer = ensure(parts, within_s=_START_S)
+    if answer is Ensured.ENDING:
+        raise DaemonError(
+            "A daemon runs that is ending and starts nothing new.",
+            hint="`wk daemon status` says what it waits for; when it has ended: wk daemon start",
+        )
+    return answer
 
 
 def stop(

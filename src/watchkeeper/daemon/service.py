@@ -38,6 +38,8 @@ _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
 _RETIRE_POLL_S = 0.2
+_LAST_EFFECTS_S = 5.0
+"""How long a daemon that retires waits for effects when nothing else is left."""
 
 
 def run(parts: Watchkeeper, log: Log) -> None:
@@ -65,7 +67,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
         raise
 
 
-def _describe(parts: Watchkeeper, incarnation: int) -> DaemonInfo:
+def _describe(parts: Watchkeeper, incarnation: int, ending: str = "") -> DaemonInfo:
     me = parts.own_identity
     return DaemonInfo(
         pid=me.pid,
@@ -75,6 +77,7 @@ def _describe(parts: Watchkeeper, incarnation: int) -> DaemonInfo:
         incarnation=incarnation,
         version=__version__,
         wake=str(parts.wake_address),
+        ending=ending,
     )
 
 
@@ -250,10 +253,10 @@ class _Service:
         self._log.info("order", order=order.value, by=by)
         crashpoint(f"daemon.{order.value}.before")
         if order is Order.LEAVE:
-            if self._inbox is not None:
-                self._inbox.close()  # from here on a command that wants something done sees that nobody listens
-            tasks.cancel_scope.cancel()
+            self._leave(tasks)
             return
+        # First it is said, then it is done: whoever hands work over after the one has heard of it, whoever did so before the other is served or counted.
+        self._say_ending(order)
         loops.claim.closed = True
         if order is Order.INTERRUPT:
             parts = self._parts
@@ -263,14 +266,34 @@ class _Service:
             self._retiring = True
             tasks.start_soon(self._retire, tasks)
 
+    def _leave(self, tasks: TaskGroup) -> None:
+        """From here on a command that wants something done sees that nobody listens, and has a successor started when we are gone."""
+        self._say_ending(Order.LEAVE)
+        if self._inbox is not None:
+            self._inbox.close()
+        tasks.cancel_scope.cancel()
+
+    def _say_ending(self, order: Order) -> None:
+        # Where the record cannot be written we end all the same: whoever ordered it is told what waits.
+        with contextlib.suppress(OSError):
+            self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, order.value))
+
     async def _retire(self, tasks: TaskGroup) -> None:
-        """End when no run is live but those that wait for a person."""
+        """End when no run is live but those that wait for a person, and what was asked for meanwhile is done, if that does not take long."""
         parts = self._parts.sibling()
+        idle_since: float | None = None
         while True:
-            live = await to_thread.run_sync(lambda: parts.store.read(lambda tx: tx.runs.live()))
-            if all(run.state is RunState.HELD for run in live):
-                tasks.cancel_scope.cancel()
-                return
+            live, due = await to_thread.run_sync(
+                lambda: parts.store.read(lambda tx: (tx.runs.live(), tx.outbox.next_due()))
+            )
+            if any(run.state is not RunState.HELD for run in live):
+                idle_since = None
+            else:
+                now = anyio.current_time()
+                idle_since = now if idle_since is None else idle_since
+                if due is None or now - idle_since > _LAST_EFFECTS_S:
+                    self._leave(tasks)
+                    return
             await anyio.sleep(_RETIRE_POLL_S)
 
 

@@ -18,6 +18,8 @@ class DaemonInfo(NamedTuple):
     version: str
     wake: str
     """Where it listens for hints and orders."""
+    ending: str = ""
+    """The order that it is ending under; empty while it takes new work."""
 
 
 class SpawnAnswer(StrEnum):

@@ -86,6 +86,7 @@ class LocalDaemonHost:
             "incarnation": info.incarnation,
             "version": info.version,
             "wake": info.wake,
+            "ending": info.ending,
         }
         with atomic.directory(self._state) as fd:
             atomic.replace(fd, _RECORD, atomic.encode(record), point="daemon.record")
@@ -212,6 +213,7 @@ def _parse(raw: bytes) -> DaemonInfo:
         incarnation=int(cast("int", record["incarnation"])),
         version=str(record["version"]),
         wake=str(record["wake"]),
+        ending=str(record.get("ending", "")),
     )
 
 

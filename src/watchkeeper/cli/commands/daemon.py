@@ -7,7 +7,11 @@ from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
+from watchkeeper.domain.run_record import RunState
+from watchkeeper.domain.task_record import TaskState
 from watchkeeper.errors import Exit, UsageError
+
+_WORKING = frozenset({RunState.STARTING, RunState.RUNNING})
 
 
 @click.group(name="daemon", short_help="The process that acts: run, start, stop, status.", context_settings=SETTINGS)
@@ -75,10 +79,28 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
         except KeyboardInterrupt:
             raise Detached("Detached; the daemon goes on ending. Look: wk daemon status") from None
         call.terminal.clear_status()
+    working, waiting = _left(call)
     if as_json:
-        call.terminal.document({"stopped": ended})
+        call.terminal.document({"stopped": ended, "working": working, "waiting": waiting})
     else:
         call.terminal.say("The daemon has ended." if ended else "No daemon runs.")
+        if working:
+            agents = "1 agent goes" if working == 1 else f"{working} agents go"
+            call.terminal.say(
+                f"{agents} on under {'its shim' if working == 1 else 'their shims'}; the next daemon takes over."
+            )
+        if waiting:
+            tasks = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
+            call.terminal.say(f"{tasks} for the next daemon: wk daemon start")
+
+
+def _left(call: Call) -> tuple[int, int]:
+    """How many agents work on without a daemon, and how many tasks wait for one."""
+    store = call.store
+    if store is None:
+        return 0, 0
+    live, counts = store.read(lambda tx: (tx.runs.live(), tx.tasks.counts()))
+    return sum(run.state in _WORKING for run in live), counts.get(TaskState.QUEUED, 0)
 
 
 @command.command(cls=Command)
@@ -95,6 +117,9 @@ def status(call: Call, as_json: bool) -> int:
     else:
         up = render.duration((call.reading.clock.now() - info.started_at).total_seconds())
         call.terminal.say(f"The daemon runs: pid {info.pid}, up {up}, version {info.version}, life {info.incarnation}.")
+        if info.ending:
+            waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
+            call.terminal.say(f"It {waits} and starts nothing new.")
         call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
     return Exit.OK if info is not None else Exit.DAEMON
 
