@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import SignIns
     from watchkeeper.domain.model import AgentIdentity
+    from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.environment import Environments
     from watchkeeper.ports.harness import Harness
@@ -78,6 +79,20 @@ class Watchkeeper:
         from watchkeeper.store.sqlite.store import SqliteStore
 
         return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
+
+    @cached_property
+    def backups(self) -> "Backups":
+        """Backups of the database. Raises StateDirectoryUnusable."""
+        from watchkeeper.store.sqlite.backup import SqliteBackups
+
+        return SqliteBackups(self.state.database, self.state.turnstile)
+
+    @cached_property
+    def descriptions(self) -> "Descriptions":
+        """The execution directories, read without the database. Raises StateDirectoryUnusable."""
+        from watchkeeper.runtimes.executions import ExecutionDirectories
+
+        return ExecutionDirectories(self.state.executions)
 
     @cached_property
     def clock(self) -> "Clock":

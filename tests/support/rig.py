@@ -132,6 +132,15 @@ class Rig:
             raise AssertionError(message)
         return done
 
+    def popen(self, *args: str) -> subprocess.Popen[bytes]:
+        """Begin a command and return it; `close` ends it if it is still there."""
+        command = [sys.executable, "-m", "watchkeeper", *args]
+        begun = subprocess.Popen(
+            command, env=self.environment, cwd=self.repo, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        self.daemons.insert(0, begun)
+        return begun
+
     def run(self, *agent: str, options: tuple[str, ...] = ()) -> str:
         """Hand the test agent over and return the task's id."""
         done = self.wk("run", "--json", *options, "--", sys.executable, str(AGENT), str(self.starts), *agent)

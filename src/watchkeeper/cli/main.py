@@ -21,6 +21,7 @@ from watchkeeper.errors import Exit, WatchkeeperError
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "retry", "demo"),
     "Look": ("ls", "status", "show", "logs", "wait", "events"),
+    "Keep house": ("backup", "restore"),
     "Steer": ("stop", "kill"),
     "Set up": ("doctor", "config", "daemon", "completion", "version"),
 }

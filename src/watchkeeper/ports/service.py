@@ -74,6 +74,10 @@ class DaemonHost(Protocol):
         """Be the daemon for as long as the context lasts. Raises DaemonError if there is one already."""
         ...
 
+    def keep_away(self) -> AbstractContextManager[None]:
+        """Let no daemon run for as long as the context lasts. Raises DaemonError if there is one."""
+        ...
+
     def describe(self, info: DaemonInfo) -> None:
         """Write the record of the daemon that we are."""
         ...

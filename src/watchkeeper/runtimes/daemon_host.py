@@ -76,6 +76,17 @@ class LocalDaemonHost:
                 (self._state / _RECORD).unlink()
             lock.close()
 
+    @contextmanager
+    def keep_away(self) -> Generator[None]:
+        """Take the lock, saying nothing of it. Raises DaemonError if somebody holds it."""
+        lock = hold_lock(self._state / "daemon.lock")
+        if lock is None:
+            raise DaemonError("The daemon runs: nothing was changed.", hint="`wk daemon stop` first; agents go on.")
+        try:
+            yield
+        finally:
+            lock.close()
+
     def describe(self, info: DaemonInfo) -> None:
         """Write the record. Raises OSError."""
         record = {

@@ -17,6 +17,7 @@ from watchkeeper.crash import crashpoint
 from watchkeeper.domain.evidence import DirectoryState, GoneFact, LockState
 from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.errors import Refused
+from watchkeeper.ports.backup import DescribedExecution
 from watchkeeper.runtimes import atomic, locks, records
 from watchkeeper.runtimes.records import BadRecord
 
@@ -166,6 +167,27 @@ class ExecutionDirectories:
                 )
         except FileNotFoundError:
             return []
+
+    def described(self) -> list[DescribedExecution]:
+        """What each directory says of itself; one that cannot be read is left out. Raises OSError if the system is in trouble."""
+        found: list[DescribedExecution] = []
+        for name in self.names():
+            with contextlib.suppress(FileNotFoundError, Unreadable, BadRecord):
+                found.append(self._described(name))
+        return found
+
+    def _described(self, name: str) -> DescribedExecution:
+        with atomic.directory(self.named(name)) as fd:
+            execution = OpenExecution(fd)
+            who = records.parse_spec(execution.read(records.SPEC) or b"").identity
+            return DescribedExecution(
+                execution_id=name,
+                database_id=who.database_id,
+                task_id=who.task_id,
+                run_id=who.run_id,
+                fence=who.fence,
+                lock=execution.lock(),
+            )
 
     def remove(self, execution_id: str) -> None:
         """Delete a directory that is provably not needed, and what is left of earlier attempts to delete or prepare it. Gone already is fine.

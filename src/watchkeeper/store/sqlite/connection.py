@@ -37,6 +37,24 @@ def refuse_old_sqlite(version: str | None = None) -> None:
         )
 
 
+def restoring(database: Path) -> Path:
+    """The copy of a backup that is about to become the database."""
+    return database.with_name(f"{database.name}.restoring")
+
+
+def refuse_half_restored(path: Path) -> None:
+    """Where the database is missing: was a restore interrupted between the old one and the new one?
+
+    Raises:
+        DatabaseUnusable: it was.
+    """
+    if restoring(path).exists():
+        raise DatabaseUnusable(
+            f"A restore was interrupted: there is no database '{path}' now.",
+            hint="Type the `wk restore` again. What was there before is kept beside it.",
+        )
+
+
 class Connection:
     """One connection to a database file that exists, and the port's `rows` over it."""
 
@@ -55,6 +73,7 @@ class Connection:
         self._patience_until = 0.0
         self.writable = False
         if not path.exists():
+            refuse_half_restored(path)
             raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
         with in_our_words(path):
             self._raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)

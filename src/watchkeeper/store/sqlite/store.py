@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
 from watchkeeper.store.filesystem import refuse_network_filesystem
-from watchkeeper.store.sqlite.connection import Connection
+from watchkeeper.store.sqlite.connection import Connection, refuse_half_restored
 from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
 from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
 from watchkeeper.store.statements import Statements
@@ -260,6 +260,8 @@ class SqliteStore:
 
     def _make_file(self) -> None:
         """The file itself, for our user alone and durable under its name."""
+        if not self._path.exists():
+            refuse_half_restored(self._path)
         try:
             crashpoint("database.file.before")
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -1,0 +1,150 @@
+"""Backups of a SQLite database: one file each, complete in itself, checked before it gets its name.
+
+    .NAME.PID.XXXX.tmp ── copied ── read from end to end ── synced ──▶ linked as NAME (never over something), or renamed over it if that was asked for
+
+A crash leaves the temporary file at worst. The copy is of one moment: who works meanwhile neither waits nor is waited for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from contextlib import contextmanager
+from dataclasses import replace as with_other
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase, Refused
+from watchkeeper.store.sqlite.connection import refuse_half_restored
+from watchkeeper.store.sqlite.copying import copy, facts_of, make_private, refuse_foreign
+from watchkeeper.store.sqlite.restore import StagedBackup
+from watchkeeper.store.sqlite.schema import SCHEMA
+from watchkeeper.store.sqlite.turnstile import WAIT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from watchkeeper.ports.backup import BackupFacts, Progress
+
+_NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES, errno.EMLINK})
+"""What file systems without hard links answer."""
+
+
+class SqliteBackups:
+    """Backups of the database file of one state directory."""
+
+    def __init__(self, database: Path, turnstile: Path, *, wait_s: float = WAIT_S) -> None:
+        """`wait_s`: how long a restore waits for others to let go of the database."""
+        self._database = database
+        self._turnstile = turnstile
+        self._wait_s = wait_s
+
+    def create(self, file: Path, *, replace: bool, progress: Progress) -> BackupFacts:
+        """Write a consistent copy to `file`.
+
+        Raises:
+            Refused: there is something by that name, and `replace` is False; or it is the database itself.
+            NoDatabase: there is nothing to copy.
+            DatabaseUnusable: and its kinds.
+        """
+        if not self._database.exists():
+            refuse_half_restored(self._database)
+            raise NoDatabase(
+                "There is nothing to back up yet.", hint="`wk run` makes the database with the first task."
+            )
+        self._refuse_name(file, replace=replace)
+        temporary = file.with_name(f".{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+        try:
+            make_private(temporary)
+            copy(self._database, temporary, progress)
+            facts = self._whole(temporary)
+            _sync(temporary, "backup.sync")
+            _name(temporary, file, replace=replace)
+        except OSError as error:
+            where = error.filename or file
+            raise DatabaseUnusable(
+                f"The backup '{file}' cannot be written ({where}: {error.strerror}).",
+                hint="Choose a directory that you may write to and that has room.",
+            ) from error
+        finally:
+            _forget(temporary)
+        return with_other(facts, path=file)
+
+    def look(self, file: Path, progress: Progress) -> BackupFacts:
+        """Read a backup from end to end."""
+        del progress
+        refuse_foreign(file)
+        return facts_of(file, newest_schema=SCHEMA.number)
+
+    @contextmanager
+    def stage(self, file: Path, progress: Progress) -> Generator[StagedBackup]:
+        """Copy a backup beside the database and bring it up to date."""
+        refuse_foreign(file)
+        staged = StagedBackup(self._database, self._turnstile, self._wait_s)
+        try:
+            staged.copy_from(file, progress)
+            yield staged
+        finally:
+            staged.close()
+
+    def _whole(self, temporary: Path) -> BackupFacts:
+        """Check the copy; what is wrong with it is wrong with what was copied."""
+        try:
+            return facts_of(temporary, newest_schema=None, private=True)
+        except DatabaseCorrupt as error:
+            says = str(error).replace(str(temporary), str(self._database))
+            raise DatabaseCorrupt(
+                f"{says.removesuffix('.')}; no backup was made.",
+                hint="Keep the file and its '-wal'. `wk restore` puts an earlier backup in its place.",
+            ) from error
+
+    def _refuse_name(self, file: Path, *, replace: bool) -> None:
+        with contextlib.suppress(OSError):
+            if file.samefile(self._database):
+                raise Refused(f"'{file}' is the database itself.", hint="Name another file.")
+        if file.is_dir():
+            raise Refused(f"'{file}' is a directory.", hint="Name a file in it.")
+        if os.path.lexists(file) and not replace:
+            raise _taken(file)
+
+
+def _name(temporary: Path, file: Path, *, replace: bool) -> None:
+    """Give the finished file its name, durably. Raises Refused, OSError."""
+    crashpoint("backup.name.before")
+    if replace:
+        temporary.replace(file)
+    else:
+        try:
+            os.link(temporary, file)
+        except FileExistsError:
+            raise _taken(file) from None
+        except OSError as error:
+            if error.errno not in _NO_LINKS:
+                raise
+            if os.path.lexists(file):
+                raise _taken(file) from None
+            temporary.rename(file)
+    crashpoint("backup.name.after")
+    _sync(file.parent, "backup.directory")
+
+
+def _taken(file: Path) -> Refused:
+    return Refused(f"There is a '{file}' already; it was left alone.", hint="Choose another name, or say --force.")
+
+
+def _sync(path: Path, point: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        crashpoint(f"{point}.before")
+        os.fsync(fd)
+        crashpoint(f"{point}.after")
+    finally:
+        os.close(fd)
+
+
+def _forget(temporary: Path) -> None:
+    for name in (temporary, Path(f"{temporary}-journal"), Path(f"{temporary}-wal")):
+        with contextlib.suppress(OSError):
+            name.unlink()
