@@ -61,16 +61,16 @@ def add(tx: Tx, task: Task) -> Task:
     return tx.tasks.get(task.id)
 
 
-def claim(tx: Tx, now: datetime = NOON, operation_id: str | None = None) -> Claim | None:
+def claim(tx: Tx, now: datetime = NOON, operation_id: str | None = None, machine: str = "m1") -> Claim | None:
     """Claim the next ready task, once per operation id."""
     if operation_id is not None:
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
             return None if earlier.cancelled else earlier.claim
-    task = first(tx, now)
+    task = first(tx, now, machine)
     if task is None:
         return None
-    run = reserve(tx, task)
+    run = reserve(tx, task, machine)
     claimed = Claim(task_id=task.id, run_id=run.id, fence=run.fence)
     if operation_id is not None:
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=now)
@@ -91,9 +91,9 @@ def at_work(tx: Tx) -> int:
     return sum(each.agents for each in tx.queue.occupied())
 
 
-def reserve(tx: Tx, task: Task) -> Run:
+def reserve(tx: Tx, task: Task, machine: str = "m1") -> Run:
     """Make a run that owns the task."""
-    run = make_run(task, tx.runs.next_fence())
+    run = make_run(task, tx.runs.next_fence(), machine=machine)
     tx.runs.add(run)
     tx.tasks.save(replace(task, state=TaskState.RUNNING, run_id=run.id, runs=run.number, wake_at=None), task)
     return run

@@ -69,6 +69,7 @@ class StoredTasks:
             _ = self._rows.run("tasks_drop_dependencies", task_id=task.id)
             _ = self._rows.run("tasks_drop_labels", task_id=task.id)
             self._relate(task)
+            _ = self._rows.run("tasks_count_unmet", id=task.id)
 
     def _place(self, spec: TaskSpec) -> dict[str, Value]:
         """Where a task stands in the queue: its priority, its lane, its checkout."""

@@ -1,0 +1,89 @@
+"""What every database promises of accounts, and of what is known of them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.records import NOON, later
+
+from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignIn, SignInSeen, observed
+from watchkeeper.domain.lanes import HarnessState
+from watchkeeper.errors import Stale
+from watchkeeper.ports.store import Store
+
+WORK = Account(
+    harness="claude", name="work", home="/home/me/wörk", variables=("A", "B=C"), created_at=NOON, by="me"
+)  # fmt: skip
+
+
+def test_an_account_is_stored_as_it_was_added(store: Store) -> None:
+    store.transact("add", lambda tx: tx.accounts.add(WORK))
+    assert store.read(lambda tx: tx.accounts.all()) == [WORK]
+
+
+def test_an_account_is_added_once(store: Store) -> None:
+    store.transact("add", lambda tx: tx.accounts.add(WORK))
+    with pytest.raises(Stale):
+        store.transact("add", lambda tx: tx.accounts.add(WORK))
+
+
+def test_a_removed_account_takes_what_is_known_of_it_along(store: Store) -> None:
+    store.transact("add", lambda tx: tx.accounts.add(WORK))
+    store.transact("see", lambda tx: tx.accounts.observe(WORK.id, "m1", SignInSeen(sign_in=SignIn.OUT, at=NOON)))
+    assert store.transact("remove", lambda tx: tx.accounts.remove(WORK.id))
+    assert not store.transact("remove", lambda tx: tx.accounts.remove(WORK.id))
+    assert store.read(lambda tx: (tx.accounts.all(), tx.accounts.states("m1"))) == ([], {})
+
+
+def test_what_is_known_is_known_of_one_machine(store: Store) -> None:
+    assert store.transact("see", lambda tx: tx.accounts.observe("c:a", "m1", SignInSeen(sign_in=SignIn.OUT, at=NOON)))
+    assert store.read(lambda tx: tx.accounts.states("m2")) == {}
+    known = store.read(lambda tx: tx.accounts.states("m1"))
+    assert known == {"c:a": AccountState(account="c:a", machine="m1", sign_in=SignIn.OUT, sign_in_at=NOON)}
+
+
+def test_only_news_is_news(store: Store) -> None:
+    """The same again is recorded with its time, and nobody is told; an older observation changes nothing."""
+    see = lambda seen: store.transact("see", lambda tx: tx.accounts.observe("c:a", "m1", seen))  # noqa: E731 - said often
+    assert see(SignInSeen(sign_in=SignIn.OUT, at=later(5)))
+    assert not see(SignInSeen(sign_in=SignIn.OUT, at=later(6)))
+    assert not see(SignInSeen(sign_in=SignIn.IN, at=later(1)))
+    assert see(QuotaSeen(until=later(60), at=later(2)))
+    state = store.read(lambda tx: tx.accounts.states("m1"))["c:a"]
+    assert (state.sign_in, state.sign_in_at, state.quota_until) == (SignIn.OUT, later(6), later(60))
+    assert see(SignInSeen(sign_in=SignIn.IN, at=later(7), says="fine", mark="m"))
+
+
+def test_a_program_that_was_found_later_is_there(store: Store) -> None:
+    def state(seconds: float, *, present: bool) -> HarnessState:
+        return HarnessState(harness="claude", machine="m1", present=present, says=str(present), at=later(seconds))
+
+    assert store.transact("find", lambda tx: tx.accounts.found(state(2, present=False)))
+    assert not store.transact("find", lambda tx: tx.accounts.found(state(3, present=False)))
+    assert not store.transact("find", lambda tx: tx.accounts.found(state(1, present=True)))
+    assert store.transact("find", lambda tx: tx.accounts.found(state(4, present=True)))
+    assert store.read(lambda tx: tx.accounts.harnesses("m1")) == {"claude": state(4, present=True)}
+    assert store.read(lambda tx: tx.accounts.harnesses("m2")) == {}
+
+
+sign_ins = st.builds(SignInSeen, sign_in=st.sampled_from(SignIn), at=st.integers(0, 9).map(later))
+quotas = st.builds(
+    QuotaSeen, until=st.one_of(st.none(), st.integers(0, 99).map(later)), at=st.integers(0, 9).map(later)
+)
+
+
+@given(st.lists(st.one_of(sign_ins, quotas), max_size=12))
+@settings(deadline=None)
+def test_the_newest_observation_holds_in_whatever_order_they_come(seen: list[SignInSeen | QuotaSeen]) -> None:
+    """Of each kind the newest one decides; of two at one time the one that was told later."""
+    state = AccountState(account="c:a", machine="m1")
+    for each in seen:
+        state = observed(state, each)
+    for kind in (SignInSeen, QuotaSeen):
+        newest = max(
+            ((each.at, place) for place, each in enumerate(seen) if isinstance(each, kind)), default=None
+        )  # fmt: skip
+        expected = None if newest is None else seen[newest[1]]
+        if isinstance(expected, SignInSeen):
+            assert (state.sign_in, state.sign_in_at) == (expected.sign_in, expected.at)
+        elif isinstance(expected, QuotaSeen):
+            assert (state.quota_until, state.quota_at) == (expected.until, expected.at)
