@@ -1,9 +1,18 @@
 """The directory that an agent works in."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from watchkeeper.domain.model import Changes
+
+
+class Checkout(NamedTuple):
+    """The checkout that a directory is in."""
+
+    top: str
+    """Its top, without symlinks."""
+    project: str
+    """What the repository is called: the name of its main working tree's directory, so that all its worktrees share it."""
 
 
 class Workspace(Protocol):
@@ -15,4 +24,8 @@ class Workspace(Protocol):
 
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
         """What differs from `before`. Never raises: what cannot be known is said inside."""
+        ...
+
+    def checkout(self, cwd: str) -> Checkout | None:
+        """The checkout that a directory is in; None outside git. Never raises: what git does not tell is taken from where `.git` is."""
         ...

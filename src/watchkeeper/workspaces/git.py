@@ -16,7 +16,9 @@ from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import Changes, FileChange
+from watchkeeper.ports.workspace import Checkout
 from watchkeeper.workspaces import plain
+from watchkeeper.workspaces.checkouts import checkout_by_looking, project_of
 from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
 
@@ -72,6 +74,16 @@ class GitWorkspace:
             return plain.compare(before, now) if now["kind"] == "plain" else self._compare(before, now)
         except (_Unknown, OSError, ValueError, KeyError, TypeError) as error:
             return Changes(known=False, why_unknown=_sentence(error))
+
+    def checkout(self, cwd: str) -> Checkout | None:
+        """Say which checkout a directory is in; None outside git. Never raises."""
+        try:
+            found = self._git(cwd, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
+            top, common = (os.fsdecode(line) for line in found.splitlines())
+        except (_Unknown, OSError, ValueError):
+            # No git, none that is new enough, or one that does not trust the repository: two agents in one checkout are no better for it.
+            return checkout_by_looking(cwd)
+        return Checkout(top=storable(os.path.realpath(top)), project=project_of(common))
 
     def _snapshot(self, top: str) -> dict[str, object]:
         head = self._line(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
