@@ -52,6 +52,8 @@ class CodexReader:
         self._text = ""
         self._called: set[str] = set()
         self._worked = False
+        self._edited = False
+        self._ran = False
         self._failed_edits = False
         self._sandbox_said = ""
         self._error = ""
@@ -93,13 +95,7 @@ class CodexReader:
         if self._result is not None:
             if text_at(self._result, "type") == "turn.failed":
                 return judge_message(self._failure())
-            if self._worked:
-                return None, ""
-            if reason := judge_sandbox(self._sandbox_said, stderr_tail, failed_edits=self._failed_edits):
-                return FailureKind.SANDBOX, reason
-            if reason := judge_denial(stderr_tail):
-                return FailureKind.PERMISSION_DENIED, reason
-            return None, ""
+            return self._judge_success(stderr_tail)
         if self._condemned is not None:
             return self._condemned.kind, self._condemned.reason
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
@@ -107,6 +103,16 @@ class CodexReader:
         if self._error and exit_fact.signal is None:
             return judge_message(self._error)
         return judge_ending(exit_fact, _complaint(stderr_tail), begun=self._begun)
+
+    def _judge_success(self, stderr_tail: str) -> tuple[FailureKind | None, str]:
+        """The program calls it a success whatever its agent was kept from; so what came through decides."""
+        if not self._ran:
+            reason = judge_sandbox(self._sandbox_said, stderr_tail, failed_edits=self._failed_edits)
+            if reason:
+                return FailureKind.SANDBOX, reason
+        if reason := judge_denial(stderr_tail, worked=self._worked, edited=self._edited):
+            return FailureKind.PERMISSION_DENIED, reason
+        return None, ""
 
     def _failure(self) -> str:
         return text_at(self._result, "error", "message")
@@ -177,7 +183,9 @@ class CodexReader:
         elif failed and kind == "file_change":
             self._failed_edits = True
         else:
-            self._worked = True
+            self._ran = True
+            self._worked |= not failed
+            self._edited |= kind == "file_change"
         text = _first_line(output) or text_at(item, "error", "message") or _content(item)
         code = count_at(item, "exit_code")
         how = f"failed ({code}): " if failed and code is not None else "failed: " if failed else ""

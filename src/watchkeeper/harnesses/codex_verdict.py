@@ -49,7 +49,8 @@ _WRITE_FAILED = "Failed to write file"
 
 def judge_message(message: str) -> tuple[FailureKind, str]:
     """The kind of a failure that the program has put into words, and the words for people."""
-    message = _RETRY.sub("", message)
+    if again := _RETRY.match(message):
+        message = message[again.end() :].removeprefix("(").removesuffix(")")
     kind = next((kind for kind, words in _WORDS[:4] if words.search(message)), None)
     if kind is None and (status := _STATUS.search(message)):
         kind = _by_status(int(status[1]))
@@ -86,10 +87,21 @@ def quota_until(message: str, at: datetime) -> datetime | None:
     return until.astimezone(at.tzinfo) + timedelta(minutes=1) if until + timedelta(minutes=1) > at else None
 
 
-def judge_denial(stderr_tail: str) -> str:
-    """The last call that the program refused to its agent, which it tells on standard error only."""
-    found = [each for each in _DENIED.findall(stderr_tail) if _REFUSALS.search(each)]
-    return sentence(f"The agent was not allowed to go on: {found[-1]}") if found else ""
+def judge_denial(stderr_tail: str, *, worked: bool, edited: bool) -> str:
+    """The last call that the program refused to its agent, if the agent found no way around it.
+
+    Refusals are told on standard error only, and not when they were. So an edit that was refused counts if no edit came through, and a wish for more
+    rights if nothing did.
+
+    Args:
+        stderr_tail: the end of standard error.
+        worked: some call came through.
+        edited: some edit did.
+    """
+    refused = [each for each in _DENIED.findall(stderr_tail) if _REFUSALS.search(each)]
+    if not refused or (edited if refused[-1].startswith("patch") else worked):
+        return ""
+    return sentence(f"The agent was not allowed to go on: {refused[-1]}")
 
 
 def shows_sandbox(output: str) -> str:
