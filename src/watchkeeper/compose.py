@@ -3,7 +3,7 @@
 `Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -189,6 +189,12 @@ class Watchkeeper:
 
         return get_harness(name)
 
+    def login(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Run an agent program's own login on the terminal; its exit code."""
+        from watchkeeper.harnesses.sign_in import run_login
+
+        return run_login(argv, environment)
+
     def harness_names(self) -> list[str]:
         """Every harness that can be named, the user's own included."""
         from watchkeeper.harnesses.registry import harness_names
@@ -221,7 +227,13 @@ class Watchkeeper:
         """Performs effects."""
         from watchkeeper.app.perform import Performer
 
-        return Performer(store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments)
+        return Performer(
+            store=self.store,
+            clock=self.clock,
+            runtime=self.runtime,
+            environments=self.environments,
+            machine=self.state.node(),
+        )
 
     @cached_property
     def observer(self) -> "Observer":

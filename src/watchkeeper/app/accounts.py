@@ -94,7 +94,7 @@ def remove(store: Store, clock: Clock, account_id: str, by: str) -> Account:
     def work(tx: Tx) -> Account:
         account = find(tx, account_id)
         if account is None:
-            raise _unknown(tx, account_id)
+            raise unknown(tx.accounts.all(), account_id)
         open_ = users(tx, account_id)
         if open_:
             more = f" and {len(open_) - _NAMED} more" if len(open_) > _NAMED else ""
@@ -130,7 +130,7 @@ def require(tx: Tx, account_id: str) -> Account:
     """The account of that id; a user's own home is always there. Raises NotFound."""
     found = find_any(tx, account_id)
     if found is None:
-        raise _unknown(tx, account_id)
+        raise unknown(tx.accounts.all(), account_id)
     return found
 
 
@@ -140,9 +140,10 @@ def users(tx: Tx, account_id: str) -> list[Task]:
     return [task for task in tx.tasks.in_states(open_states, _MOST) if task.spec.account_id == account_id]
 
 
-def _unknown(tx: Tx, account_id: str) -> NotFound:
+def unknown(accounts: Sequence[Account], account_id: str) -> NotFound:
+    """What is said of an account that nobody added."""
     harness, _, name = account_id.partition(":")
-    known = sorted(account.id for account in tx.accounts.all() if account.harness == harness)
+    known = sorted(account.id for account in accounts if account.harness == harness)
     listed = ", ".join([f"{harness}:{OWN}", *known])
     return NotFound(
         f"There is no account '{account_id[:80]}'.",

@@ -115,6 +115,15 @@ class SignIns:
             return Look(sign_in=SignIn.OUT if isinstance(problem, HomeGone) else SignIn.UNKNOWN, says=str(problem))
         return self.looker.look(harness, environment, self.options(harness_name))
 
+    def mark(self, account: Account, environ: Mapping[str, str]) -> str:
+        """What the sign-in's files of an account look like now; empty if that cannot be told."""
+        try:
+            harness = self.harness(account.harness)
+            told = signs_in(harness)
+            return self.looker.mark(told, self.accounts.apply(harness, account, environ)).text if told else ""
+        except (HomeGone, HarnessError):
+            return ""
+
     def record(self, account_id: str, look: Look, mark: str = "") -> bool:
         """Record what was seen just now; True if it is news."""
         at = self.clock.now()

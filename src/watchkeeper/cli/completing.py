@@ -25,6 +25,17 @@ def ids(beginning: str, limit: int) -> list[tuple[str, str]]:
         return []
 
 
+def accounts() -> list[str]:
+    """Ids of all accounts that were added, and the names alone."""
+    from watchkeeper.compose import Watchkeeper
+
+    try:
+        store = Watchkeeper.open(Path.cwd(), os.environ, writes=False).store
+        return [account.id for account in store.read(lambda tx: tx.accounts.all())]
+    except (WatchkeeperError, OSError):
+        return []
+
+
 def harness_names() -> list[str]:
     """Names of all harnesses."""
     from watchkeeper.compose import Watchkeeper

@@ -23,7 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look": ("ls", "status", "show", "logs", "wait", "events"),
     "Keep house": ("backup", "restore"),
     "Steer": ("stop", "kill"),
-    "Set up": ("doctor", "config", "daemon", "completion", "version"),
+    "Set up": ("doctor", "account", "config", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""
 

@@ -73,6 +73,19 @@ class HarnessType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument
         return [CompletionItem(name) for name in harness_names() if name.startswith(incomplete)]
 
 
+class AccountType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """An account, `NAME` or `HARNESS:NAME`."""
+
+    name = "account"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Ids that start like this. Looks only."""
+        del ctx, param
+        from watchkeeper.cli.completing import accounts
+
+        return [CompletionItem(each) for each in accounts() if each.startswith(incomplete)]
+
+
 def parse_duration(text: str) -> float | None:
     """Seconds, or None if the text is no length of time."""
     if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
@@ -86,3 +99,4 @@ DURATION = DurationType()
 SINCE = SinceType()
 TASK_ID = TaskIdType()
 HARNESS = HarnessType()
+ACCOUNT = AccountType()

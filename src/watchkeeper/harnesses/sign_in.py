@@ -3,10 +3,12 @@
 Nothing is read of any file and nothing that a program prints is kept, so no secret can pass through here.
 """
 
+import signal
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from watchkeeper.crash import crashpoint
 from watchkeeper.domain.account import SignIn
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import Harness
@@ -76,6 +78,29 @@ class SignInLooker:
         if code not in {0, _SIGNED_OUT}:
             return Look(sign_in=SignIn.UNKNOWN, says=f"the program did not say (exit code {code})")
         return _look(code == 0, harness)
+
+
+def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run a program's own login with our terminal, and return its exit code. Ctrl-C is the login's to hear.
+
+    Raises:
+        HarnessError: it could not be started.
+    """
+    was = signal.signal(signal.SIGINT, _let_it_hear)  # unlike ignoring, a handler of ours is not inherited
+    try:
+        crashpoint("account.login.before")
+        with subprocess.Popen(list(argv), env=dict(environment)) as login:
+            crashpoint("account.login.after")
+            return login.wait()
+    except OSError as problem:
+        msg = f"The login could not be started: {problem.strerror or problem}."
+        raise HarnessError(msg, hint="`wk doctor` looks at the agent programs.") from problem
+    finally:
+        _ = signal.signal(signal.SIGINT, was)
+
+
+def _let_it_hear(_number: int, _frame: object) -> None:
+    """The login hears the same Ctrl-C, and what it does then is its own matter."""
 
 
 def _look(signed_in: bool, harness: Harness) -> Look:  # noqa: FBT001 - the one thing that it is about

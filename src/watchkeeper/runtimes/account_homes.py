@@ -3,6 +3,7 @@
 import shutil
 from pathlib import Path
 
+from watchkeeper.crash import crashpoint
 from watchkeeper.runtimes import atomic
 
 
@@ -27,15 +28,19 @@ class AccountHomes:
                 made = False
             else:
                 made = True
+                crashpoint("account.home.before")
                 atomic.sync_directory(directory.parent)
+                crashpoint("account.home.after")
         return made
 
     def delete(self, harness: str, name: str) -> bool:
         """Delete it with everything in it; False if it was not there. A symlink in its place is not followed. Raises OSError."""
         home = self._root / harness / name
+        crashpoint("account.delete.before")
         try:
             shutil.rmtree(home)
         except FileNotFoundError:
             return False
         atomic.sync_directory(home.parent)
+        crashpoint("account.delete.after")
         return True

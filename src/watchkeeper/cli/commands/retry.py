@@ -2,7 +2,7 @@
 
 import click
 
-from watchkeeper.cli import daemon, errors, render
+from watchkeeper.cli import accounts, daemon, errors, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
@@ -48,7 +48,8 @@ def _retry(call: Call, typed: str) -> Task:
     parts = call.writing
     parts.state.require_room()
     spec = parts.store.read(lambda tx: tx.tasks.get(task_id)).spec
-    environment = capture(call.environ, spec.environment_names, spec.harness)
+    environ, keys = accounts.environment(call, spec)
+    environment = capture(environ, (*spec.environment_names, *keys), spec.harness)
     try:
         return retry(
             parts.store, parts.environments, parts.runtime, parts.clock, parts.ids, task_id, environment, by=call.person

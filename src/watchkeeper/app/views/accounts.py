@@ -1,0 +1,62 @@
+"""Accounts and what is known of them on this machine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from watchkeeper.domain.account import OWN, Account, AccountState
+from watchkeeper.domain.task_record import FINAL_TASK_STATES, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from watchkeeper.ports.store import Tx
+
+_MOST = 100_000
+
+
+class AccountRow(NamedTuple):
+    """An account, what was last seen of it here, and how many tasks of it have not ended."""
+
+    account: Account
+    state: AccountState
+    tasks: int
+
+
+def rows(tx: Tx | None, machine: str, own: Iterable[str]) -> list[AccountRow]:
+    """Every account that was added, and the own one of these harnesses and of each that something is known of."""
+    if tx is None:
+        return [_row(Account(harness=name, name=OWN), machine, {}, Counter()) for name in sorted(set(own))]
+    states = tx.accounts.states(machine)
+    open_states = [state for state in TaskState if state not in FINAL_TASK_STATES]
+    tasks = Counter(task.spec.account_id for task in tx.tasks.in_states(open_states, _MOST))
+    known = {account.partition(":")[0] for account in states.keys() | tasks.keys() if account.endswith(f":{OWN}")}
+    owned = [Account(harness=name, name=OWN) for name in set(own) | known]
+    every = sorted([*owned, *tx.accounts.all()], key=lambda each: (each.harness, each.name != OWN, each.name))
+    return [_row(account, machine, states, tasks) for account in every]
+
+
+def _row(account: Account, machine: str, states: dict[str, AccountState], tasks: Counter[str]) -> AccountRow:
+    state = states.get(account.id, AccountState(account=account.id, machine=machine))
+    return AccountRow(account=account, state=state, tasks=tasks[account.id])
+
+
+def plain(row: AccountRow, home: str | None) -> dict[str, object]:
+    """An account as JSON values. A mark is ours alone."""
+    account, state = row.account, row.state
+    return {
+        "id": account.id,
+        "harness": account.harness,
+        "name": account.name,
+        "home": home,
+        "managed": account.home is None and home is not None,
+        "variables": list(account.variables),
+        "sign_in": state.sign_in.value,
+        "sign_in_at": state.sign_in_at.isoformat() if state.sign_in_at else None,
+        "says": state.says,
+        "quota_until": state.quota_until.isoformat() if state.quota_until else None,
+        "quota_at": state.quota_at.isoformat() if state.quota_at else None,
+        "machine": state.machine,
+        "tasks": row.tasks,
+    }

@@ -1,0 +1,248 @@
+"""Which account a task works under, and what the person is told of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli.render import age, clean, clock
+from watchkeeper.domain.account import OWN, Account, SignIn
+from watchkeeper.domain.model import Task, TaskSpec
+from watchkeeper.errors import NoDatabase, StateDirectoryUnusable, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from watchkeeper.app.views.accounts import AccountRow
+    from watchkeeper.cli.call import Call
+    from watchkeeper.ports.harness import Harness
+    from watchkeeper.ports.sign_in import Look
+
+LABEL = 12
+_NAMED = 8
+_WORDS = {SignIn.IN: "yes", SignIn.OUT: "no", SignIn.UNKNOWN: "not known"}
+
+
+def split(typed: str | None, harness: str | None) -> tuple[str | None, str | None]:
+    """The harness and the account's name, of an account typed as `NAME` or `HARNESS:NAME` and a harness that was named or not.
+
+    Raises:
+        UsageError: they do not fit together.
+    """
+    if typed is None or ":" not in typed:
+        return harness, typed
+    named, _, name = typed.partition(":")
+    if harness not in {None, named}:
+        raise UsageError(
+            f"The account {clean(typed)[:80]} is not one of the harness {harness}.", hint="Name one of them only."
+        )
+    return named, name
+
+
+def choose(call: "Call", spec: TaskSpec, typed: str | None) -> tuple[TaskSpec, Mapping[str, str], tuple[str, ...]]:
+    """The task under the account that was typed, else the configured one, else the user's own; with the caller's environment and which of it the account adds.
+
+    Raises:
+        NotFound: there is no such account.
+        BadTask: a variable that the account names is not set.
+    """
+    _, name = split(typed or call.reading.settings.harness_account(spec.harness), spec.harness)
+    chosen = replace(spec, account=name or OWN)
+    environ, names = environment(call, chosen)
+    return chosen, environ, names
+
+
+def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[str, ...]]:
+    """The caller's environment with the keys of a task's account, and the names under which it has them. Raises as `choose`."""
+    if spec.account == OWN:
+        return call.environ, ()
+    from watchkeeper.app.accounts import with_keys
+
+    return with_keys(_account(call, spec.account_id), call.environ)
+
+
+def warn_if_out(call: "Call", task: Task) -> None:
+    """Say so if a task waits because nobody is signed in."""
+    parts = call.writing
+    state = parts.store.read(lambda tx: tx.accounts.states(parts.state.node())).get(task.spec.account_id)
+    if state is not None and state.sign_in is SignIn.OUT:
+        account = task.spec.account_id
+        call.terminal.note(f"It waits: account {account} is signed out. Sign in: wk account login {account}")
+
+
+def find(call: "Call", typed: str) -> Account:
+    """The account that was typed as `HARNESS:NAME`, or as `HARNESS` for the own one.
+
+    Raises:
+        NotFound: there is none.
+        UnknownHarness: there is no such harness.
+    """
+    harness, _, name = typed.partition(":")
+    _ = call.reading.harness(harness)
+    return _account(call, f"{harness}:{name or OWN}")
+
+
+def home(call: "Call", account: Account) -> str | None:
+    """Where an account's home is; None where the caller's environment or the program itself says."""
+    from watchkeeper.ports.sign_in import signs_in
+
+    if signs_in(call.reading.harness(account.harness)) is None:
+        return None
+    return call.reading.accounts.home(account)
+
+
+def key(harness: "Harness", variable: str | None) -> tuple[str, ...]:
+    """An account's variable for a key, as the harness's program knows it.
+
+    Raises:
+        UsageError: the program takes no key that way.
+    """
+    from watchkeeper.ports.sign_in import signs_in
+
+    told = signs_in(harness)
+    if variable is None:
+        return ()
+    if told is None or not told.key_variables:
+        raise UsageError(
+            f"It is not known in which variable the program of {harness.name} takes a key.",
+            hint="Name it with --env NAME=FROM.",
+        )
+    name = told.key_variables[0]
+    return (name if name == variable else f"{name}={variable}",)
+
+
+def rows(call: "Call") -> "list[AccountRow]":
+    """Every account, with the own one of each program that signs in and is on the caller's PATH."""
+    import shutil
+
+    from watchkeeper.app.views import accounts as view
+    from watchkeeper.cli.harnesses import NEVER_GUESSED
+    from watchkeeper.ports.sign_in import signs_in
+
+    parts = call.reading
+    path = call.environ.get("PATH", "")
+    own = [
+        name
+        for name in parts.harness_names()
+        if name not in NEVER_GUESSED and shutil.which(name, path=path) and signs_in(parts.harness(name)) is not None
+    ]
+    store = call.store
+    if store is None:
+        return view.rows(None, "", own)
+    return store.read(lambda tx: view.rows(tx, parts.state.node(), own))
+
+
+def row(call: "Call", account: Account) -> "AccountRow":
+    """One account with what is known of it."""
+    from watchkeeper.app.views import accounts as view
+
+    store = call.store
+    if store is None:
+        return view.rows(None, "", [account.harness])[0]
+    found = store.read(lambda tx: view.rows(tx, call.reading.state.node(), [account.harness]))
+    return next(each for each in found if each.account.id == account.id)
+
+
+def users(call: "Call", account: Account) -> list[Task]:
+    """The tasks of an account that have not ended."""
+    from watchkeeper.app import accounts as app
+
+    store = call.store
+    return [] if store is None else store.read(lambda tx: app.users(tx, account.id))
+
+
+def look(call: "Call", account: Account) -> "Look":
+    """Ask the program of an account."""
+    parts = call.writing
+    return parts.sign_ins.look(account.id, account, _environ(call, account))
+
+
+def record(call: "Call", account: Account, seen: "Look") -> None:
+    """Record what was seen just now."""
+    parts = call.writing
+    _ = parts.sign_ins.record(account.id, seen, parts.sign_ins.mark(account, _environ(call, account)))
+
+
+def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Look]":
+    """Run the program's own login for an account, look afterwards, and record what was seen; its exit code, and the look.
+
+    Raises:
+        UsageError: there is nothing to sign in to, or it needs a terminal.
+        HarnessError: the program is missing.
+    """
+    from watchkeeper.ports.sign_in import signs_in
+
+    parts = call.writing
+    harness = parts.harness(account.harness)
+    told = signs_in(harness)
+    keys = [each.partition("=") for each in account.variables if told and each.partition("=")[0] in told.key_variables]
+    if told is None or keys:
+        where = f"it works with the key in {keys[0][2] or keys[0][0]}" if keys else "its harness does not say how"
+        raise UsageError(f"There is no login for {account.id}: {where}.", hint=f"wk account show {account.id}")
+    if account.home is None and account.name != OWN:
+        _ = parts.accounts.homes.make(account.harness, account.name)
+    environment = parts.accounts.apply(harness, account, call.environ)
+    program = harness.find(environment, parts.settings.harness_options(account.harness))
+    argv = told.login(program, terminal=call.terminal.stdin_is_terminal)
+    if argv is None:
+        raise UsageError(
+            f"The login of {account.harness} needs a terminal.",
+            hint="Type the command in one, or use a key: wk account add --key",
+        )
+    code = parts.login((*argv, *more), environment)
+    seen = look(call, account)
+    record(call, account, seen)
+    return code, seen
+
+
+def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]:
+    """A line of the list."""
+    account, state = found.account, found.state
+    limit = state.quota_until if state.quota_until and state.quota_until > now else None
+    where = home(call, account)
+    return (
+        account.id,
+        _WORDS[state.sign_in],
+        age(state.sign_in_at, now) if state.sign_in_at else "-",
+        f"until {clock(limit)}" if limit else "-",
+        str(found.tasks),
+        where or ("your own" if account.name == OWN else f"keys: {', '.join(account.variables)}"),
+    )
+
+
+def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]:
+    """An account in full, a line for each thing there is to say."""
+    account, state, now = found.account, found.state, call.reading.clock.now()
+    where = home(call, account)
+    told: list[tuple[str, str]] = [("account", account.id)]
+    gone = "" if where is None or Path(where).is_dir() else ", which is not there"
+    told.append(("home", f"{where}{gone}" if where else "your own, as your environment says"))
+    if account.variables:
+        told.append(("variables", ", ".join(account.variables)))
+    seen = f", seen {age(state.sign_in_at, now)} ago" if state.sign_in_at else ""
+    told.append(("signed in", f"{_WORDS[state.sign_in]}{seen}{f': {clean(state.says)}' if state.says else ''}"))
+    if state.quota_until and state.quota_until > now:
+        told.append(("limit", f"used up until {clock(state.quota_until)}"))
+    if tasks:
+        told.append(("tasks", ", ".join(task.id for task in tasks[:_NAMED]) + (" …" if len(tasks) > _NAMED else "")))
+    return [f"{name:<{LABEL}}{value}" for name, value in told]
+
+
+def _environ(call: "Call", account: Account) -> Mapping[str, str]:
+    """The caller's environment with what of the account's keys is there."""
+    changed = dict(call.environ)
+    for variable in account.variables:
+        name, _, source = variable.partition("=")
+        if value := call.environ.get(source or name):
+            changed[name] = value
+    return changed
+
+
+def _account(call: "Call", account_id: str) -> Account:
+    from watchkeeper.app.accounts import require, unknown
+
+    try:
+        store = call.reading.store
+    except (NoDatabase, StateDirectoryUnusable):
+        raise unknown((), account_id) from None
+    return store.read(lambda tx: require(tx, account_id))
