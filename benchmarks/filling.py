@@ -1,6 +1,6 @@
 """Fill a database with very many tasks at once, by SQL of its own, as the program itself would have left them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from support.records import NOON, add, make_spec, make_task, reserve
@@ -27,9 +27,9 @@ BODY = (
 )
 
 TASKS = """
-INSERT INTO task (id, state, version, priority, ready, wake_at, wake_for, runs, attempts, unlaunched, environment_id, reason,
+INSERT INTO task ({seq_name}id, state, version, priority, ready, wake_at, wake_for, runs, attempts, unlaunched, environment_id, reason,
     created_at, updated_at, ended_at, lane, unmet, checkout, parked)
-SELECT '{name}' || i, '{state}', 0, i % 5, {ready}, {wake_at}, {wake_for}, {runs}, 0, 0, 'e{name}' || i, '', 1, 1, {ended_at},
+SELECT {seq}'{name}' || i, '{state}', 0, i % 5, {ready}, {wake_at}, {wake_for}, {runs}, 0, 0, 'e{name}' || i, '', 1, 1, {ended_at},
     {lane}, {unmet}, {checkout}, {parked} FROM {series};
 INSERT INTO spec (task_id, body) SELECT '{name}' || i, {body} FROM {series};
 """
@@ -41,8 +41,8 @@ INSERT INTO run (id, task_id, number, fence, execution_id, cause, state, claimed
 SELECT 'd' || i || '.1', 'd' || i, 1, 1000000000 + i, 'xd' || i, 'initial', 'settled', 1, '', 1 FROM {series};
 INSERT INTO outcome (run_id, fence, status, disposition, reason, at, proof, said, usage, leftovers)
 SELECT 'd' || i || '.1', 1000000000 + i, 'succeeded', 'done', '', 1, 'proven', '{{}}', '{{}}', '[]' FROM {series};
-INSERT INTO journal (at, kind, task_id, run_id, fence, data)
-SELECT 1, 'run.settled', 'd' || i, 'd' || i || '.1', 1000000000 + i, '{{}}' FROM {series};
+INSERT INTO journal ({seq_name}at, kind, task_id, run_id, fence, data)
+SELECT {seq}1, 'run.settled', 'd' || i, 'd' || i || '.1', 1000000000 + i, '{{}}' FROM {series};
 INSERT INTO operation (id, task_id, run_id, fence, cancelled, at) SELECT 'opd' || i, 'd' || i, 'd' || i || '.1', 1000000000 + i, 0, 1 FROM {series};
 """
 
@@ -59,6 +59,8 @@ class Filled:
     """Runs some statements in one transaction."""
     tidy: Callable[[], object]
     """Leaves the database as it would be after a while: statistics, log written back."""
+    numbers: Iterator[int] | None = None
+    """Where the database counts rows in a row of its own: blocks of numbers for those that are put past it."""
 
     @classmethod
     def of_sqlite(cls, store: SqliteStore) -> "Filled":
@@ -92,13 +94,16 @@ class Filled:
         values = usual | {"unmet": "0", "parked": "0"} | columns
         self.run(
             TASKS.format(
-                name=name, lane=lane(self.store, spec), checkout=checkout, body=body, series=self.series(many), **values
+                name=name, lane=lane(self.store, spec), checkout=checkout, body=body, **self.rows(many), **values
             )
         )
 
-    def series(self, many: int) -> str:
-        """So many rows with a number `i`."""
-        return SERIES[self.dialect].format(many=many)
+    def rows(self, many: int) -> dict[str, str]:
+        """So many rows with a number `i`, and how they are numbered."""
+        series = SERIES[self.dialect].format(many=many)
+        if self.numbers is None:
+            return {"series": series, "seq_name": "", "seq": ""}
+        return {"series": series, "seq_name": "seq, ", "seq": f"{next(self.numbers)} + i, "}
 
 
 def lane(store: Store, spec: TaskSpec) -> int:
@@ -116,7 +121,7 @@ def lane(store: Store, spec: TaskSpec) -> int:
 def fill_done(filled: Filled, many: int) -> None:
     """So many tasks that were done, with all that belongs to them."""
     filled.tasks("d", many, make_spec(), state="done", runs="1", ended_at="1")
-    filled.run(DONE.format(series=filled.series(many)))
+    filled.run(DONE.format(**filled.rows(many)))
     filled.tidy()
 
 
@@ -126,7 +131,7 @@ def fill_blocked(filled: Filled, many: int) -> None:
     far = str(4 * 10**15)
     filled.tasks("root", 1, make_spec(), ready="0", wake_at=far, wake_for="'not before'")
     filled.tasks("dependent", each, make_spec(), unmet="1")
-    filled.run(DEPENDENCIES.format(series=filled.series(each)))
+    filled.run(DEPENDENCIES.format(**filled.rows(each)))
     filled.tasks("sleeper", each, make_spec(), ready="0", wake_at=far, wake_for="'not before'")
     busy = make_spec(project="busy", checkout="/busy")
     occupy(filled.store, busy)
