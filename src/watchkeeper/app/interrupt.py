@@ -7,11 +7,11 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store, Tx
 
 
-def interrupt_all(store: Store, clock: Clock) -> int:
-    """Ask for the end of every live run's agent; returns how many there are. What was not launched yet goes back to the queue."""
+def interrupt_all(store: Store, clock: Clock, machine: str) -> int:
+    """Ask for the end of every live run's agent on that machine; returns how many there are. What was not launched yet goes back to the queue."""
 
     def work(tx: Tx) -> int:
-        live = tx.runs.live()
+        live = tx.runs.live(machine)
         for run in live:
             if run.state is RunState.RESERVED:
                 # Its preparation may be under way; the transaction that would record it is refused from now on, and the task is queued again.

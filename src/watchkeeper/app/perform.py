@@ -49,6 +49,8 @@ class Performer:
     clock: Clock
     runtime: Runtime
     environments: Environments
+    machine: str
+    """Whose effects are done."""
 
     def perform_due(self) -> Performed:
         """Do everything that is due. What fails is tried again later, with a growing wait.
@@ -59,7 +61,7 @@ class Performer:
         now = self.clock.now()
         done = Performed()
         problems: list[OSError] = []
-        for row in self.store.read(lambda tx: tx.outbox.due(now, _BATCH)):
+        for row in self.store.read(lambda tx: tx.outbox.due(now, _BATCH, self.machine)):
             try:
                 run_id = self._perform(row, done)
             except OSError as problem:

@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import Enum
 from typing import cast
 
+from watchkeeper.app.announce import tell_dependents
 from watchkeeper.domain.model import Run, Task
 from watchkeeper.domain.run import RunEvent, decide_run
 from watchkeeper.domain.task import TaskEvent, decide_task
@@ -27,7 +28,7 @@ def apply_run(tx: Tx, run: Run, event: RunEvent, at: datetime) -> Run:
         return run
     if decision.run != run:
         tx.runs.save(decision.run, run)
-    tx.outbox.put(decision.effects, at)
+    tx.outbox.put(decision.effects, at, run.machine)  # its directory and its processes are there
     facts: dict[str, object] = {"state": decision.run.state.value, **_facts(event)}
     _ = tx.journal.append(f"run.{_kind(event)}", at, task_id=run.task_id, run=run, data=facts)
     return decision.run
@@ -44,9 +45,12 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
     if decision.task == task and not decision.effects:
         return task
     tx.tasks.save(decision.task, task)
-    tx.outbox.put(decision.effects, at)
+    tx.outbox.put(
+        decision.effects, at, task.environment_machine
+    )  # all that a task's effects concern is its environment
     facts: dict[str, object] = {"state": decision.task.state.value, **_facts(event)}
     _ = tx.journal.append(f"task.{_kind(event)}", at, task_id=task.id, data=facts)
+    tell_dependents(tx, task, decision.task, at)
     return tx.tasks.get(task.id)
 
 
@@ -72,7 +76,7 @@ def _facts(event: RunEvent | TaskEvent) -> dict[str, object]:
         value = cast("object", getattr(event, field.name))
         if field.name == "outcome":
             facts |= _outcome_facts(value)
-        elif field.name not in {"at", "environment_id", "run_id", "spec"}:
+        elif field.name not in {"at", "environment_id", "environment_machine", "run_id", "spec"}:
             facts |= _plain(field.name, value)
     return facts
 

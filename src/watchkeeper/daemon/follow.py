@@ -13,14 +13,15 @@ class FollowLoop(Loop):
 
     name = "follow"
 
-    def __init__(self, log: Log, every_s: float, store: Store, followers: Followers) -> None:
+    def __init__(self, log: Log, every_s: float, store: Store, machine: str, followers: Followers) -> None:
         """Follow with `followers`."""
         super().__init__(log, every_s)
         self._store = store
+        self._machine = machine
         self._followers = followers
 
     def tick(self) -> Ticked:
         """Read on."""
-        live = self._store.read(lambda tx: tx.runs.live())
+        live = self._store.read(lambda tx: tx.runs.live(self._machine))
         told = self._followers.follow(live)
         return Ticked(worked=told, due_s=_WHILE_WORKING_S if live else None)

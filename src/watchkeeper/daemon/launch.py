@@ -12,15 +12,18 @@ class LaunchLoop(Loop):
 
     name = "launch"
 
-    def __init__(self, log: Log, every_s: float, store: Store, launcher: Launcher) -> None:
+    def __init__(self, log: Log, every_s: float, store: Store, machine: str, launcher: Launcher) -> None:
         """Prepare with `launcher`."""
         super().__init__(log, every_s)
         self._store = store
+        self._machine = machine
         self._launcher = launcher
 
     def tick(self) -> Ticked:
         """Prepare every reserved run; one that fails does not keep the others waiting."""
-        reserved = [run.id for run in self._store.read(lambda tx: tx.runs.live()) if run.state is RunState.RESERVED]
+        reserved = [
+            run.id for run in self._store.read(lambda tx: tx.runs.live(self._machine)) if run.state is RunState.RESERVED
+        ]
         problems: list[Exception] = []
         for run_id in reserved:
             try:

@@ -17,10 +17,13 @@ class ObserveLoop(Loop):
 
     name = "observe"
 
-    def __init__(self, log: Log, every_s: float, store: Store, observer: Observer, seen: Callable[[Run], None]) -> None:
+    def __init__(
+        self, log: Log, every_s: float, store: Store, machine: str, observer: Observer, seen: Callable[[Run], None]
+    ) -> None:
         """Observe with `observer`; `seen` is told of every run whose agent works."""
         super().__init__(log, every_s)
         self._store = store
+        self._machine = machine
         self._observer = observer
         self._seen = seen
         self._guard = threading.Lock()
@@ -35,7 +38,7 @@ class ObserveLoop(Loop):
         """Look at what was hinted at, and at every launch that is not decided."""
         with self._guard:
             hints, self._hints = self._hints, set()
-        live = self._store.read(lambda tx: tx.runs.live())
+        live = self._store.read(lambda tx: tx.runs.live(self._machine))
         chosen = [run for run in live if hints & {run.id, run.execution_id} or run.state in UNDECIDED_RUN_STATES]
         try:
             after = look(chosen, self._observer, self.log)

@@ -30,7 +30,7 @@ class OutboxLoop(Loop):
             self._observe.hint(run_id)
         for given_up in done.given_up:
             self.log.info("not ended", run=given_up.run_id, says=given_up.says)
-        due = self._store.read(lambda tx: tx.outbox.next_due())
+        due = self._store.read(lambda tx: tx.outbox.next_due(self._performer.machine))
         return Ticked(
             worked=bool(done.touched),
             due_s=None if due is None else max(0.02, (due - self._clock.now()).total_seconds()),

@@ -17,23 +17,28 @@ class ReconcileLoop(Loop):
 
     name = "reconcile"
 
-    def __init__(self, log: Log, every_s: float, store: Store, clock: Clock, observer: Observer) -> None:
+    def __init__(self, log: Log, every_s: float, store: Store, machine: str, clock: Clock, observer: Observer) -> None:
         """Observe with `observer`."""
         super().__init__(log, every_s)
         self._store = store
+        self._machine = machine
         self._clock = clock
         self._observer = observer
         self._last_s: float | None = None
         self._mark = 0
 
     def tick(self) -> Ticked:
-        """Look at every live run."""
+        """Look at every live run of this machine."""
         now_s = self._clock.boottime_s()
         late_s = 0.0 if self._last_s is None else now_s - self._last_s - self._every_s
         if late_s > _SLEPT_S:
             self.log.info("woke late", by_s=round(late_s))
         self._last_s = now_s
-        runs = [run for run in self._store.read(lambda tx: tx.runs.live()) if run.state is not RunState.RESERVED]
+        runs = [
+            run
+            for run in self._store.read(lambda tx: tx.runs.live(self._machine))
+            if run.state is not RunState.RESERVED
+        ]
         after = look(runs, self._observer, self.log)
         # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
         changed, self._mark = self._store.changed(self._mark)

@@ -149,7 +149,7 @@ class _Service:
     def _take_stock(self) -> None:
         """Say of every run that is there what became of it, one word each, before anything new begins."""
         parts = self._parts
-        live = parts.store.read(lambda tx: tx.runs.live())
+        live = parts.store.read(lambda tx: tx.runs.live(self._machine.id))
         words: dict[str, str] = {}
         for was in live:
             try:
@@ -173,7 +173,7 @@ class _Service:
 
     def _wire(self, tasks: TaskGroup) -> _Loops:
         """Make the loops, each with a database connection of its own, and say who wakes whom."""
-        log, poll_s = self._log, self._parts.settings.daemon_poll_s
+        log, poll_s, here = self._log, self._parts.settings.daemon_poll_s, self._machine.id
         limit = self._parts.settings.queue_limit
         watching = self._parts.sibling()
         watches = Watches(tasks, watching.runtime)
@@ -185,7 +185,7 @@ class _Service:
         def seen(run: Run) -> None:
             anyio.from_thread.run_sync(watches.watch, run, loops.observe)
 
-        observe = ObserveLoop(log, _NET_S, own["observe"].store, own["observe"].observer, seen)
+        observe = ObserveLoop(log, _NET_S, own["observe"].store, here, own["observe"].observer, seen)
         p = own["claim"]
         claimant = Claimant(machine=self._machine, limit=limit)
         claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant)
@@ -193,12 +193,12 @@ class _Service:
         followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
         loops = _Loops(
             claim=claim,
-            launch=LaunchLoop(log, _NET_S, own["launch"].store, own["launch"].launcher),
+            launch=LaunchLoop(log, _NET_S, own["launch"].store, here, own["launch"].launcher),
             outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
             observe=observe,
-            reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, p.clock, own["reconcile"].observer),
-            follow=FollowLoop(log, _NET_S, p.store, followers),
-            settle=SettleLoop(log, _NET_S, own["settle"].store, own["settle"].settler),
+            reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer),
+            follow=FollowLoop(log, _NET_S, p.store, here, followers),
+            settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
             prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner),
             sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         )
@@ -260,7 +260,7 @@ class _Service:
         loops.claim.closed = True
         if order is Order.INTERRUPT:
             parts = self._parts
-            _ = await to_thread.run_sync(interrupt_all, parts.store, parts.clock)
+            _ = await to_thread.run_sync(interrupt_all, parts.store, parts.clock, self._machine.id)
             loops.outbox.nudge()
         if not self._retiring:
             self._retiring = True
@@ -280,11 +280,11 @@ class _Service:
 
     async def _retire(self, tasks: TaskGroup) -> None:
         """End when no run is live but those that wait for a person, and what was asked for meanwhile is done, if that does not take long."""
-        parts = self._parts.sibling()
+        parts, here = self._parts.sibling(), self._machine.id
         idle_since: float | None = None
         while True:
             live, due = await to_thread.run_sync(
-                lambda: parts.store.read(lambda tx: (tx.runs.live(), tx.outbox.next_due()))
+                lambda: parts.store.read(lambda tx: (tx.runs.live(here), tx.outbox.next_due(here)))
             )
             if any(run.state is not RunState.HELD for run in live):
                 idle_since = None

@@ -14,15 +14,18 @@ class SettleLoop(Loop):
 
     name = "settle"
 
-    def __init__(self, log: Log, every_s: float, store: Store, settler: Settler) -> None:
+    def __init__(self, log: Log, every_s: float, store: Store, machine: str, settler: Settler) -> None:
         """Settle with `settler`."""
         super().__init__(log, every_s)
         self._store = store
+        self._machine = machine
         self._settler = settler
 
     def tick(self) -> Ticked:
         """Settle every run that can be; one that fails does not keep the others waiting."""
-        ended = [run.id for run in self._store.read(lambda tx: tx.runs.live()) if run.state is RunState.ENDED]
+        ended = [
+            run.id for run in self._store.read(lambda tx: tx.runs.live(self._machine)) if run.state is RunState.ENDED
+        ]
         problems: list[Exception] = []
         worked = False
         for run_id in ended:

@@ -75,6 +75,7 @@ class RetryAsked:
     by: str
     at: datetime
     environment_id: str
+    environment_machine: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +295,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 wake_at=None,
                 wake_for=None,
                 environment_id=event.environment_id,
+                environment_machine=event.environment_machine,
                 reason="",
                 kind=None,
                 updated_at=event.at,

@@ -116,6 +116,8 @@ class Task:
     stop: StopRequest | None = None
     environment_id: str = ""
     """Under which name the caller's environment is kept; a new one with every `retry`, so that forgetting the old one never takes the new one away."""
+    environment_machine: str = ""
+    """The id of the machine where it is kept; empty where only one can be meant."""
     reason: str = ""
     """One plain sentence on why it stands where it stands."""
     kind: FailureKind | None = None

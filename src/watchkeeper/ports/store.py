@@ -13,6 +13,7 @@ from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignInS
 from watchkeeper.domain.effects import Effect
 from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
 from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 
 T = TypeVar("T")
@@ -128,6 +129,14 @@ class Tasks(Protocol):
         """How many tasks there are in each state."""
         ...
 
+    def brief(self, task_id: str) -> BriefWait:
+        """What lists tell of a task's wait. Raises NoSuchTask."""
+        ...
+
+    def labels(self, prefix: str, limit: int) -> list[str]:
+        """The labels that start with `prefix`, in order."""
+        ...
+
     def labelled(self, name: str) -> list[str]:
         """The ids of the tasks with that label."""
         ...
@@ -155,8 +164,8 @@ class Runs(Protocol):
         """
         ...
 
-    def live(self) -> list[Run]:
-        """Every run that is not settled, oldest claim first."""
+    def live(self, machine: str | None = None) -> list[Run]:
+        """Every run that is not settled, oldest claim first; with `machine` only those of that machine."""
         ...
 
     def of_task(self, task_id: str) -> list[Run]:
@@ -191,11 +200,17 @@ class Queue(Protocol):
         """How many claimed tasks may have an agent at work, by lane and machine; one that is held for a person keeps nobody else from running."""
         ...
 
-    def first(self, lanes: Sequence[Lane], machine: str) -> "Task | Crowd | None":
+    def waiting(self, limit: int) -> list[str]:
+        """The ids of queued tasks by priority, then age, whatever keeps them. Sorts all of them."""
+        ...
+
+    def first(
+        self, lanes: Sequence[Lane], machine: str, on_park: Callable[[str, str], None] | None = None
+    ) -> "Task | Crowd | None":
         """The first ready task of these lanes, by priority, then age, whose checkout nobody works in on that machine.
 
         Those that are passed over for their checkout are parked until it is free, a bounded number at once; `Crowd` if there were more: ask again, in
-        another transaction.
+        another transaction. `on_park` is told of each of them, and of the task that works there.
         """
         ...
 
@@ -335,12 +350,12 @@ class Journal(Protocol):
 class Outbox(Protocol):
     """Effects that wait to be done."""
 
-    def put(self, effects: Sequence[Effect], at: datetime) -> None:
-        """Queue effects."""
+    def put(self, effects: Sequence[Effect], at: datetime, machine: str = "") -> None:
+        """Queue effects. `machine`: the id of the machine that is to do them; without it anyone may."""
         ...
 
-    def due(self, now: datetime, limit: int) -> list[OutboxRow]:
-        """Effects that may be done now, oldest first."""
+    def due(self, now: datetime, limit: int, machine: str = "") -> list[OutboxRow]:
+        """Effects that `machine` may do now, those that anyone may do included, oldest first."""
         ...
 
     def done(self, row_id: int) -> None:
@@ -351,8 +366,8 @@ class Outbox(Protocol):
         """It did not work: try again then."""
         ...
 
-    def next_due(self) -> datetime | None:
-        """When the next effect is due."""
+    def next_due(self, machine: str = "") -> datetime | None:
+        """When the next effect that `machine` may do is due."""
         ...
 
     def pending(self) -> int:

@@ -24,17 +24,17 @@ class StoredOutbox:
         """Work within one transaction."""
         self._rows = rows
 
-    def put(self, effects: Sequence[Effect], at: datetime) -> None:
-        """Queue effects."""
+    def put(self, effects: Sequence[Effect], at: datetime, machine: str = "") -> None:
+        """Queue effects that a machine is to do; without a name, any."""
         for effect in effects:
-            _ = self._rows.run("outbox_put", kind=effect.kind, payload=to_json(effect), at=ticks(at))
+            _ = self._rows.run("outbox_put", kind=effect.kind, payload=to_json(effect), at=ticks(at), machine=machine)
 
-    def due(self, now: datetime, limit: int) -> list[OutboxRow]:
-        """Effects that may be done now, oldest first."""
+    def due(self, now: datetime, limit: int, machine: str = "") -> list[OutboxRow]:
+        """Effects that this machine may do now, oldest first."""
         due: list[OutboxRow] = []
         after = 0
         while len(due) < limit:
-            page = self._rows.all("outbox_due", now=ticks(now), after=after, limit=_PAGE)
+            page = self._rows.all("outbox_due", now=ticks(now), after=after, machine=machine, limit=_PAGE)
             due += [row for row in map(_row, page) if row is not None]
             if len(page) < _PAGE:
                 break
@@ -49,10 +49,10 @@ class StoredOutbox:
         """It did not work: try again then. For an effect that is done meanwhile this does nothing."""
         _ = self._rows.run("outbox_again", id=row_id, not_before=ticks(not_before))
 
-    def next_due(self) -> datetime | None:
-        """When the next effect that we know how to do is due."""
+    def next_due(self, machine: str = "") -> datetime | None:
+        """When the next effect that this machine may do, and knows how to do, is due."""
         offset = 0
-        while page := self._rows.all("outbox_soonest", limit=_PAGE, offset=offset):
+        while page := self._rows.all("outbox_soonest", machine=machine, limit=_PAGE, offset=offset):
             for row in map(_row, page):
                 if row is not None:
                     return row.not_before

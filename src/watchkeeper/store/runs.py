@@ -85,9 +85,11 @@ class StoredRuns:
             if released[0] is not None:
                 _ = self._rows.run("queue_unpark", checkout=released[0])
 
-    def live(self) -> list[Run]:
-        """Every run that is not settled, oldest claim first."""
-        return [_run(row) for row in self._rows.all("runs_live")]
+    def live(self, machine: str | None = None) -> list[Run]:
+        """Every run that is not settled, of one machine or of all, oldest claim first."""
+        if machine is None:
+            return [_run(row) for row in self._rows.all("runs_live")]
+        return [_run(row) for row in self._rows.all("runs_live_on", machine=machine)]
 
     def of_task(self, task_id: str) -> list[Run]:
         """All runs of a task, oldest first."""

@@ -7,7 +7,7 @@ from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, TaskSpec, TaskState
-from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.wait import BriefWait, Wait
 from watchkeeper.errors import NoSuchTask, Stale
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
 from watchkeeper.store.values import Columns, moment, plain_text, plain_texts, record, ticks, ticks_or_none, to_json
@@ -119,6 +119,28 @@ class StoredTasks:
         """The ids of the tasks with that label."""
         return [str(row[0]) for row in self._rows.all("tasks_labelled", name=name)]
 
+    def labels(self, prefix: str, limit: int) -> list[str]:
+        """The labels that start with `prefix`, in order."""
+        found = self._rows.all("tasks_labels", first=prefix, beyond=prefix + _BEYOND, limit=limit)
+        return [str(row[0]) for row in found]
+
+    def brief(self, task_id: str) -> BriefWait:
+        """What lists tell of a task's wait. Raises NoSuchTask."""
+        row = self._rows.one("tasks_brief", id=task_id)
+        if row is None:
+            raise NoSuchTask(f"There is no task '{task_id}'.")
+        with Columns(row, "task") as column:
+            unmet, on = column.number(), column.text_or_none()
+            on_id, _, state = (on or "").partition(" ")
+            return BriefWait(
+                unmet=unmet,
+                on=on_id or None,
+                on_state=state or None,
+                parked=bool(column.number()),
+                holder=column.text_or_none(),
+                lane_told=column.text_or_none(),
+            )
+
     def pinned(self) -> list[str]:
         """The ids of the pinned tasks, the one that was pinned last first."""
         return [str(row[0]) for row in self._rows.all("tasks_pinned")]
@@ -180,6 +202,7 @@ def _columns(task: Task) -> dict[str, Value]:
         "stop_at": None if stop is None else ticks(stop.at),
         "stop_grace_s": None if stop is None else stop.grace_s,
         "environment_id": task.environment_id,
+        "environment_machine": task.environment_machine,
         "reason": task.reason,
         "kind": None if task.kind is None else task.kind.value,
         "updated_at": ticks(task.updated_at),
@@ -204,6 +227,7 @@ def _task(row: Row) -> Task:
             wake_for=column.choice_or_none(Wait),
             stop=_stop(column),
             environment_id=column.text(),
+            environment_machine=column.text(),
             reason=column.text(),
             kind=column.choice_or_none(FailureKind),
             ended_at=column.time_or_none(),

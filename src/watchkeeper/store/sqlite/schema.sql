@@ -43,7 +43,7 @@ CREATE TABLE task (
     ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), parked INTEGER NOT NULL DEFAULT 0 CHECK (
     parked = 0
     OR (parked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
-), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER,
+), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '',
     UNIQUE (run_id, id),
     FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
     CHECK (state <> 'running' OR run_id IS NOT NULL),
@@ -200,7 +200,7 @@ CREATE TABLE outbox (
     attempts INTEGER NOT NULL CHECK (attempts >= 0),
     not_before INTEGER NOT NULL,
     put_at INTEGER NOT NULL
-) STRICT;
+, machine TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX outbox_due ON outbox (not_before, id);
 
@@ -309,6 +309,8 @@ CREATE INDEX task_pinned ON task (pinned_at) WHERE pinned_at IS NOT NULL;
 
 CREATE UNIQUE INDEX claim_checkout ON claim (machine, checkout) WHERE checkout IS NOT NULL;
 
+CREATE INDEX claim_machine ON claim (machine, fence);
+
 CREATE TABLE dependency (
     task_id TEXT NOT NULL REFERENCES task (id),
     on_id TEXT NOT NULL REFERENCES task (id),
@@ -410,5 +412,5 @@ CREATE VIEW task_whole AS
 SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
     task.run_id, task.wake_at, task.wake_for, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s,
-    task.environment_id, task.reason, task.kind, task.ended_at, task.pinned_at, spec.body
+    task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, spec.body
 FROM task JOIN spec ON spec.task_id = task.id;

@@ -1,12 +1,13 @@
 -- name: outbox_put
-INSERT INTO outbox (kind, payload, attempts, not_before, put_at) VALUES (:kind, :payload, 0, :at, :at);
+INSERT INTO outbox (kind, payload, attempts, not_before, put_at, machine) VALUES (:kind, :payload, 0, :at, :at, :machine);
 
 -- name: outbox_due
 SELECT id, kind, payload, attempts, not_before FROM outbox
-WHERE not_before <= :now AND id > :after ORDER BY id LIMIT :limit;
+WHERE not_before <= :now AND id > :after AND machine IN ('', :machine) ORDER BY id LIMIT :limit;
 
 -- name: outbox_soonest
-SELECT id, kind, payload, attempts, not_before FROM outbox ORDER BY not_before, id LIMIT :limit OFFSET :offset;
+SELECT id, kind, payload, attempts, not_before FROM outbox
+WHERE machine IN ('', :machine) ORDER BY not_before, id LIMIT :limit OFFSET :offset;
 
 -- name: outbox_done
 DELETE FROM outbox WHERE id = :id;

@@ -1,10 +1,10 @@
 -- name: tasks_add
 INSERT INTO task (
     id, state, version, priority, ready, wake_at, wake_for, runs, attempts, unlaunched, run_id, stop_how, stop_by, stop_at,
-    stop_grace_s, environment_id, reason, kind, created_at, updated_at, ended_at, pinned_at, lane, checkout
+    stop_grace_s, environment_id, environment_machine, reason, kind, created_at, updated_at, ended_at, pinned_at, lane, checkout
 ) VALUES (
     :id, :state, :version, :priority, :ready, :wake_at, :wake_for, :runs, :attempts, :unlaunched, :run_id, :stop_how, :stop_by, :stop_at,
-    :stop_grace_s, :environment_id, :reason, :kind, :created_at, :updated_at, :ended_at, :pinned_at, :lane, :checkout
+    :stop_grace_s, :environment_id, :environment_machine, :reason, :kind, :created_at, :updated_at, :ended_at, :pinned_at, :lane, :checkout
 ) ON CONFLICT DO NOTHING;
 
 -- name: tasks_add_spec
@@ -17,7 +17,8 @@ SELECT * FROM task_whole WHERE id = :id;
 UPDATE task SET
     state = :state, version = version + 1, ready = :ready, wake_at = :wake_at, wake_for = :wake_for, runs = :runs,
     attempts = :attempts, unlaunched = :unlaunched, run_id = :run_id, stop_how = :stop_how, stop_by = :stop_by,
-    stop_at = :stop_at, stop_grace_s = :stop_grace_s, environment_id = :environment_id, reason = :reason, kind = :kind,
+    stop_at = :stop_at, stop_grace_s = :stop_grace_s, environment_id = :environment_id,
+    environment_machine = :environment_machine, reason = :reason, kind = :kind,
     updated_at = :updated_at, ended_at = :ended_at, pinned_at = :pinned_at, parked = 0
 WHERE id = :id AND version = :version;
 

@@ -46,6 +46,7 @@ CREATE INDEX task_checkout ON task (checkout, parked, lane, priority DESC, seq)
 CREATE INDEX task_pinned ON task (pinned_at) WHERE pinned_at IS NOT NULL;
 -- One task at a time works in a checkout.
 CREATE UNIQUE INDEX claim_checkout ON claim (machine, checkout) WHERE checkout IS NOT NULL;
+CREATE INDEX claim_machine ON claim (machine, fence);
 
 CREATE TABLE dependency (
     task_id TEXT NOT NULL REFERENCES task (id),
@@ -131,6 +132,10 @@ ALTER TABLE machine ADD COLUMN holder TEXT NOT NULL DEFAULT '';
 ALTER TABLE machine ADD COLUMN version TEXT NOT NULL DEFAULT '';
 ALTER TABLE machine ADD COLUMN lease_until INTEGER;
 
+-- Where the caller's environment is kept, and who is to do an effect; empty: whoever has it, and anybody.
+ALTER TABLE task ADD COLUMN environment_machine TEXT NOT NULL DEFAULT '';
+ALTER TABLE outbox ADD COLUMN machine TEXT NOT NULL DEFAULT '';
+
 CREATE INDEX operation_at ON operation (at);
 
 DROP TRIGGER task_identity;
@@ -161,5 +166,5 @@ CREATE VIEW task_whole AS
 SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
     task.run_id, task.wake_at, task.wake_for, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s,
-    task.environment_id, task.reason, task.kind, task.ended_at, task.pinned_at, spec.body
+    task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, spec.body
 FROM task JOIN spec ON spec.task_id = task.id;

@@ -48,6 +48,9 @@ FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
 )
 ORDER BY task.priority DESC, task.seq LIMIT 1;
 
+-- name: queue_waiting
+SELECT id FROM task WHERE state = 'queued' AND stop_at IS NULL ORDER BY priority DESC, seq LIMIT :limit;
+
 -- name: queue_holder
 SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
 

@@ -54,6 +54,9 @@ DELETE FROM claim WHERE run_id = :run_id AND fence = :fence RETURNING checkout;
 -- name: runs_live
 SELECT run_whole.* FROM claim JOIN run_whole ON run_whole.id = claim.run_id ORDER BY claim.fence;
 
+-- name: runs_live_on
+SELECT run_whole.* FROM claim JOIN run_whole ON run_whole.id = claim.run_id WHERE claim.machine = :machine ORDER BY claim.fence;
+
 -- name: runs_of_task
 SELECT * FROM run_whole WHERE task_id = :task_id ORDER BY number;
 
