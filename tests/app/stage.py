@@ -1,6 +1,9 @@
 """What the tests of verbs stand on."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from runtimes.stage import SteppedClock
@@ -15,6 +18,8 @@ from watchkeeper.domain.task import RunHeld
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Tx
+from watchkeeper.runtimes.environments import FileEnvironments
+from watchkeeper.runtimes.process import ProcessRuntime
 from watchkeeper.store.sqlite.store import SqliteStore
 
 NOWHERE = DirectoryIdentity(device=1, inode=1)
@@ -78,3 +83,18 @@ class Verbs:
     def pending(self) -> int:
         """How many effects wait."""
         return self.store.read(lambda tx: tx.outbox.pending())
+
+
+@contextmanager
+def open_verbs(root: Path) -> Iterator[Verbs]:
+    """A real database and a real runtime in `root`, on a clock that is moved by hand."""
+    state = root / "state"
+    state.mkdir(mode=0o700)
+    (state / "environments").mkdir(mode=0o700)
+    store = SqliteStore.open(state / "wk.db", state / "turnstile", create=True, upgrade=False, wait_s=5)
+    clock = SteppedClock()
+    runtime = ProcessRuntime(state, root / "sockets", None, lambda: root / "image.py", clock)
+    try:
+        yield Verbs(store, clock, runtime, FileEnvironments(state / "environments"))
+    finally:
+        store.close()

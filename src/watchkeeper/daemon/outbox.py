@@ -4,8 +4,11 @@ from watchkeeper.app.perform import Performer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.daemon.observe import ObserveLoop
+from watchkeeper.domain.effects import LONGEST_WAIT
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
+
+_SOON_S = 0.02
 
 
 class OutboxLoop(Loop):
@@ -30,8 +33,11 @@ class OutboxLoop(Loop):
             self._observe.hint(run_id)
         for given_up in done.given_up:
             self.log.info("not ended", run=given_up.run_id, says=given_up.says)
+        return Ticked(worked=bool(done.touched), due_s=self._due_s())
+
+    def _due_s(self) -> float | None:
         due = self._store.read(lambda tx: tx.outbox.next_due(self._performer.machine))
-        return Ticked(
-            worked=bool(done.touched),
-            due_s=None if due is None else max(0.02, (due - self._clock.now()).total_seconds()),
-        )
+        if due is None:
+            return None
+        left = due - self._clock.now()
+        return _SOON_S if left > LONGEST_WAIT else max(_SOON_S, left.total_seconds())

@@ -5,10 +5,14 @@ never put here; it is reserved, done once and then judged by evidence (R3).
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import ClassVar
 
 from watchkeeper.domain.run_record import EndReason
 from watchkeeper.domain.task_record import StopHow
+
+LONGEST_WAIT = timedelta(seconds=60)
+"""No effect is put off for longer. One that seems to be was put off before the clock was set back, and is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

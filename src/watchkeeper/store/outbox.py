@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
 
-from watchkeeper.domain.effects import EFFECTS, Effect
+from watchkeeper.domain.effects import EFFECTS, LONGEST_WAIT, Effect
 from watchkeeper.domain.model import EndReason, StopHow
 from watchkeeper.ports.store import OutboxRow
 from watchkeeper.store.rows import Row, Rows
@@ -34,7 +34,9 @@ class StoredOutbox:
         due: list[OutboxRow] = []
         after = 0
         while len(due) < limit:
-            page = self._rows.all("outbox_due", now=ticks(now), after=after, machine=machine, limit=_PAGE)
+            page = self._rows.all(
+                "outbox_due", now=ticks(now), beyond=ticks(now + LONGEST_WAIT), after=after, machine=machine, limit=_PAGE
+            )
             due += [row for row in map(_row, page) if row is not None]
             if len(page) < _PAGE:
                 break

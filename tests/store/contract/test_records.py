@@ -167,6 +167,15 @@ def test_effects_wait_until_they_are_done(store: Store) -> None:
     assert store.read(lambda tx: (tx.outbox.pending(), tx.outbox.next_due())) == (3, NOON)
 
 
+def test_a_clock_that_was_set_back_delays_no_effect(store: Store) -> None:
+    """An effect was put, and put off, by a clock an hour ahead: it is due at once; one that waits its few seconds is not."""
+    store.transact("put", lambda tx: tx.outbox.put(EFFECT_LIST[:2], later(3600)))
+    rows = store.read(lambda tx: tx.outbox.due(NOON, 10))
+    assert [row.effect for row in rows] == list(EFFECT_LIST[:2])
+    store.transact("again", lambda tx: tx.outbox.again(rows[0].id, later(30)))
+    assert [row.id for row in store.read(lambda tx: tx.outbox.due(NOON, 10))] == [rows[1].id]
+
+
 def test_an_empty_outbox(store: Store) -> None:
     assert store.read(lambda tx: (tx.outbox.pending(), tx.outbox.next_due(), tx.outbox.due(NOON, 5))) == (0, None, [])
 

@@ -3,7 +3,7 @@ INSERT INTO outbox (kind, payload, attempts, not_before, put_at, machine) VALUES
 
 -- name: outbox_due
 SELECT id, kind, payload, attempts, not_before FROM outbox
-WHERE not_before <= :now AND id > :after AND machine IN ('', :machine) ORDER BY id LIMIT :limit;
+WHERE (not_before <= :now OR not_before > :beyond) AND id > :after AND machine IN ('', :machine) ORDER BY id LIMIT :limit;
 
 -- name: outbox_soonest
 SELECT id, kind, payload, attempts, not_before FROM outbox
