@@ -1,0 +1,175 @@
+"""Two accounts of one harness: the tasks of the one that is signed out wait, those of the other run, and after a sign-in all go on without a command."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from support.rig import Rig
+from support.waiting import wait_until
+
+from watchkeeper.domain.model import Task, TaskState
+
+
+def hand_over(rig: Rig, account: str, prompt: str = "say Done.", *options: str) -> str:
+    """A task of the demo agent under an account."""
+    done = rig.wk("run", "--harness", "demo", "--account", account, "--json", *options, prompt)
+    return str(json.loads(done.stdout.splitlines()[0])["id"])
+
+
+def accounts(rig: Rig) -> dict[str, dict[str, object]]:
+    """What `wk account ls` lists, by id."""
+    return {str(row["id"]): row for row in json.loads(rig.wk("account", "ls", "--json").stdout)}
+
+
+def home(rig: Rig, name: str) -> Path:
+    """Where a managed home is."""
+    return rig.state / "accounts" / "demo" / name
+
+
+def waiting(rig: Rig, task_id: str, runs: int = 1) -> Task:
+    """Wait until the task has had so many runs and waits again."""
+
+    def back() -> Task | None:
+        rig.keep_daemon()
+        task = rig.task(task_id)
+        return task if task.state is TaskState.QUEUED and task.runs == runs else None
+
+    return wait_until(back, within_s=20, what=f"{task_id} waits after run {runs}")
+
+
+def signed_in_and_out(rig: Rig) -> None:
+    """Two accounts, of which the first is signed in."""
+    for name in ("good", "bad"):
+        rig.wk("account", "add", "demo", name)
+    rig.wk("account", "login", "demo:good", given=b"a word\n")
+    rig.start_daemon()
+
+
+def test_tasks_of_a_signed_out_account_wait_and_those_of_another_run(rig: Rig) -> None:
+    """The file of the sign-in appears, as if the program's own login had made it elsewhere; nobody tells the daemon, which died in between."""
+    signed_in_and_out(rig)
+    first, second = hand_over(rig, "bad"), hand_over(rig, "bad")
+    waiting(rig, first)
+    others = [hand_over(rig, "good") for _ in range(2)]
+    for other in others:
+        assert rig.wait_resting(other).state is TaskState.DONE
+    seen = accounts(rig)
+    assert [seen[f"demo:{name}"]["sign_in"] for name in ("good", "bad")] == ["in", "out"]
+    assert [seen[f"demo:{name}"]["tasks"] for name in ("good", "bad")] == [0, 2]
+    task = rig.task(first)
+    assert (task.attempts, task.wake_at) == (0, None)
+    assert "`wk account login demo:bad` signs in" in task.reason
+    rig.kill_daemon()
+    (home(rig, "bad") / "signed-in").touch()
+    for each in (first, second):
+        assert rig.wait_resting(each).state is TaskState.DONE
+    assert accounts(rig)["demo:bad"]["sign_in"] == "in"
+
+
+def test_a_change_of_the_sign_in_allows_one_try_and_no_more(rig: Rig) -> None:
+    """The service refuses what the file holds, so the program says "signed in" and every run is refused."""
+    signed_in_and_out(rig)
+    task_id = hand_over(rig, "good", "fail signed_out")
+    waiting(rig, task_id)
+    for tries in (2, 3):
+        (home(rig, "good") / "signed-in").write_text(f"another one, {tries}")
+        waiting(rig, task_id, tries)
+    marker = hand_over(rig, "own")  # time for the daemon to look, more than once
+    assert rig.wait_resting(marker).state is TaskState.DONE
+    looks = [entry for entry in rig.journal() if entry.kind == "account.seen" and entry.data.get("sign_in") == "in"]
+    assert rig.task(task_id).runs == 3
+    assert len([entry for entry in looks if entry.data["account"] == "demo:good"]) == 3, "the login, and two changes"
+
+
+def test_a_login_lets_the_tasks_go_on(rig: Rig) -> None:
+    """The daemon is poked by the command."""
+    signed_in_and_out(rig)
+    task_id = hand_over(rig, "bad")
+    waiting(rig, task_id)
+    assert b"is not signed in" in rig.wk("account", "login", "demo:bad", given=b"\n", check=False).stdout
+    said = rig.wk("account", "login", "demo:bad", given=b"a word\n").stdout
+    assert said.startswith(b"demo:bad is signed in")
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+
+
+def test_a_home_that_is_gone_keeps_its_tasks_waiting(rig: Rig) -> None:
+    """Nothing is lost, and they go on when it is back."""
+    mine = rig.root / "mine"
+    mine.mkdir()
+    (mine / "signed-in").touch()
+    rig.wk("account", "add", "demo", "mine", "--home", str(mine))
+    rig.start_daemon()
+    mine.rename(rig.root / "away")
+    task_id = hand_over(rig, "mine")
+    task = waiting(rig, task_id)
+    assert task.reason.startswith(f"The home of account demo:mine is gone: {mine}.")
+    assert task.attempts == 0
+    shown = rig.wk("account", "show", "demo:mine").stdout.decode()
+    assert "which is not there" in shown
+    (rig.root / "away").rename(mine)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+
+
+def test_an_account_with_open_tasks_is_not_removed(rig: Rig) -> None:
+    """They are named; its home stays unless it is wanted gone, and a task that comes back to it later is told so."""
+    signed_in_and_out(rig)
+    task_id = hand_over(rig, "bad")
+    waiting(rig, task_id)
+    refused = rig.wk("account", "rm", "demo:bad", check=False)
+    assert refused.returncode == 8
+    assert task_id.encode() in refused.stderr
+    rig.wk("stop", task_id)
+    assert f"Its home stays: {home(rig, 'bad')}".encode() in rig.wk("account", "rm", "demo:bad").stdout
+    assert home(rig, "bad").is_dir()
+    again = rig.wk("retry", task_id, check=False)
+    assert again.returncode == 3
+    assert b"There is no account 'demo:bad'" in again.stderr
+    rig.wk("account", "add", "demo", "bad")
+    rig.wk("account", "rm", "demo:bad", "--delete-home")
+    assert not home(rig, "bad").exists()
+
+
+def test_an_accounts_key_comes_from_the_callers_variable(rig: Rig) -> None:
+    """Under the name that its agents know; the user's own variable of that name is not taken, and no key is in the database."""
+    rig.wk("account", "add", "demo", "keyed", "--env", "SERVICE_KEY=WORK_KEY", "--env", "OTHER")
+    rig.wk("account", "login", "demo:keyed", given=b"a word\n")
+    missing = rig.wk("run", "--account", "demo:keyed", "read-env SERVICE_KEY", check=False)
+    assert missing.returncode == 5
+    assert b"from the variable WORK_KEY, which is not set" in missing.stderr
+    rig.settings = {"WORK_KEY": "sk-test-work", "OTHER": "x", "SERVICE_KEY": "sk-test-wrong"}
+    task_id = hand_over(rig, "keyed", "read-env SERVICE_KEY\nread-env WORK_KEY")
+    rig.wait_resting(task_id)
+    log = rig.log(rig.runs(task_id)[0]).decode()
+    assert "SERVICE_KEY=sk-test-work" in log
+    assert "WORK_KEY is not set" in log
+    assert b"sk-test-work" not in (rig.state / "wk.db").read_bytes()
+
+
+def test_the_default_account_is_set_for_each_harness(rig: Rig) -> None:
+    """And a flag wins over it."""
+    signed_in_and_out(rig)
+    rig.settings = {"WATCHKEEPER_HARNESS_DEMO_ACCOUNT": "good"}
+    task_id = str(json.loads(rig.wk("run", "--harness", "demo", "--json", "say Done.").stdout.splitlines()[0])["id"])
+    assert rig.wait_resting(task_id).spec.account == "good"
+    assert rig.wait_resting(hand_over(rig, "demo:own")).spec.account == "own"
+    wrong = rig.wk("run", "--harness", "demo", "--account", "claude:good", "say Done.", check=False)
+    assert wrong.returncode == 2
+
+
+def test_a_home_is_closed_to_others(rig: Rig) -> None:
+    """All the way up."""
+    rig.wk("account", "add", "demo", "good")
+    for directory in (home(rig, "good"), home(rig, "good").parent, home(rig, "good").parent.parent):
+        assert directory.stat().st_mode & 0o777 == 0o700
+    shutil.rmtree(home(rig, "good"))
+    rig.wk("account", "login", "demo:good", given=b"a word\n")
+    assert (home(rig, "good") / "signed-in").exists()
+
+
+@pytest.mark.parametrize("isolation", ["strict", "project"])
+def test_a_harness_that_isolates_nothing_says_so(rig: Rig, isolation: str) -> None:
+    """Instead of pretending."""
+    refused = rig.wk("run", "--harness", "demo", "--isolation", isolation, "say Done.", check=False)
+    assert refused.returncode == 5
+    assert b"cannot be isolated" in refused.stderr
