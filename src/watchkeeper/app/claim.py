@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 
+from watchkeeper.app.announce import tell_parked
 from watchkeeper.app.place import place
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.domain.lanes import Lane, Place, closed, open_lanes
@@ -48,56 +51,61 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         if tx.queue.wake(at):
             return _Again()
         here, lanes = place(tx, machine.id, claimant.limit, at), tx.queue.lanes()
-        task = tx.queue.first(open_lanes(lanes, here), machine.id)
+        parked = partial(tell_parked, tx, at)
+        task = tx.queue.first(open_lanes(lanes, here), machine.id, parked)
         if isinstance(task, Crowd):
             return _Again()
         if task is None:
             _tell_closed(tx, lanes, here)
             return None
-        claimed = _reserve(tx, task)
+        claimed = _reserve(tx, task, claimant, ids, at)
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=at)
         return claimed
 
-    def _is_idle(tx: Tx) -> bool:
-        if tx.queue.operation(operation_id) is not None:
-            return False
-        due = tx.queue.next_wake()
-        if due is not None and due <= at:
-            return False
-        lanes = tx.queue.lanes()
-        if not lanes:
-            return not tx.rules.told(machine.id)
-        here = place(tx, machine.id, claimant.limit, at)
-        return not open_lanes(lanes, here) and _closed(lanes, here) == tx.rules.told(machine.id)
-
-    def _reserve(tx: Tx, task: Task) -> Claim:
-        number = task.runs + 1
-        run = Run(
-            id=f"{task.id}.{number}",
-            task_id=task.id,
-            number=number,
-            fence=tx.runs.next_fence(),
-            execution_id=ids.execution(),
-            cause=Cause.INITIAL if number == 1 else Cause.RETRY,
-            state=RunState.RESERVED,
-            machine=machine.id,
-            incarnation=machine.incarnation,
-            claimed_at=at,
-        )
-        tx.runs.add(run)
-        _ = apply_task(tx, task, Claimed(run_id=run.id, at=at), at)
-        approval = tx.outcomes.authorisation(task.id)
-        if approval is None:
-            raise Refused(f"Nobody has authorised task {task.id}, so it is not launched.")
-        tx.outcomes.record_launch(run, approval.id)
-        _ = tx.journal.append("run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value})
-        return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
-
-    if store.read(_is_idle):
+    if store.read(lambda tx: _is_idle(tx, claimant, operation_id, at)):
         return None  # an idle daemon takes no turn and writes nothing
     while isinstance(answer := store.transact("claim", work), _Again):
         pass
     return answer
+
+
+def _is_idle(tx: Tx, claimant: Claimant, operation_id: str, at: datetime) -> bool:
+    """Whether a claim would find nothing to do and nothing to tell. Reads only."""
+    if tx.queue.operation(operation_id) is not None:
+        return False
+    due = tx.queue.next_wake()
+    if due is not None and due <= at:
+        return False
+    told, lanes = tx.rules.told(claimant.machine.id), tx.queue.lanes()
+    if not lanes:
+        return not told
+    here = place(tx, claimant.machine.id, claimant.limit, at)
+    return not open_lanes(lanes, here) and _closed(lanes, here) == told
+
+
+def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> Claim:
+    """Make the run that owns the task from now on."""
+    number = task.runs + 1
+    run = Run(
+        id=f"{task.id}.{number}",
+        task_id=task.id,
+        number=number,
+        fence=tx.runs.next_fence(),
+        execution_id=ids.execution(),
+        cause=Cause.INITIAL if number == 1 else Cause.RETRY,
+        state=RunState.RESERVED,
+        machine=claimant.machine.id,
+        incarnation=claimant.machine.incarnation,
+        claimed_at=at,
+    )
+    tx.runs.add(run)
+    _ = apply_task(tx, task, Claimed(run_id=run.id, at=at), at)
+    approval = tx.outcomes.authorisation(task.id)
+    if approval is None:
+        raise Refused(f"Nobody has authorised task {task.id}, so it is not launched.")
+    tx.outcomes.record_launch(run, approval.id)
+    _ = tx.journal.append("run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value})
+    return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
 
 
 def _closed(lanes: Sequence[Lane], here: Place) -> dict[int, str]:

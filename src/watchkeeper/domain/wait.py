@@ -1,6 +1,7 @@
 """Why a task waits: the closed list."""
 
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Wait(StrEnum):
@@ -21,3 +22,19 @@ class Wait(StrEnum):
     QUESTION = "question"
     SCOPE = "scope"
     ENVIRONMENT_UNKNOWN = "environment unknown"
+
+
+# A named tuple, as in `settings`: every command waits for the class.
+class BriefWait(NamedTuple):
+    """What lists tell of a queued task's wait, without asking for everything that may close its lane."""
+
+    unmet: int
+    """How many of the tasks that it waits for are not done."""
+    on: str | None
+    """The first of them, one that failed or was stopped before the others."""
+    on_state: str | None
+    parked: bool
+    holder: str | None
+    """A task that works in its checkout now."""
+    lane_told: str | None
+    """Why its lane was closed when a claim last found nothing to do, in the words of `Wait`."""

@@ -92,6 +92,12 @@ def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency]
     return (*_dependencies(task, dependencies), *(reason for reason in found if reason is not None))
 
 
+def busy(holders: Sequence[str]) -> Reason:
+    """The reason of a task in whose checkout others work."""
+    word = "works" if len(holders) == 1 else "work"
+    return Reason(wait=Wait.CHECKOUT_BUSY, says=f"{_named(holders)} {word} in its checkout", tasks=tuple(holders))
+
+
 def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequence[str]]) -> tuple[str, ...] | None:
     """The way on which a task would wait for itself if it waited for `after`, from it back to it; None if there is none.
 
@@ -145,10 +151,7 @@ def _path(facts: WaitFacts) -> Reason | None:
 
 def _checkout(facts: WaitFacts) -> Reason | None:
     if facts.holders:
-        word = "works" if len(facts.holders) == 1 else "work"
-        return Reason(
-            wait=Wait.CHECKOUT_BUSY, says=f"{_named(facts.holders)} {word} in its checkout", tasks=facts.holders
-        )
+        return busy(facts.holders)
     if facts.parked and facts.before is not None:
         return Reason(
             wait=Wait.CHECKOUT_BUSY,

@@ -11,7 +11,7 @@ before is stopped, edited, taken back by a task it waits for) unparks the best o
 again when it is met.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from watchkeeper.domain.lanes import Lane, Occupied
@@ -56,7 +56,13 @@ class StoredQueue:
         """How many claimed tasks may have an agent at work, by lane and machine; those held for a person do not count."""
         return [_occupied(row) for row in self._rows.all("queue_occupied")]
 
-    def first(self, lanes: Sequence[Lane], machine: str) -> Task | Crowd | None:
+    def waiting(self, limit: int) -> list[str]:
+        """The ids of queued tasks by priority, then age, whatever keeps them."""
+        return [str(row[0]) for row in self._rows.all("queue_waiting", limit=limit)]
+
+    def first(
+        self, lanes: Sequence[Lane], machine: str, on_park: Callable[[str, str], None] | None = None
+    ) -> Task | Crowd | None:
         """The first ready task of these lanes whose checkout is free on that machine; those before it are parked."""
         ids = to_json([lane.id for lane in lanes])
         for _ in range(PARK_AT_ONCE):
@@ -65,9 +71,11 @@ class StoredQueue:
                 return None
             with Columns(row, "task") as column:
                 task_id, checkout = column.text(), column.text_or_none()
-            if checkout is None or self._rows.one("queue_holder", machine=machine, checkout=checkout) is None:
+            holder = None if checkout is None else self._rows.one("queue_holder", machine=machine, checkout=checkout)
+            if holder is None:
                 return StoredTasks(self._rows).get(task_id)
-            _ = self._rows.run("queue_park", id=task_id)
+            if self._rows.run("queue_park", id=task_id) and on_park is not None:
+                on_park(task_id, str(holder[0]))
         return Crowd()
 
     def operation(self, operation_id: str) -> OperationRecord | None:

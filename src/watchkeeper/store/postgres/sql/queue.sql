@@ -49,6 +49,9 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
 ) AS task
 ORDER BY task.priority DESC, task.seq LIMIT 1;
 
+-- name: queue_waiting
+SELECT id FROM task WHERE state = 'queued' AND stop_at IS NULL ORDER BY priority DESC, seq LIMIT :limit;
+
 -- name: queue_holder
 SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
 

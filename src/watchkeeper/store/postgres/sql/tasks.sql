@@ -45,11 +45,33 @@ WHERE id = :id;
 UPDATE task SET unmet = unmet + :more, parked = 0
 WHERE id IN (SELECT task_id FROM dependency WHERE on_id = :on_id);
 
+-- name: tasks_brief
+SELECT
+    task.unmet,
+    (
+        SELECT dependency.on_id || ' ' || other.state FROM dependency JOIN task AS other ON other.id = dependency.on_id
+        WHERE dependency.task_id = task.id AND other.state <> 'done'
+        ORDER BY other.state NOT IN ('failed', 'stopped'), other.seq LIMIT 1
+    ),
+    task.parked,
+    (
+        SELECT claim.task_id FROM claim
+        WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine) LIMIT 1
+    ),
+    (
+        SELECT min(lane_closed.reason) FROM lane_closed
+        WHERE lane_closed.lane = task.lane AND (lane.machine = '' OR lane_closed.machine = lane.machine)
+    )
+FROM task JOIN lane ON lane.id = task.lane WHERE task.id = :id;
+
 -- name: tasks_add_label
 INSERT INTO label (task_id, name) VALUES (:task_id, :name) ON CONFLICT DO NOTHING;
 
 -- name: tasks_drop_labels
 DELETE FROM label WHERE task_id = :task_id;
+
+-- name: tasks_labels
+SELECT DISTINCT name FROM label WHERE name >= :first AND name < :beyond ORDER BY name LIMIT :limit;
 
 -- name: tasks_labelled
 SELECT task_id FROM label WHERE name = :name;
