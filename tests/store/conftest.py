@@ -1,51 +1,45 @@
-"""Stores for tests. A second database joins the contract tests by another parameter of `store_factory`."""
+"""Stores for tests. A further database joins the contract tests by another word in `KINDS`."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from support.postgres import Databases, open_store
+from support.postgres import Databases, shared_databases
+from support.stores import KINDS, fresh_place, open_place
 
 from watchkeeper.ports.store import Store
 from watchkeeper.store.sqlite.store import SqliteStore
 
-Opener = Callable[[], Store]
-KINDS = ("sqlite", "postgres")
 
-
-@pytest.fixture(scope="session")
-def databases() -> Iterator[Databases]:
+@pytest.fixture
+def databases() -> Databases:
     """PostgreSQL's databases, made when they are asked for."""
-    made = Databases()
-    yield made
-    made.close()
+    return shared_databases()
 
 
 @pytest.fixture(params=KINDS)
-def store_factory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Opener]:
-    """Opens one and the same database as often as it is called; it is made by the first call."""
-    opened: list[Store] = []
-    databases: Databases | None = request.getfixturevalue("databases") if request.param == "postgres" else None
-    url = "" if databases is None else databases.lend()
-
-    def open_one() -> Store:
-        if databases is not None:
-            opened.append(open_store(url))
-        else:
-            opened.append(
-                SqliteStore.open(tmp_path / "wk.db", tmp_path / "turnstile", create=True, upgrade=False, wait_s=5)
-            )
-        return opened[-1]
-
-    yield open_one
-    for store in opened:
-        store.close()
-    if databases is not None:
-        databases.give_back(url)
+def kind(request: pytest.FixtureRequest) -> str:
+    """Each kind of database."""
+    return request.param
 
 
 @pytest.fixture
-def store(store_factory: Opener) -> Store:
+def store_factory(kind: str) -> Iterator[Callable[[], Store]]:
+    """Opens one and the same database as often as it is called."""
+    opened: list[Store] = []
+    with fresh_place(kind) as place:
+
+        def open_one() -> Store:
+            opened.append(open_place(place))
+            return opened[-1]
+
+        yield open_one
+        for store in opened:
+            store.close()
+
+
+@pytest.fixture
+def store(store_factory: Callable[[], Store]) -> Store:
     """A fresh database."""
     return store_factory()
 

@@ -1,17 +1,15 @@
 """Random programs over tasks, claims and *old* tokens, against a few dictionaries. What is stale never lands."""
 
-import tempfile
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
 from support.records import NOON, add, at_work, claim, end, later, make_task, settle
+from support.stores import check, fresh_place, open_place
 
 from watchkeeper.domain.model import Run, RunState, StopHow, StopRequest, Task, TaskState
 from watchkeeper.errors import Stale
-from watchkeeper.store.sqlite.store import SqliteStore
 
 
 @dataclass
@@ -31,13 +29,15 @@ class Known:
 class Queue(RuleBasedStateMachine):
     """Tokens (a run as it was read, a task as it was read) stay drawable for ever: that is the point."""
 
+    kind = "sqlite"
     runs = Bundle("runs")
     tasks = Bundle("tasks")
     operations = Bundle("operations")
 
     @initialize()
     def begin(self) -> None:
-        self.folder = tempfile.TemporaryDirectory()
+        self.fresh = fresh_place(self.kind)
+        self.place = self.fresh.__enter__()
         self.known: dict[str, Known] = {}
         self.fences: list[int] = []
         self.answers: dict[str, object] = {}
@@ -45,8 +45,7 @@ class Queue(RuleBasedStateMachine):
         self.open()
 
     def open(self) -> None:
-        root = Path(self.folder.name)
-        self.store = SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False)
+        self.store = open_place(self.place)
 
     def act(self, work):
         return self.store.transact("model", work, durable=False)
@@ -177,10 +176,17 @@ class Queue(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "store"):
-            self.store.check(thorough=True)
+            check(self.store)
             self.store.close()
-            self.folder.cleanup()
+            _ = self.fresh.__exit__(None, None, None)
+
+
+class QueueInPostgres(Queue):
+    """The same programs on PostgreSQL."""
+
+    kind = "postgres"
 
 
 TestQueue = Queue.TestCase
-TestQueue.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestQueueInPostgres = QueueInPostgres.TestCase
+TestQueue.settings = TestQueueInPostgres.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)

@@ -6,6 +6,7 @@ WATCHKEEPER_TEST_POSTGRES=URL the databases are made on that server instead (who
 
 import atexit
 import contextlib
+import functools
 import importlib.util
 import itertools
 import os
@@ -232,6 +233,14 @@ class Databases:
             self._admin.close()
         if self._server is not None:
             self._server.remove()
+
+
+@functools.cache
+def shared_databases() -> Databases:
+    """Those of this process; gone when it ends."""
+    databases = Databases()
+    atexit.register(databases.close)
+    return databases
 
 
 def open_store(  # the defaults are those of most tests

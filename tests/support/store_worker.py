@@ -1,22 +1,21 @@
 """One of many processes that add, claim and finish tasks in one database. Run as a program; prints what it did as JSON.
 
-usage: store_worker.py ROOT NAME OWN TOTAL
+usage: store_worker.py PLACE NAME OWN TOTAL
 """
 
 import json
 import sys
 import time
-from pathlib import Path
 
 from support.records import NOON, claim, make_task, settle
+from support.stores import open_place
 
 from watchkeeper.domain.model import TaskState
-from watchkeeper.store.sqlite.store import SqliteStore
 
 
-def main(root: Path, name: str, own: int, total: int) -> list[tuple[str, str, int]]:
+def main(place: str, name: str, own: int, total: int) -> list[tuple[str, str, int]]:
     """Add `own` tasks, then claim and finish until all `total` are done; returns (task, run, fence) of each claim."""
-    store = SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False, wait_s=60)
+    store = open_place(place, wait_s=60)
     claims: list[tuple[str, str, int]] = []
     for number in range(own):
         store.transact("add", lambda tx, n=number: tx.tasks.add(make_task(f"{name}-{n}", priority=n % 3)))
@@ -39,4 +38,4 @@ def main(root: Path, name: str, own: int, total: int) -> list[tuple[str, str, in
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
+    print(json.dumps(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.records import NOON, add, at_work, claim, first, later, make_task, settle
+from support.stores import KINDS, fresh_place, open_place
 
 from watchkeeper.domain.model import StopHow, StopRequest, TaskState
 from watchkeeper.errors import Stale
@@ -77,21 +78,23 @@ def test_more_due_at_once_than_are_made_ready_at_once(store: Store) -> None:
     assert order == sorted(order)
 
 
+@pytest.mark.parametrize("where", KINDS)
 @settings(max_examples=25)
-@given(st.lists(st.tuples(st.integers(-2, 2), st.one_of(st.none(), st.integers(0, 6))), max_size=12), st.integers(0, 6))
-def test_the_next_is_the_best_of_the_due(tmp_path_factory, tasks, now) -> None:
-    from watchkeeper.store.sqlite.store import SqliteStore
-
-    root = tmp_path_factory.mktemp("queue")
-    store = SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False)
-    due = []
-    for number, (priority, wake) in enumerate(tasks):
-        task = make_task(f"n{number:02}", priority=priority, wake_at=None if wake is None else later(wake))
-        store.transact("add", lambda tx, t=task: tx.tasks.add(t), durable=False)
-        if wake is None or wake <= now:
-            due.append((-priority, task.id))
-    assert next_id(store, now) == (min(due)[1] if due else None)
-    store.close()
+@given(
+    tasks=st.lists(st.tuples(st.integers(-2, 2), st.one_of(st.none(), st.integers(0, 6))), max_size=12),
+    now=st.integers(0, 6),
+)
+def test_the_next_is_the_best_of_the_due(where: str, tasks, now) -> None:
+    with fresh_place(where) as place:
+        store = open_place(place)
+        due = []
+        for number, (priority, wake) in enumerate(tasks):
+            task = make_task(f"n{number:02}", priority=priority, wake_at=None if wake is None else later(wake))
+            store.transact("add", lambda tx, t=task: tx.tasks.add(t), durable=False)
+            if wake is None or wake <= now:
+                due.append((-priority, task.id))
+        assert next_id(store, now) == (min(due)[1] if due else None)
+        store.close()
 
 
 def test_a_retry_waits_and_comes_back_at_its_old_place(store: Store) -> None:

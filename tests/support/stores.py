@@ -1,0 +1,45 @@
+"""Places where a database can be, on every database we know: a text, so that it can be handed to another process."""
+
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from watchkeeper.ports.store import Store
+from watchkeeper.store.sqlite.store import SqliteStore
+
+KINDS = ("sqlite", "postgres")
+
+
+@contextmanager
+def fresh_place(kind: str, *, empty: bool = False) -> Generator[str, None, None]:
+    """A place with nothing stored in it; `empty`: where not even the tables are there yet, on any database."""
+    if kind == "sqlite":
+        with tempfile.TemporaryDirectory() as root:
+            yield root
+    else:
+        from support.postgres import shared_databases
+
+        databases = shared_databases()
+        url = databases.empty() if empty else databases.lend()
+        yield url
+        if empty:
+            databases.drop(url)
+        else:
+            databases.give_back(url)
+
+
+def open_place(place: str, *, create: bool = True, wait_s: float = 5) -> Store:
+    """Open the database there."""
+    if place.startswith("postgresql:"):
+        from support.postgres import open_store
+
+        return open_store(place, create=create, wait_s=wait_s, answer_s=wait_s + 20)
+    root = Path(place)
+    return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=False, wait_s=wait_s)
+
+
+def check(store: Store) -> None:
+    """Read everything and look for damage, in the rows and in what is kept about them."""
+    store.check(thorough=True)  # pyright: ignore[reportAttributeAccessIssue] - every store has it, the port does not ask for it
+    assert store.read(lambda tx: tx.waits.audit()) == []
