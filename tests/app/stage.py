@@ -30,6 +30,8 @@ NOWHERE = DirectoryIdentity(device=1, inode=1)
 class Verbs:
     """A database, a clock, a runtime."""
 
+    root: Path
+    """The state directory."""
     store: SqliteStore
     clock: SteppedClock
     runtime: Runtime
@@ -95,6 +97,6 @@ def open_verbs(root: Path) -> Iterator[Verbs]:
     clock = SteppedClock()
     runtime = ProcessRuntime(state, root / "sockets", None, lambda: root / "image.py", clock)
     try:
-        yield Verbs(store, clock, runtime, FileEnvironments(state / "environments"))
+        yield Verbs(state, store, clock, runtime, FileEnvironments(state / "environments"))
     finally:
         store.close()

@@ -12,7 +12,7 @@ from watchkeeper.daemon.outbox import OutboxLoop
 
 def _loop(verbs: Verbs) -> OutboxLoop:
     log = Log(verbs.clock, io.StringIO())
-    observe = ObserveLoop(log, 30.0, verbs.store, None, lambda _run: None)  # pyright: ignore[reportArgumentType] - only hinted
+    observe = ObserveLoop(log, 30.0, verbs.store, "m1", None, lambda _run: None)  # pyright: ignore[reportArgumentType] - only hinted
     return OutboxLoop(log, 30.0, verbs.store, verbs.clock, verbs.performer(), observe)
 
 

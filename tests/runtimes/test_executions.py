@@ -1,5 +1,7 @@
 """Directories: listing, reading, removing."""
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,16 +58,16 @@ def test_removing_leaves_nothing(stage: Stage) -> None:
     (root / ".exec1.gone").mkdir()
     (root / ".exec1.gone" / "x").touch()
     (root / ".exec1.new").mkdir()
-    stage.runtime.executions().remove(run.execution_id)
+    stage.runtime.executions().remove(run)
     assert list(root.iterdir()) == []
-    stage.runtime.executions().remove(run.execution_id)
+    stage.runtime.executions().remove(run)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../state", "/tmp", "a/b", ".x.new", "x" * 65])
 def test_a_name_that_points_elsewhere_is_refused(stage: Stage, name: str) -> None:
     """Nothing outside is ever deleted."""
     with pytest.raises(Refused):
-        stage.runtime.executions().remove(name)
+        stage.runtime.executions().remove(stage.run(name))
 
 
 def test_a_symlink_is_not_followed(stage: Stage) -> None:
@@ -77,10 +79,10 @@ def test_a_symlink_is_not_followed(stage: Stage) -> None:
     root.mkdir()
     (root / "link").symlink_to(elsewhere)
     with pytest.raises(Refused):
-        stage.runtime.executions().remove("link")
+        stage.runtime.executions().remove(stage.run("link"))
     run = stage.prepared()
     (stage.directory(run) / "inside").symlink_to(elsewhere)
-    stage.runtime.executions().remove(run.execution_id)
+    stage.runtime.executions().remove(run)
     assert (elsewhere / "file").exists()
 
 
@@ -89,19 +91,27 @@ def test_the_directory_of_a_living_shim_stays(stage: Stage) -> None:
     run = stage.prepared()
     lock = stage.hold(run)
     with pytest.raises(Refused, match="living shim"):
-        stage.runtime.executions().remove(run.execution_id)
+        stage.runtime.executions().remove(run)
     lock.close()
-    stage.runtime.executions().remove(run.execution_id)
+    stage.runtime.executions().remove(run)
     assert not stage.directory(run).exists()
 
 
 def test_killed_while_removing_it_can_be_finished(script: Script, stage: Stage, tmp_path: Path) -> None:
     """At each crash point the name is whole or gone, and `tidy` clears up."""
     code = """
-import sys
+import os, sys
+from datetime import UTC, datetime
+import shutil
+from dataclasses import replace
 from pathlib import Path
+from watchkeeper.domain.model import Cause, DirectoryIdentity, Run, RunState
 from watchkeeper.runtimes.executions import ExecutionDirectories
-ExecutionDirectories(Path(sys.argv[1])).remove("exec1")
+root = Path(sys.argv[1])
+found = os.stat(root / "exec1")
+run = Run(id="r", task_id="t", number=1, fence=1, execution_id="exec1", cause=Cause.INITIAL, state=RunState.SETTLED, machine="m",
+          incarnation=1, claimed_at=datetime.now(UTC), directory=DirectoryIdentity(device=found.st_dev, inode=found.st_ino))
+ExecutionDirectories(root).remove(run)
 """
     for step in ("rename.before", "rename.after", "delete.before", "delete.after"):
         root = tmp_path / step
@@ -116,3 +126,29 @@ ExecutionDirectories(Path(sys.argv[1])).remove("exec1")
             assert directories.names() == []
         directories.tidy()
         assert [path.name for path in root.iterdir()] == directories.names()
+
+
+def test_another_directory_under_the_name_stays(stage: Stage) -> None:
+    """A copy, however alike, is not what was prepared: nobody knows who put it there and why."""
+    run = stage.prepared()
+    shutil.copytree(stage.directory(run), stage.state / "copy")
+    stage.directory(run).rename(stage.state / "aside")
+    (stage.state / "copy").rename(stage.directory(run))
+    with pytest.raises(Refused, match="not the directory that was prepared for run run-exec1"):
+        stage.runtime.executions().remove(run)
+    assert (stage.directory(run) / "spec.json").exists()
+
+
+def test_of_a_directory_that_was_never_recorded_the_spec_tells_whose_it_is(stage: Stage) -> None:
+    """Written, then refused: it goes. Somebody else's under the same name stays."""
+    run = replace(stage.prepared(), directory=None)
+    other = replace(run, fence=8)
+    with pytest.raises(Refused):
+        stage.runtime.executions().remove(other)
+    stage.runtime.executions().remove(run)
+    assert not stage.directory(run).exists()
+    stage.directory(run).mkdir()
+    (stage.directory(run) / "mine").touch()
+    with pytest.raises(Refused):
+        stage.runtime.executions().remove(run)
+    assert (stage.directory(run) / "mine").exists()

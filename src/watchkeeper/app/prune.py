@@ -30,7 +30,7 @@ class Pruner:
             run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
             if run is not None and self._may_go(run):
                 try:
-                    self.executions.remove(execution_id)
+                    self.executions.remove(run)
                 except (OSError, WatchkeeperError) as problem:
                     problems.append(problem)
                 else:

@@ -124,8 +124,8 @@ class Executions(Protocol):
         """Finish deletions that a crash interrupted."""
         ...
 
-    def remove(self, execution_id: str) -> None:
-        """Delete a directory that is provably not needed. Gone already is fine."""
+    def remove(self, run: Run) -> None:
+        """Delete the directory of a run that is provably not needed. Gone already is fine; one that is not the run's is left alone, and refused."""
         ...
 
     def dropped(self, run: Run, stream: str) -> list[tuple[int, int]]:

@@ -189,15 +189,16 @@ class ExecutionDirectories:
                 lock=execution.lock(),
             )
 
-    def remove(self, execution_id: str) -> None:
-        """Delete a directory that is provably not needed, and what is left of earlier attempts to delete or prepare it. Gone already is fine.
+    def remove(self, run: Run) -> None:
+        """Delete a run's directory that is provably not needed, and what is left of earlier attempts to delete or prepare it. Gone already is fine.
 
         It loses its name first, so that a crash half-way leaves nothing under the name that looks whole.
 
         Raises:
-            Refused: the id points elsewhere, something else than a directory has the name, or a living shim holds its lock (R6).
+            Refused: the id points elsewhere, something that is not this run's directory has the name (R13), or a living shim holds its lock (R6).
             OSError: it could not be deleted.
         """
+        execution_id = run.execution_id
         path = self.named(execution_id)
         gone = self.root / f".{execution_id}.gone"
         delete(gone)
@@ -209,6 +210,9 @@ class ExecutionDirectories:
         if not stat.S_ISDIR(found.st_mode):
             msg = f"{path} is not a directory, so it is no execution's: it was left alone."
             raise Refused(msg, hint="Look at it and delete it by hand.")
+        if not self._is_of(run, path, DirectoryIdentity(device=found.st_dev, inode=found.st_ino)):
+            msg = f"{path} is not the directory that was prepared for run {run.id}: it was left alone."
+            raise Refused(msg, hint="Look at it; what is not needed delete by hand, and it is not asked about again.")
         if locks.probe(path / records.LOCK) is LockState.HELD:
             msg = f"The execution {execution_id} still has a living shim: its directory was left alone."
             raise Refused(msg, hint="Stop its task first.")
@@ -219,6 +223,17 @@ class ExecutionDirectories:
         crashpoint("executions.remove.delete.before")
         delete(gone)
         crashpoint("executions.remove.delete.after")
+
+    def _is_of(self, run: Run, path: Path, found: DirectoryIdentity) -> bool:
+        """Whether a directory is the one that was prepared for a run; of one that was written and never recorded, its spec tells."""
+        if run.directory is not None:
+            return found == run.directory
+        try:
+            with atomic.directory(path) as fd:
+                identity = records.parse_spec(atomic.read_limited(fd, records.SPEC, RECORD_LIMIT)).identity
+        except (BadRecord, FileNotFoundError):
+            return False
+        return identity == records.SpecIdentity.of(identity.database_id, run)
 
     def tidy(self) -> None:
         """Finish deletions that a crash interrupted. Raises OSError."""
