@@ -140,7 +140,7 @@ def test_the_way_of_a_task(wk: Real) -> None:
 
 @pytest.mark.parametrize(
     ("script", "code", "word"),
-    [("fail crash it broke", 1, "failed"), ("fail signed_out", 10, "needs you"), ("no-result", 1, "failed")],
+    [("fail crash it broke", 1, "failed"), ("fail permission_denied", 10, "needs you"), ("no-result", 1, "failed")],
 )
 def test_exit_codes_tell_how_it_ended(wk: Real, script: str, code: int, word: str) -> None:
     """With `--wait`, with `--follow`, and with `wk wait`."""

@@ -73,8 +73,8 @@ def test_work_is_done_and_told(rig: ClaudeRig) -> None:
     assert outcome.usage.input_tokens
     assert outcome.usage.output_tokens
     assert outcome.usage.cost_usd
-    assert outcome.harness_session == rig.events(task_id)[0]["session_id"]
-    assert outcome.model == rig.events(task_id)[0]["model"]
+    [begun] = [each for each in rig.events(task_id) if each.get("subtype") == "init"]
+    assert (outcome.harness_session, outcome.model) == (begun["session_id"], begun["model"])
     taken = next(line for line in rig.show(task_id).splitlines() if line.startswith("take over"))
     assert taken.split(maxsplit=2)[2] == f"cd {rig.repo} && claude --resume {outcome.harness_session}"
     steps = rig.wk("logs", task_id).stdout.decode()
@@ -104,15 +104,20 @@ def test_a_refused_key_ends_the_run_early_and_asks_for_a_person(rig: ClaudeRig) 
     assert run.exit.reason is EndReason.CONDEMNED
     assert len(rig.requests("bad_key")) <= 3
     assert "401" in rig.show(task_id)
+    assert task.reason.endswith(f"Check the key, then `wk retry {task_id}`.")
     assert_nothing_alive(rig, task_id)
 
 
-def test_nobody_signed_in_asks_for_a_person(rig: ClaudeRig) -> None:
-    """The model is not even asked."""
+def test_while_nobody_is_signed_in_a_task_waits(rig: ClaudeRig) -> None:
+    """The model is not even asked; `test_accounts` tells how it goes on."""
     task_id = rig.give("text", sign_in=NOBODY)
-    task = rig.wait_resting(task_id)
-    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.SIGNED_OUT)
-    assert task.reason.startswith("Not logged in. Run `claude` and sign in")
+
+    def waits() -> bool:
+        task = rig.task(task_id)
+        return (task.state, task.kind) == (TaskState.QUEUED, FailureKind.SIGNED_OUT)
+
+    wait_until(waits, within_s=30, what="it is back in the queue")
+    assert rig.task(task_id).reason.startswith("Not logged in. `wk account login claude:own` signs in")
     assert len(rig.runs(task_id)) == 1
     assert rig.requests("text") == []
 
