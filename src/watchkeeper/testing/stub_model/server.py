@@ -5,7 +5,8 @@
     /s/<scenario>[@<key>]/v1/responses              the Responses route, streamed or not
     /__stub/…                                       see `_control`
 
-Give a client the base URL `/s/<scenario>@<key>`; the key keeps the fault counts and gates of clients apart that share a stub.
+Give a client the base URL `/s/<scenario>@<key>`; the key keeps the fault counts and gates of clients apart that share a stub. A client whose base URL
+is fixed can name `<scenario>@<key>` in the header `x-stub-scenario` instead.
 """
 
 import json
@@ -112,7 +113,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._control(parts.path.removeprefix("/__stub/"), query, body)
             return
         name, _, rest = parts.path.removeprefix("/s/").partition("/")
-        name, _, key = name.partition("@")
+        name, _, key = (self.headers.get("x-stub-scenario") or name).partition("@")
         what = {"path": f"/{rest}", "scenario": name, "key": key, "credential": self._credential(), "body": body}
         scenario = self.stub.board.scenario(name)
         speech = next((each for end, each in _ROUTES.items() if f"/{rest}".endswith(end)), None)
