@@ -5,7 +5,7 @@ holds. Our own variables (`WATCHKEEPER_…`) are never passed on.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from watchkeeper.errors import BadTask
 
@@ -45,6 +45,19 @@ def allowed(name: str, harness: str) -> bool:
     )
 
 
+def asked(environ: Mapping[str, str], configured: Iterable[str], named: Sequence[str]) -> tuple[str, ...]:
+    """The names that are asked for beside the allow-list: those of the settings that are set, and those that were named for this task.
+
+    Raises:
+        BadTask: a name was given twice for this task: one of them was meant to be another. That the settings name it too is no mistake.
+    """
+    doubled = next((name for number, name in enumerate(named) if name in named[:number]), None)
+    if doubled is not None:
+        msg = f"The variable '{_shown(doubled)}' is named twice."
+        raise BadTask(msg, hint="Name it once; was another one meant?")
+    return tuple(dict.fromkeys((*(name for name in configured if name in environ), *named)))
+
+
 def capture(environ: Mapping[str, str], names: Iterable[str], harness: str) -> dict[str, str]:
     """What an agent of `harness` gets of the caller's environment.
 
@@ -56,15 +69,27 @@ def capture(environ: Mapping[str, str], names: Iterable[str], harness: str) -> d
     Raises:
         BadTask: a name that was asked for is not set, cannot be a name, or is one of ours.
     """
-    asked = dict.fromkeys(names)
-    for name in asked:
+    wanted = dict.fromkeys(names)
+    for name in wanted:
         if re.fullmatch(r"[A-Za-z_]\w*", name) is None:
-            msg = f"'{name[:80]}' cannot be the name of a variable."
-            raise BadTask(msg, hint="Give names only; the values are taken from your environment.")
+            raise _bad_name(name)
         if name.startswith(OURS):
             msg = f"'{name}' is Watchkeeper's own and is not passed on."
             raise BadTask(msg, hint="Leave it out.")
         if name not in environ:
             msg = f"The variable '{name}' was asked for and is not set."
             raise BadTask(msg, hint=f"Set it first (`export {name}=…`), or leave it out.")
-    return {name: value for name, value in environ.items() if name in asked or allowed(name, harness)}
+    return {name: value for name, value in environ.items() if name in wanted or allowed(name, harness)}
+
+
+def _bad_name(name: str) -> BadTask:
+    """What is wrong with it, without a value that came with it."""
+    if "=" in name:
+        msg = f"'{_shown(name)}' came with a value, and only the name of a variable is taken."
+        return BadTask(msg, hint="Others can read command lines: set the variable (`export NAME=…`) and name it.")
+    msg = f"'{_shown(name)}' cannot be the name of a variable."
+    return BadTask(msg, hint="Give names only; the values are taken from your environment.")
+
+
+def _shown(name: str) -> str:
+    return name.partition("=")[0][:80]

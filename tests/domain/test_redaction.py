@@ -168,6 +168,9 @@ def test_the_beginning_of_a_secret_is_hidden_where_something_was_cut_off() -> No
     assert redactor.text("." * 300 + TOKEN[:9]) == "." * 300 + "[redacted N]"
     assert redactor.text(f"it is {TOKEN[:9]}") == f"it is {TOKEN[:9]}"
     assert redactor.data(b"it is " + TOKEN[:9].encode(), cut=True) == b"it is [redacted N]"
+    stream = redactor.stream()
+    assert stream.resume(TOKEN[5:].encode() + b" it was") + stream.finish() == b"[redacted N] it was"
+    assert stream.resume(b"5v it was") + stream.finish() == b"5v it was"
 
 
 def test_it_is_fast() -> None:

@@ -45,7 +45,7 @@ def test_what_is_asked_for_by_name() -> None:
     [
         ("MISSING", "is not set"),
         ("WATCHKEEPER_HOME", "own and is not passed on"),
-        ("A=B", "cannot be the name"),
+        ("A=B", "only the name"),
         ("", "cannot be the name"),
         ("LC_*", "cannot be the name"),
     ],

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.app.read_output import Follower
 from watchkeeper.app.record import apply_run
+from watchkeeper.app.secrets import redactor_of
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.domain.run import Condemned, RunEvent, SessionSeen
 from watchkeeper.errors import HarnessError
@@ -48,6 +49,7 @@ class Followers:
         follower = Follower(
             reader=reader,
             path=self.executions.log(run, "stdout"),
+            redactor=redactor_of(self.executions, run, spec),
             told_session=run.harness_session,
             told_condemned=run.condemned is not None,
         )

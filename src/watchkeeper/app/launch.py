@@ -13,8 +13,10 @@ from watchkeeper.app.record import apply_run
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
+from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run import NeverLaunched, Prepared
-from watchkeeper.errors import BadTask, HarnessError, Refused
+from watchkeeper.domain.secret_names import secrets_of
+from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.harness import Harness, Order
@@ -69,9 +71,9 @@ class Launcher:
             # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
-            self._refuse(run, f"{problem} {problem.hint}".strip(), FailureKind.PROGRAM_MISSING)
+            self._refuse(run, _says(problem, environment, task), FailureKind.PROGRAM_MISSING)
         except (BadTask, Refused) as problem:
-            self._refuse(run, f"{problem} {problem.hint}".strip())
+            self._refuse(run, _says(problem, environment, task))
         else:
             self._record(run, directory)
 
@@ -132,6 +134,12 @@ class Launcher:
                 _ = apply_run(tx, run, NeverLaunched(reason=reason, kind=kind), self.clock.now())
 
         self.store.transact("refused", work)
+
+
+def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task) -> str:
+    """What is stored of it; a program that did not start may have printed anything."""
+    redactor = Redactor(secrets_of(environment, task.spec.environment_names))
+    return redactor.text(f"{problem} {problem.hint}".strip())
 
 
 def _load(tx: Tx, run_id: str) -> tuple[Run, Task, str, Account | None]:

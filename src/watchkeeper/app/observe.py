@@ -1,12 +1,13 @@
 """Look at the evidence of a live run and record what it proves. The same for a run started a moment ago and one found after a crash."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
+from watchkeeper.app.secrets import hide_sweep, redactor_of
 from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Proof, Run, RunState, Task
+from watchkeeper.domain.model import AgentIdentity, Proof, Run, RunState, Task
 from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched, StopWanted
 from watchkeeper.domain.task import RunHeld, RunRegained
 from watchkeeper.errors import NotFound
@@ -84,6 +85,7 @@ class Observer:
             evidence = self.runtime.observe(run, stop_asked=stop_asked)
             verdict = judge(evidence)
         sweep = self.runtime.sweep(run) if verdict.kind is VerdictKind.SHIM_DIED else None
+        sweep = hide_sweep(lambda: redactor_of(self.runtime.executions(), run, task.spec), sweep)
         return self._record(run, evidence, verdict, sweep)
 
     def _record(self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None) -> Observation:
@@ -112,11 +114,12 @@ class Observer:
         was = run
         match verdict.kind:
             case VerdictKind.ALIVE if evidence.agent is not None:
-                run = apply_run(tx, run, AgentSeen(agent=evidence.agent), at)
+                run = apply_run(tx, run, self._agent_seen(evidence.agent), at)
             case VerdictKind.ENDED if evidence.exit is not None:
                 if evidence.agent is not None:
-                    run = apply_run(tx, run, AgentSeen(agent=evidence.agent), at)
-                run = apply_run(tx, run, ExitSeen(exit=evidence.exit), at)
+                    run = apply_run(tx, run, self._agent_seen(evidence.agent), at)
+                ended = replace(evidence.exit, at=self.clock.recorded(evidence.exit.at))
+                run = apply_run(tx, run, ExitSeen(exit=ended), at)
             case VerdictKind.NEVER_LAUNCHED if run.state is not RunState.RUNNING:
                 run = apply_run(tx, run, NeverLaunched(reason=verdict.reason), at)
             case VerdictKind.LOST_TO_REBOOT:
@@ -131,6 +134,10 @@ class Observer:
         if was.state is RunState.HELD and run.state is not RunState.HELD:
             return self._regained(tx, run)
         return run
+
+    def _agent_seen(self, agent: AgentIdentity) -> AgentSeen:
+        """A shim reads the clock of its machine."""
+        return AgentSeen(agent=replace(agent, started_at=self.clock.recorded(agent.started_at)))
 
     def _regained(self, tx: Tx, run: Run) -> Run:
         """Its evidence came back. A stop that was asked for before or meanwhile has told nobody yet."""

@@ -1,9 +1,12 @@
 """Read what an agent printed: all of it at the end, or as it grows."""
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from watchkeeper.app.secrets import hide_trace
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
+from watchkeeper.domain.redaction import Redactor
 from watchkeeper.ports.harness import Harness, StreamReader
 from watchkeeper.ports.runtime import Executions
 
@@ -17,28 +20,59 @@ def read_trace(
     executions: Executions,
     run: Run,
     exit_fact: ExitFact | None,
+    redactor: Redactor,
 ) -> Trace | None:
-    """What a run's output came to, or None if it cannot be read."""
-    reader = harness.reader(spec)
+    """What a run's output came to, its words without secrets, or None if it cannot be read.
+
+    What happened is judged by the output as it is. Where it holds a secret, the words are read again from output without it: a reader that shortens them
+    could cut a secret in two, and nobody would know the halves.
+    """
+    reader, stream = harness.reader(spec), redactor.stream()
+    stdout = executions.log(run, "stdout")
     try:
-        with executions.log(run, "stdout").open("rb") as log:
-            while data := log.read(_CHUNK):
-                _ = reader.feed(data)
-        tail = _tail(executions.log(run, "stderr"))
+        for data in _chunks(stdout):
+            _ = reader.feed(data)
+            _ = stream.feed(data)
+        _ = stream.finish()
+        tail, hidden_tail = _tail(executions.log(run, "stderr"), redactor)
+        trace = reader.trace(exit_fact, tail)
+        if stream.count or tail != hidden_tail:
+            words = _words(harness.reader(spec), stdout, redactor).trace(exit_fact, hidden_tail)
+            named = {"harness_session": words.harness_session, "model": words.model}
+            trace = replace(trace, text=words.text, reason=words.reason, **named)
     except OSError:
         return None
-    return reader.trace(exit_fact, tail)
+    return hide_trace(redactor, trace)
 
 
-def _tail(path: Path) -> str:
-    """The end of a log; one that was never opened is empty, because the spawn failed before it."""
+def _words(reader: StreamReader, stdout: Path, redactor: Redactor) -> StreamReader:
+    stream = redactor.stream()
+    for data in _chunks(stdout):
+        _ = reader.feed(stream.feed(data))
+    _ = reader.feed(stream.finish())
+    return reader
+
+
+def _chunks(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as log:
+        while data := log.read(_CHUNK):
+            yield data
+
+
+def _tail(path: Path, redactor: Redactor) -> tuple[str, str]:
+    """The end of a log, as it is and without secrets; one that was never opened is empty, because the spawn failed before it."""
     try:
         with path.open("rb") as log:
-            size = log.seek(0, 2)
-            _ = log.seek(max(0, size - _STDERR_TAIL))
-            return log.read().decode("utf-8", "replace")
+            start = max(0, log.seek(0, 2) - _STDERR_TAIL)
+            before = min(start, redactor.longest)  # a secret may begin before the end does
+            _ = log.seek(start - before)
+            data = log.read()
     except FileNotFoundError:
-        return ""
+        return "", ""
+    stream = redactor.stream()
+    _ = stream.feed(data[:before])
+    hidden = stream.feed(data[before:]) + stream.finish()
+    return data[before:].decode("utf-8", "replace"), hidden.decode("utf-8", "replace")
 
 
 @dataclass(slots=True)
@@ -47,6 +81,7 @@ class Follower:
 
     reader: StreamReader
     path: Path
+    redactor: Redactor
     offset: int = 0
     told_session: str | None = None
     told_condemned: bool = field(default=False)
@@ -66,10 +101,12 @@ class Follower:
         return True
 
     def condemned(self) -> Condemnation | None:
-        """A verdict of the stream that was not told yet."""
-        return None if self.told_condemned else self.reader.condemned()
+        """A verdict of the stream that was not told yet, in words without secrets."""
+        found = None if self.told_condemned else self.reader.condemned()
+        return None if found is None else replace(found, reason=self.redactor.text(found.reason))
 
     def session(self) -> str | None:
         """The conversation's name, if it was not told yet."""
         session = self.reader.trace(None, "").harness_session
+        session = None if session is None else self.redactor.text(session)
         return session if session != self.told_session else None

@@ -5,12 +5,14 @@ from dataclasses import dataclass
 
 from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
+from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
 from watchkeeper.domain import settlement
 from watchkeeper.domain.account import Bearing, QuotaSeen, SignInSeen
 from watchkeeper.domain.evidence import VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness
 from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
+from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run import HeldBack, Settled
 from watchkeeper.domain.settlement import Facts, Hold, RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunSettled
@@ -46,7 +48,11 @@ class Settler:
         gone = self.runtime.executions().gone(run) if run.exit is not None else None
         # Without the proof the shim died among the agent's leftovers, and some of them may be alive.
         swept = self.runtime.sweep(run) if run.exit is not None and gone is None else None
-        trace, changes = self._gather(run, task)
+        # What is stored holds no secret.
+        redactor = redactor_of(self.runtime.executions(), run, task.spec)
+        swept = hide_sweep(lambda: redactor, swept)
+        trace, changes = self._gather(run, task, redactor)
+        leftovers = hide_leftovers(redactor, gone.leftovers if gone else ())
         bearing = self.bearing(task)
 
         def work(tx: Tx) -> Outcome | None:
@@ -59,7 +65,7 @@ class Settler:
                 at=self.clock.now(),
                 trace=trace,
                 changes=changes,
-                leftovers=gone.leftovers if gone else (),
+                leftovers=leftovers,
                 gone_proven=gone.proven if gone else False,
                 swept=swept.proof if swept else None,
                 policy=self.policy,
@@ -78,7 +84,7 @@ class Settler:
         verdict = judge(self.runtime.observe(run, stop_asked=False))
         return verdict.final or verdict.kind is not VerdictKind.ENDED
 
-    def _gather(self, run: Run, task: Task) -> tuple[Trace | None, Changes | None]:
+    def _gather(self, run: Run, task: Task, redactor: Redactor) -> tuple[Trace | None, Changes | None]:
         if run.exit is None and run.kind is not FailureKind.LOST:
             return None, None  # no agent ran
         try:
@@ -86,8 +92,9 @@ class Settler:
         except HarnessError:
             trace = None
         else:
-            trace = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit)
-        return trace, self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
+            trace = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
+        changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
+        return trace, hide_changes(redactor, changes)
 
 
 def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:

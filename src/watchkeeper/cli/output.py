@@ -1,7 +1,7 @@
 """Reading what agents print: a log that grows, that may have holes, and that goes on in the next run.
 
-`pieces` is one walk through it for everybody: `wk logs`, `wk run --follow`, the demonstration. It tells where a run begins and ends, hands out bytes, and says
-when it is about to wait, so that whoever consumes it can flush.
+`pieces` is one walk through it for everybody: `wk logs`, `wk run --follow`, the demonstration. It tells where a run begins and ends, hands out bytes in which
+the run's secrets are hidden, and says when it is about to wait, so that whoever consumes it can flush.
 """
 
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
+    from watchkeeper.domain.redaction import Redactor
     from watchkeeper.ports.runtime import Executions
     from watchkeeper.ports.store import Store
 
@@ -26,6 +27,8 @@ class Begins:
     """A run's output begins."""
 
     run: Run
+    redactor: "Redactor | None" = None
+    """What hides its secrets. They are hidden in the bytes; whoever joins pieces of text hides them there once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +123,7 @@ def pieces(
     """
     executions = call.runtime().executions()
     reader: LogReader | None = None
+    hiding: _Hiding | None = None
     ended = False
     with Watcher([call.reading.state.path]) as watcher:
         mark = store.changed(0)[1]
@@ -129,11 +133,13 @@ def pieces(
             if chosen is not None and (reader is None or reader.run.id != chosen.id):
                 reader, ended = LogReader(executions, chosen, stream), False
                 watcher.add(reader.directory)
-                yield Begins(run=chosen)
-            if reader is not None and chosen is not None and not ended:
+                hiding = _Hiding(_redactor(call, executions, task, chosen))
+                yield Begins(run=chosen, redactor=hiding.redactor)
+            if reader is not None and hiding is not None and chosen is not None and not ended:
                 # Whether it is settled was read before the log is, so that nothing can be written behind our back.
-                yield from reader.read()
+                yield from hiding.hide(reader.read())
                 if not follow or chosen.state is RunState.SETTLED:
+                    yield from hiding.rest()
                     yield Ends(run=chosen)
                     ended = True
                     if number is None and follow:
@@ -146,6 +152,42 @@ def pieces(
             changed, mark = store.changed(mark)
             if changed:
                 task, runs = _load(store, task_id)
+
+
+class _Hiding:
+    """Hides secrets in the pieces of one log; what is held back comes with the next piece, or at the end."""
+
+    def __init__(self, redactor: "Redactor") -> None:
+        self.redactor = redactor
+        self._stream = redactor.stream()
+        self._lost = False
+
+    def hide(self, pieces: Iterator[bytes | Gap]) -> Iterator[bytes | Gap]:
+        for piece in pieces:
+            if isinstance(piece, Gap):
+                yield from self.rest(cut=True)
+                yield piece
+                self._lost = True
+                continue
+            shown = self._stream.resume(piece) if self._lost else self._stream.feed(piece)
+            self._lost = False
+            if shown:
+                yield shown
+
+    def rest(self, *, cut: bool = False) -> Iterator[bytes]:
+        """What is held back; `cut`: before bytes that were lost, which may have been the end of a secret."""
+        if shown := self._stream.finish(cut=cut):
+            yield shown
+
+
+def _redactor(call: "Call", executions: "Executions", task: Task, run: Run) -> "Redactor":
+    from watchkeeper.app.secrets import redactor_of
+
+    if executions.environment(run) is None and executions.log(run, "stdout").exists():
+        call.terminal.note(
+            f"The environment of run {run.number} cannot be read: only what looks like a secret is hidden in its output."
+        )
+    return redactor_of(executions, run, task.spec)
 
 
 def _chosen(runs: list[Run], number: int | None, current: Run | None, *, ended: bool) -> Run | None:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
     from watchkeeper.cli.render import Terminal
     from watchkeeper.domain.model import Task
+    from watchkeeper.domain.redaction import Redactor
 
 _RESULT_LINES = 3
 _MARKS: dict[EventKind, tuple[str, str]] = {
@@ -64,13 +66,15 @@ class Printer:
         self._number = 0
         self._last_at: datetime | None = None
         self._open_line = False
+        self._redactor: Redactor | None = None
         self.steps = 0
         self.stamped = False
 
     def take(self, piece: Piece) -> None:
         """Take the next piece."""
         match piece:
-            case Begins(run=run):
+            case Begins(run=run, redactor=redactor):
+                self._redactor = redactor
                 if self._number and self._heading is not None:
                     self._heading(f"── run {run.number} ──")
                 self._number = run.number
@@ -103,6 +107,9 @@ class Printer:
             self._show(event)
 
     def _show(self, event: StreamEvent) -> None:
+        if self._redactor is not None:
+            # A reader may have joined what came in several events.
+            event = replace(event, text=self._redactor.text(event.text))
         self._last_at = event.at or self._last_at
         self.stamped = self.stamped or event.at is not None
         if self._since is not None and self._last_at is not None and self._last_at < self._since:

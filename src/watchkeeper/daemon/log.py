@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Mapping
 from typing import TextIO
 
+from watchkeeper.domain.redaction import Redactor
 from watchkeeper.ports.clock import Clock
 
 MESSAGES: Mapping[str, str] = {
@@ -36,6 +37,8 @@ class Log:
 
     def __init__(self, clock: Clock, stream: TextIO | None = None, *, debug: bool = False) -> None:
         """`debug`: problems come with their traceback."""
+        self._redactor = Redactor()
+        """The daemon's errors hold no secrets that it could know by name; what looks like one is hidden all the same."""
         self._clock = clock
         self._stream = stream
         self._debug = debug
@@ -49,7 +52,7 @@ class Log:
         self._write("problem", message, {**values, "error": type(problem).__name__, "says": str(problem)})
         if self._debug:
             text = "".join(traceback.format_exception(problem))
-            _ = (self._stream or sys.stderr).write(text)
+            _ = (self._stream or sys.stderr).write(self._redactor.text(text))
 
     def _write(self, level: str, message: str, values: Mapping[str, object]) -> None:
         if message not in MESSAGES:
@@ -57,7 +60,7 @@ class Log:
         pairs = " ".join(f"{key}={_value(value)}" for key, value in values.items() if value is not None)
         at = self._clock.now().isoformat(timespec="milliseconds")
         stream = self._stream or sys.stderr
-        _ = stream.write(f"{at} {level} {message}{': ' if pairs else ''}{pairs}\n")
+        _ = stream.write(self._redactor.text(f"{at} {level} {message}{': ' if pairs else ''}{pairs}") + "\n")
         stream.flush()
 
 

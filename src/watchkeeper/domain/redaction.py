@@ -128,6 +128,16 @@ class Redactor:
                     return found.start(), needle.mark
         return None
 
+    def cut_end(self, data: bytes) -> tuple[int, bytes] | None:
+        """How far the end of a known secret reaches whose beginning was lost in front of the data, at least so many characters of it; and its mark."""
+        ends = (
+            (end, needle.mark)
+            for needle in self._needles
+            for start in range(1, len(needle.elements) - _CUT + 1)
+            if (end := _end(needle.elements[start:], data)) is not None
+        )
+        return max(ends, default=None)
+
     def _needle_branches(self) -> Iterator[_Branch]:
         for needle in self._needles:
             first, *others = needle.elements
@@ -159,8 +169,16 @@ class RedactedStream:
         self._held += data
         return self._decide(self._redactor.undecided(self._held))
 
+    def resume(self, data: bytes) -> bytes:
+        """Take what comes after bytes that were lost, perhaps the beginning of a secret, whose end is hidden then."""
+        found = self._redactor.cut_end(data)
+        if found is None:
+            return self.feed(data)
+        self.count += 1
+        return found[1] + self.feed(data[found[0] :])
+
     def finish(self, *, cut: bool = False) -> bytes:
-        """Nothing more comes: return the rest. `cut`: what came next was lost, perhaps the end of a secret, whose beginning is hidden then."""
+        """Nothing more comes: return the rest. `cut`: what comes next was lost, perhaps the end of a secret, whose beginning is hidden then."""
         size = len(self._held)
         if cut:
             known = self._redactor.cut_known(self._held, 0, size, _CUT)
@@ -228,6 +246,16 @@ def _reaches_end(row: Sequence[Element], data: bytes, start: int, least: int) ->
             return False
         places = after
     return False
+
+
+def _end(row: Sequence[Element], data: bytes) -> int | None:
+    """Where these elements end, if the data begins with them."""
+    places = {0}
+    for element in row:
+        places = {end for place in places for end in element.ends(data, place)}
+        if not places:
+            return None
+    return max(places)
 
 
 def _longest_first(secret: Secret) -> tuple[int, str, str]:

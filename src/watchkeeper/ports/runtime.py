@@ -108,6 +108,10 @@ class Executions(Protocol):
         """The file in which the run's shim complained; None if it had nothing to say, or cannot be asked."""
         ...
 
+    def environment(self, run: Run) -> Mapping[str, str] | None:
+        """The environment its agent was given; None if it cannot be read. It holds secrets: what hides them needs it, nothing else does."""
+        ...
+
     def before(self, run: Run) -> Mapping[str, object] | None:
         """What the workspace looked like before the agent."""
         ...

@@ -142,6 +142,13 @@ class ExecutionDirectories:
             return None if data is None else records.load(data)
         return None
 
+    def environment(self, run: Run) -> Mapping[str, str] | None:
+        """The environment that its spec holds; None if it cannot be read. Raises OSError if the system is in trouble."""
+        data = self._read(run, records.SPEC)
+        with contextlib.suppress(BadRecord):
+            return None if data is None else records.parse_environment(data)
+        return None
+
     def gone(self, run: Run) -> GoneFact | None:
         """The shim's proof of emptiness; None if it was not given or cannot be read, which proves nothing."""
         data = self._read(run, records.GONE)

@@ -102,6 +102,15 @@ def load(data: bytes) -> Mapping[str, object]:
     return cast("Mapping[str, object]", value)
 
 
+def parse_environment(data: bytes) -> dict[str, str]:
+    """The agent's environment in `spec.json`. Raises BadRecord."""
+    environment = load(data).get("environment")
+    if not isinstance(environment, dict):
+        msg = "it holds no environment"
+        raise BadRecord(msg)
+    return {name: value for name, value in cast("dict[str, object]", environment).items() if isinstance(value, str)}
+
+
 def parse_spec(data: bytes) -> Spec:
     """Parse `spec.json`. Raises BadRecord."""
     record = load(data)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.app.read_output import read_trace
+from watchkeeper.app.secrets import redactor_of
 from watchkeeper.app.views.rows import TaskRow, owner, row
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
 from watchkeeper.errors import HarnessError
@@ -78,7 +79,8 @@ def _run_detail(
 
 def _known(harness: Callable[[str], Harness], task: Task, executions: Executions, run: Run) -> Trace | None:
     try:
-        return read_trace(harness(task.spec.harness), task.spec, executions, run, run.exit)
+        redactor = redactor_of(executions, run, task.spec)
+        return read_trace(harness(task.spec.harness), task.spec, executions, run, run.exit, redactor)
     except HarnessError:
         return None  # its harness was uninstalled meanwhile
 

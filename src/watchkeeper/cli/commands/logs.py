@@ -47,6 +47,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Print what an agent printed, as events in words; --raw gives the bytes.
 
+    Secrets that the run knows, and what looks like one, are shown as [redacted NAME], with --raw too.
+
     Ctrl-C ends the looking, not the agent.
     """
     from watchkeeper.cli.output import pieces

@@ -1,0 +1,125 @@
+"""Secrets: refused where they would be stored, and hidden in everything that leaves a run.
+
+What a run's secrets are is read from its execution directory, whose spec holds the agent's environment (0600) as long as there is a log to show. The
+environment that was kept for the task is gone when the task ends.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from watchkeeper.domain.model import Changes, Leftover, Run, TaskSpec, Trace
+from watchkeeper.domain.redaction import Redactor
+from watchkeeper.domain.secret_names import Secret, is_plain, is_secret_name, secrets_of
+from watchkeeper.domain.secret_shapes import looks_random, sightings
+from watchkeeper.errors import BadTask
+from watchkeeper.ports.runtime import Executions, SweepReport
+
+_HINT = "Secrets are not stored: pass it on as a variable (--env NAME), or keep it in a file that the agent reads."
+_FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)
+_SETTING = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
+
+
+def redactor_of(executions: Executions, run: Run, spec: TaskSpec) -> Redactor:
+    """What hides a run's secrets; where its environment cannot be read, only what looks like a secret."""
+    environment = executions.environment(run)
+    return Redactor(() if environment is None else secrets_of(environment, spec.environment_names))
+
+
+def hide_trace(redactor: Redactor, trace: Trace) -> Trace:
+    """The same trace, its words without secrets."""
+    return replace(
+        trace,
+        text=redactor.text(trace.text),
+        reason=redactor.text(trace.reason),
+        harness_session=_or_none(redactor, trace.harness_session),
+        model=_or_none(redactor, trace.model),
+    )
+
+
+def hide_changes(redactor: Redactor, changes: Changes | None) -> Changes | None:
+    """The same changes; a file's name or a commit's title may hold a secret."""
+    if changes is None:
+        return None
+    return replace(
+        changes,
+        why_unknown=redactor.text(changes.why_unknown),
+        files=tuple(replace(file, path=redactor.text(file.path)) for file in changes.files),
+        commits=tuple(redactor.text(commit) for commit in changes.commits),
+    )
+
+
+def hide_leftovers(redactor: Redactor, leftovers: Sequence[Leftover]) -> tuple[Leftover, ...]:
+    """The same processes; a command line may hold a secret."""
+    return tuple(replace(leftover, command=redactor.text(leftover.command)) for leftover in leftovers)
+
+
+def hide_sweep(redactor: Callable[[], Redactor], sweep: SweepReport | None) -> SweepReport | None:
+    """The same report; it names command lines."""
+    if sweep is None or not (sweep.ended or sweep.spared):
+        return sweep
+    hide = redactor().text
+    return replace(sweep, ended=tuple(map(hide, sweep.ended)), spared=tuple(map(hide, sweep.spared)))
+
+
+def refuse_secrets(spec: TaskSpec, environment: Mapping[str, str], caller: Mapping[str, str] | None = None) -> None:
+    """Refuse a task that would store a secret.
+
+    Args:
+        spec: the task, all of which is stored.
+        environment: what is captured for the agent.
+        caller: the whole environment of whoever asks, of which only what has a secret's name counts.
+
+    Raises:
+        BadTask: it holds what looks like a secret, or the value of a variable that is one. Its sentence says where and what kind, never the value.
+    """
+    known = [*secrets_of(environment, spec.environment_names), *_of_caller(caller or {})]
+    for where, text in _places(spec):
+        kind = _found(text, known)
+        if kind is not None:
+            raise BadTask(f"{where} holds {kind}.", hint=_HINT)
+    flag = _flag_with_secret(spec.argv)
+    if flag is not None:
+        raise BadTask(f"The command line holds what looks like a secret, given with {flag}.", hint=_HINT)
+
+
+def _of_caller(caller: Mapping[str, str]) -> list[Secret]:
+    held = {name: value for name, value in caller.items() if is_secret_name(name) and not is_plain(value)}
+    return secrets_of(held)
+
+
+def _places(spec: TaskSpec) -> Iterator[tuple[str, str]]:
+    """Everything that somebody typed and that is stored. The task before its title, which is made of it."""
+    yield from (("The command line", word) for word in spec.argv)
+    yield "The task", spec.prompt
+    yield "The title", spec.title
+    yield "The model's name", spec.model or ""
+    yield "The directory's name", spec.cwd
+    yield "The project's name", spec.project
+    yield from (("A label", label) for label in spec.labels)
+    yield from (("A variable's name", name) for name in spec.environment_names)
+
+
+def _found(text: str, known: Sequence[Secret]) -> str | None:
+    for secret in known:
+        if secret.value in text:
+            return f"the value of the variable '{secret.name}'"
+    seen = sightings(text)
+    return f"what looks like a secret ({seen[0].name})" if seen else None
+
+
+def _flag_with_secret(argv: Sequence[str]) -> str | None:
+    """The flag or variable of a command line that a secret is given with."""
+    for number, word in enumerate(argv):
+        flag, setting = _FLAG.fullmatch(word), _SETTING.fullmatch(word)
+        if flag is not None and is_secret_name(flag[1].replace("-", "_")):
+            value = flag[2] if flag[2] is not None else next(iter(argv[number + 1 : number + 2]), "")
+            if looks_random(value):
+                return f"--{flag[1]}" if word.startswith("--") else f"-{flag[1]}"
+        elif setting is not None and is_secret_name(setting[1]) and looks_random(setting[2]):
+            return setting[1]
+    return None
+
+
+def _or_none(redactor: Redactor, text: str | None) -> str | None:
+    return None if text is None else redactor.text(text)
