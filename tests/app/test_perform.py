@@ -2,9 +2,15 @@
 
 from app.stage import Verbs
 
-from watchkeeper.app.perform import MAX_END_ATTEMPTS
+from watchkeeper.app.perform import MAX_END_ATTEMPTS, SILENT_ATTEMPTS, Performer
+from watchkeeper.app.record import apply_run
 from watchkeeper.app.stop import stop
-from watchkeeper.domain.model import RunState, StopHow, TaskState
+from watchkeeper.domain.model import EndReason, Run, RunState, StopHow, TaskState
+from watchkeeper.domain.run import AgentSeen
+from watchkeeper.domain.samples import AGENT
+from watchkeeper.ports.runtime import ShimUnreachable
+from watchkeeper.ports.store import Tx
+from watchkeeper.runtimes.process import ProcessRuntime
 
 
 def test_the_end_of_a_settled_run_is_given_up_in_the_end(verbs: Verbs) -> None:
@@ -22,3 +28,70 @@ def test_the_end_of_a_settled_run_is_given_up_in_the_end(verbs: Verbs) -> None:
     assert not verbs.pending()
     assert verbs.kinds().count("run.end_given_up") == 1
     assert verbs.state() is RunState.SETTLED
+
+
+class _Silent(ProcessRuntime):
+    """A runtime whose shims do not answer, and take their time to do so."""
+
+    def __init__(self, verbs: Verbs, told: list[str]) -> None:
+        super().__init__(verbs.root, verbs.root, None, lambda: verbs.root, verbs.clock)
+        self._moved = verbs.clock
+        self._told = told
+
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
+        del how, grace_s, why
+        self._told.append(f"end {run.id}")
+        self._moved.step(2)
+        raise ShimUnreachable("It does not answer.")
+
+    def start_shim(self, run: Run) -> None:
+        self._told.append(f"start {run.id}")
+
+
+def _running(verbs: Verbs, task_id: str) -> None:
+    run = verbs.prepared(task_id)
+
+    def work(tx: Tx) -> None:
+        for row in tx.outbox.due(verbs.clock.now(), 10, "m1"):
+            tx.outbox.done(row.id)
+        _ = apply_run(tx, run, AgentSeen(agent=AGENT), verbs.clock.now())
+
+    verbs.store.transact("test", work)
+
+
+def test_a_silent_shim_is_said_once_and_asked_more_seldom(verbs: Verbs) -> None:
+    """For ever, because the agent is to end; but not in silence, and not all the time."""
+    _running(verbs, "t1")
+    _ = stop(verbs.store, verbs.clock, "t1", StopHow.STOP, "ada")
+    told: list[str] = []
+    performer = verbs.performer(runtime=_Silent(verbs, told))
+    silent = [tuple(_after(verbs, performer, 6)) for _ in range(SILENT_ATTEMPTS + 10)]
+    assert silent.count(("t1.1",)) == 1 and silent.index(("t1.1",)) == SILENT_ATTEMPTS - 1
+    asked = len(told)
+    assert asked <= SILENT_ATTEMPTS + 3, "it is asked once in half a minute"
+    for _ in range(20):
+        _ = _after(verbs, performer, 6)
+    assert asked < len(told) and verbs.pending() == 1
+
+
+def _after(verbs: Verbs, performer: Performer, seconds: float) -> list[str]:
+    silent = performer.perform_due().silent
+    verbs.clock.step(seconds)
+    return silent
+
+
+def test_what_is_to_end_keeps_nothing_from_starting(verbs: Verbs) -> None:
+    """Six shims that do not answer, two seconds each, asked before the start was queued: it comes first, and they share what a pass has time for."""
+    for number in range(6):
+        _running(verbs, f"t{number}")
+    for number in range(6):
+        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+    _ = verbs.prepared("new")
+    told: list[str] = []
+    performer = verbs.performer(runtime=_Silent(verbs, told))
+    _ = performer.perform_due()
+    assert told[0] == "start new.1"
+    assert 1 <= len(told) - 1 <= 2
+    for _ in range(6):
+        _ = performer.perform_due()
+    assert {f"end t{number}.1" for number in range(6)} <= set(told), "all of them have their turn"

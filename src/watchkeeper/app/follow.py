@@ -1,6 +1,6 @@
 """Follow the output of the runs that work now: name their conversation as soon as it is known, and end early what can only fail."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from watchkeeper.app.read_output import Follower
@@ -14,6 +14,25 @@ from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Executions
 from watchkeeper.ports.store import Store, Tx
 
+_FIRST_REST_S = 1.0
+_LONGEST_REST_S = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Followed:
+    """What one pass came to."""
+
+    told: bool
+    """Something was recorded."""
+    problems: Mapping[str, Exception]
+    """By run, what kept it from being followed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trouble:
+    until_s: float
+    wait_s: float
+
 
 @dataclass(slots=True, kw_only=True)
 class Followers:
@@ -24,18 +43,35 @@ class Followers:
     executions: Executions
     harness: Callable[[str], Harness]
     _by_run: dict[str, Follower] = field(default_factory=dict)
+    _troubles: dict[str, _Trouble] = field(default_factory=dict)
 
-    def follow(self, runs: list[Run]) -> bool:
-        """Read on in the output of these runs, and forget all others; True if anything was recorded."""
-        told = False
+    def follow(self, runs: list[Run]) -> Followed:
+        """Read on in the output of these runs, and forget all others. One that fails keeps no other from being followed, and rests for a growing while."""
+        told, problems = False, dict[str, Exception]()
         working = {run.id: run for run in runs if run.state is RunState.RUNNING}
-        for gone in self._by_run.keys() - working.keys():
-            del self._by_run[gone]
+        for known in (self._by_run, self._troubles):
+            for gone in known.keys() - working.keys():
+                del known[gone]
+        now_s = self.clock.boottime_s()
         for run in working.values():
-            follower = self._follower(run)
-            if follower is not None and follower.advance():
-                told = self._tell(run, follower) or told
-        return told
+            trouble = self._troubles.get(run.id)
+            if trouble is not None and now_s < trouble.until_s:
+                continue
+            try:
+                told = self._follow(run) or told
+            except Exception as problem:  # noqa: BLE001 - a reader may be anybody's; whatever it is, the other runs go on and this one is tried again
+                # What was read of it in part is read anew from the beginning.
+                self._by_run.pop(run.id, None)
+                wait_s = _FIRST_REST_S if trouble is None else min(_LONGEST_REST_S, trouble.wait_s * 2)
+                self._troubles[run.id] = _Trouble(until_s=now_s + wait_s, wait_s=wait_s)
+                problems[run.id] = problem
+            else:
+                self._troubles.pop(run.id, None)
+        return Followed(told=told, problems=problems)
+
+    def _follow(self, run: Run) -> bool:
+        follower = self._follower(run)
+        return follower is not None and follower.advance() and self._tell(run, follower)
 
     def _follower(self, run: Run) -> Follower | None:
         known = self._by_run.get(run.id)

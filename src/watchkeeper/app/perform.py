@@ -21,7 +21,13 @@ MAX_START_ATTEMPTS = 5
 MAX_END_ATTEMPTS = 12
 """How often the end of a run that is settled already is tried. With the growing waits that is half a minute."""
 
-_BATCH = 50
+SILENT_ATTEMPTS = 12
+"""How often a shim is asked in vain before that is said and it is asked more seldom."""
+
+_BATCH = 500
+_SELDOM_S = 30.0
+_ENDS_S = 2.0
+"""After so long a pass begins no further end of an execution: whatever is to be started comes first, and an end may take seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +45,8 @@ class Performed:
     touched: list[str] = field(default_factory=list[str])
     """The runs that something was done for."""
     given_up: list[GivenUp] = field(default_factory=list[GivenUp])
+    silent: list[str] = field(default_factory=list[str])
+    """Runs whose shims have not answered for so long that somebody should know."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,10 +66,14 @@ class Performer:
         Raises:
             OSError: the system failed at one effect or several, each of which stays in the outbox; all others were done.
         """
-        now = self.clock.now()
+        now, began = self.clock.now(), self.clock.boottime_s()
         done = Performed()
         problems: list[OSError] = []
-        for row in self.store.read(lambda tx: tx.outbox.due(now, _BATCH, self.machine)):
+        due = self.store.read(lambda tx: tx.outbox.due(now, _BATCH, self.machine))
+        # Nothing that is slow goes before a start; what is left over is due at the next pass, behind the starts that have come by then.
+        for row in sorted(due, key=_turn):
+            if isinstance(row.effect, EndExecution) and self.clock.boottime_s() - began > _ENDS_S:
+                break
             try:
                 run_id = self._perform(row, done)
             except OSError as problem:
@@ -84,7 +96,7 @@ class Performer:
                 if run is not None and run.state is RunState.SETTLED:
                     self._end_settled(row, run, effect, done)
                 else:
-                    self._end(row, run, effect)
+                    self._end(row, run, effect, done)
                 return run_id
             case ForgetEnvironment(environment_id=environment_id):
                 self.environments.forget(environment_id)
@@ -114,7 +126,7 @@ class Performer:
             return
         self._done(row, run, ShimStarted(at=self.clock.now()))
 
-    def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution) -> None:
+    def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution, done: Performed) -> None:
         if run is None or run.state not in UNDECIDED_RUN_STATES | {RunState.RUNNING, RunState.ENDED}:
             self._done(row)
             return
@@ -124,7 +136,9 @@ class Performer:
         try:
             self.runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why)
         except ShimUnreachable:
-            self._again(row)
+            if row.attempts + 1 == SILENT_ATTEMPTS:
+                done.silent.append(run.id)
+            self._again(row, _SELDOM_S if row.attempts + 1 >= SILENT_ATTEMPTS else None)
             return
         told = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
         self._done(row, run, told)
@@ -169,10 +183,16 @@ class Performer:
 
         self.store.transact(f"done_{row.effect.kind}", work)
 
-    def _again(self, row: OutboxRow) -> None:
-        not_before = self.clock.now() + timedelta(seconds=_wait_s(row))
+    def _again(self, row: OutboxRow, wait_s: float | None = None) -> None:
+        not_before = self.clock.now() + timedelta(seconds=_wait_s(row) if wait_s is None else wait_s)
         self.store.transact("again", lambda tx: tx.outbox.again(row.id, not_before), durable=False)
 
 
 def _wait_s(row: OutboxRow) -> float:
     return min(5.0, 0.05 * (1 << min(row.attempts, 10)))
+
+
+def _turn(row: OutboxRow) -> tuple[bool, int]:
+    """Ends come last, and among them first those that were tried least, so that a few silent shims keep nobody from being asked."""
+    is_end = isinstance(row.effect, EndExecution)
+    return is_end, row.attempts if is_end else 0

@@ -19,9 +19,18 @@ class FollowLoop(Loop):
         self._store = store
         self._machine = machine
         self._followers = followers
+        self._said: dict[str, str] = {}
+        """By run, the trouble that was logged: the same one is logged once."""
 
     def tick(self) -> Ticked:
         """Read on."""
         live = self._store.read(lambda tx: tx.runs.live(self._machine))
-        told = self._followers.follow(live)
-        return Ticked(worked=told, due_s=_WHILE_WORKING_S if live else None)
+        done = self._followers.follow(live)
+        for run_id, problem in done.problems.items():
+            said = f"{type(problem).__name__}: {problem}"
+            if self._said.get(run_id) != said:
+                self.log.problem("tick failed", problem, loop=self.name, run=run_id)
+                self._said[run_id] = said
+        for gone in self._said.keys() - {run.id for run in live}:
+            del self._said[gone]
+        return Ticked(worked=done.told, due_s=_WHILE_WORKING_S if live else None)

@@ -21,6 +21,7 @@ MESSAGES: Mapping[str, str] = {
     "spared": "a sweep left a process alone, and why",
     "settled": "a run's outcome was decided and applied",
     "held": "a run waits for a person, because what happened is uncertain",
+    "shim silent": "a shim that is to end its agent has not answered for half a minute; it is asked on, more seldom",
     "not ended": "what may be left of a run that was settled without proof could not be ended, and is not tried any more",
     "pruned": "execution directories that are no longer needed were removed",
     "tick failed": "a loop's pass failed; it is tried again",

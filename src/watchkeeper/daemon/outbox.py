@@ -31,6 +31,8 @@ class OutboxLoop(Loop):
         done = self._performer.perform_due()
         for run_id in done.touched:
             self._observe.hint(run_id)
+        for run_id in done.silent:
+            self.log.info("shim silent", run=run_id)
         for given_up in done.given_up:
             self.log.info("not ended", run=given_up.run_id, says=given_up.says)
         return Ticked(worked=bool(done.touched), due_s=self._due_s())
