@@ -3,11 +3,14 @@
 `Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
 """
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.errors import NoDatabase, SettingsError
 from watchkeeper.settings import Settings, load
 
 if TYPE_CHECKING:
@@ -17,7 +20,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.perform import Performer
     from watchkeeper.app.prune import Pruner
     from watchkeeper.app.settle import Settler
-    from watchkeeper.app.sign_ins import SignIns
+    from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
@@ -76,6 +79,8 @@ class Watchkeeper:
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
+        if self.settings.store_url is not None:
+            return self._postgres(self.settings.store_url)
         from watchkeeper.store.sqlite.store import SqliteStore
 
         return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
@@ -94,12 +99,37 @@ class Watchkeeper:
 
         return ExecutionDirectories(self.state.executions)
 
+    def _postgres(self, url: str) -> "Store":
+        _ = self.state  # what runs here is kept there, wherever the database is
+        with _driver():
+            from watchkeeper.store.postgres.store import PostgresStore
+        return PostgresStore.open(
+            url, create=self._writes, upgrade=self._is_daemon, application=f"watchkeeper on {self.host_name}"
+        )
+
     @cached_property
-    def clock(self) -> "Clock":
-        """The system's clocks."""
+    def host_name(self) -> str:
+        """What people call this machine."""
+        return os.uname().nodename
+
+    @cached_property
+    def system_clock(self) -> "Clock":
+        """The clocks of this machine."""
         from watchkeeper.runtimes.system import SystemClock
 
         return SystemClock()
+
+    @cached_property
+    def clock(self) -> "Clock":
+        """The time, as records say it. Raises DatabaseUnusable where that is the database's."""
+        if self.settings.store_url is None:
+            return self.system_clock
+        from watchkeeper.store.clock import DatabaseClock
+
+        try:
+            return DatabaseClock(self.store, self.system_clock)
+        except NoDatabase:
+            return self.system_clock
 
     @cached_property
     def ids(self) -> "Ids":
@@ -168,6 +198,7 @@ class Watchkeeper:
         """The same parts again, with a database connection and a runtime of their own, for another thread."""
         again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
+        again.system_clock = self.system_clock
         return again
 
     def raise_descriptor_limit(self) -> None:
@@ -268,8 +299,22 @@ class Watchkeeper:
         """What an account makes of an environment."""
         from watchkeeper.app.accounts import AccountEnvironments
         from watchkeeper.runtimes.account_homes import AccountHomes
+        from watchkeeper.runtimes.state_directory import locate
 
-        return AccountEnvironments(homes=AccountHomes(self.state.accounts))
+        return AccountEnvironments(homes=AccountHomes(locate(self.environ) / "accounts"))
+
+    @cached_property
+    def asker(self) -> "Asker":
+        """Asks programs whether they are signed in."""
+        from watchkeeper.app.sign_ins import Asker
+        from watchkeeper.harnesses.sign_in import SignInLooker
+
+        return Asker(
+            harness=self.harness,
+            options=self.settings.harness_options,
+            accounts=self.accounts,
+            looker=SignInLooker(),
+        )
 
     @cached_property
     def sign_ins(self) -> "SignIns":
@@ -301,3 +346,17 @@ class Watchkeeper:
             environments=self.environments,
             keep_days=self.settings.prune_keep_days,
         )
+
+
+@contextmanager
+def _driver() -> Generator[None]:
+    """Around imports that need the driver of PostgreSQL. Raises SettingsError if it is not installed."""
+    try:
+        yield
+    except ImportError as missing:
+        if (missing.name or "").partition(".")[0] not in {"psycopg", "psycopg_binary"}:
+            raise
+        raise SettingsError(
+            "'store.url' names a PostgreSQL database, and its driver is not installed.",
+            hint="Install it: pip install 'watchkeeper[postgres]'",
+        ) from missing

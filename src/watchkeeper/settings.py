@@ -107,6 +107,14 @@ def _word(written: object) -> str:
     return written
 
 
+def _store(written: object) -> str | None:
+    if written == "sqlite":
+        return None
+    if not isinstance(written, str) or not written.startswith(("postgresql://", "postgres://")):
+        raise ValueError("`sqlite` or a URL such as postgresql://user@host/database")
+    return written
+
+
 def _names(written: object) -> tuple[str, ...]:
     parts = written.replace(",", " ").split() if isinstance(written, str) else written
     if isinstance(parts, list) and all(
@@ -173,6 +181,8 @@ _KEYS = (
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
     _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
+    _key("store.url", _store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
+         default_says="sqlite"),
     _key("environment.names", _names, [], "list of names", "Variables that agents get beside the standard ones.",
          default_says="none"),
 )  # fmt: skip
@@ -199,6 +209,7 @@ class Settings(NamedTuple):
     logs_limit_bytes: int
     stop_grace_s: float
     prune_keep_days: int
+    store_url: str | None
     environment_names: tuple[str, ...]
     values: tuple[Value, ...]
     """Each of them with its origin, and the options of harnesses."""
@@ -351,6 +362,14 @@ def _unknown(name: str, origin: str) -> SettingsError:
     )
 
 
+def masked(value: object) -> object:
+    """A value as it may be shown: the password in a URL is not."""
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    hidden = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", r"\1:***@", value)
+    return re.sub(r"([?&](?:password|sslpassword|oauth_client_secret)=)[^&#]*", r"\1***", hidden)
+
+
 def _shown(value: object) -> str:
-    text = repr(value)
+    text = repr(masked(value))
     return text if len(text) <= 60 else f"{text[:57]}…"

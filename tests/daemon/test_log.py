@@ -16,6 +16,9 @@ class _Clock:
     def now(self) -> datetime:
         return datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
+    def recorded(self, at: datetime) -> datetime:
+        return at
+
     def boottime_s(self) -> float:
         return 0.0
 

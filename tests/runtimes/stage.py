@@ -32,6 +32,9 @@ class SteppedClock:
         """The time of day."""
         return self.wall
 
+    def recorded(self, at: datetime) -> datetime:
+        return at
+
     def boottime_s(self) -> float:
         """Seconds since boot."""
         return self.boottime

@@ -477,6 +477,15 @@ class Store(Protocol):
         """Whether anybody has committed since the mark `since`, and the new mark. Costs microseconds."""
         ...
 
+    @property
+    def is_shared(self) -> bool:
+        """Whether other machines may work on it. Then each machine holds a lease, and times are the database's."""
+        ...
+
+    def time(self) -> datetime | None:
+        """The time by the database's own clock, as far as its last answer tells; None where that is this machine's clock. Asks nobody."""
+        ...
+
     def close(self) -> None:
         """Let go of the database."""
         ...

@@ -34,7 +34,8 @@ READY_FD = "WATCHKEEPER_READY_FD"
 _RECORD = "daemon.json"
 _PASSED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "TZ", "TMPDIR")
 _NEVER_PASSED = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
-_PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON")
+_PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON", "PG")
+"""PG…: how the driver of PostgreSQL finds server and password. Agents get none of them."""
 _POLL_S = 0.02
 
 

@@ -47,6 +47,10 @@ class SystemClock:
         """The time of day in UTC."""
         return datetime.now(UTC)
 
+    def recorded(self, at: datetime) -> datetime:
+        """It is the clock that they all read."""
+        return at
+
     def boottime_s(self) -> float:
         """Seconds since boot, time asleep included."""
         return time.clock_gettime(time.CLOCK_BOOTTIME)

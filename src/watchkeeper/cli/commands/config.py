@@ -26,10 +26,14 @@ def show(call: Call, as_json: bool) -> None:
 
     A flag wins over the environment, that over the repository's file, that over your own file, that over the default.
     """
+    from watchkeeper.settings import masked
+
     call.heeds_repository = True
     values = call.reading.settings.values
     if as_json:
-        call.terminal.document([{"key": each.key, "value": each.value, "origin": each.origin} for each in values])
+        call.terminal.document(
+            [{"key": each.key, "value": masked(each.value), "origin": each.origin} for each in values]
+        )
         return
     rows = [(each.key, _shown(each), render.clean(each.origin)) for each in values]
     call.terminal.table(("SETTING", "VALUE", "FROM"), rows)
@@ -45,7 +49,7 @@ def _size(count: int) -> str:
 
 def _shown(value: "Value") -> str:
     """A value as one would write it."""
-    from watchkeeper.settings import KEYS
+    from watchkeeper.settings import KEYS, masked
 
     key = KEYS.get(value.key)
     if value.value is None or value.value == ():
@@ -56,4 +60,4 @@ def _shown(value: "Value") -> str:
         return _size(value.value)
     if isinstance(value.value, tuple):
         return " ".join(str(each) for each in cast("tuple[object, ...]", value.value))
-    return render.clean(str(value.value))
+    return render.clean(str(masked(value.value)))

@@ -32,7 +32,7 @@ def run(call: Call) -> None:
     from watchkeeper.daemon.log import Log
 
     parts = Watchkeeper.open(call.cwd, call.environ, writes=True, is_daemon=True)
-    service.run(parts, Log(parts.clock, debug=call.debug))
+    service.run(parts, Log(parts.system_clock, debug=call.debug))
 
 
 @command.command(cls=Command)

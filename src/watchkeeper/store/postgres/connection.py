@@ -53,7 +53,9 @@ SELECT pg_advisory_xact_lock(1464550466);
 """
 _NOT_DURABLE = "SET LOCAL synchronous_commit TO off;"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
-_NUMBER = "SELECT count(*), max(number) FROM watchkeeper.migration;"
+_NUMBER = """
+SELECT count(*), max(number), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) FROM watchkeeper.migration;
+"""
 
 # After a commit everybody who listens is told. The telling stands behind the COMMIT, in a transaction of its own: a NOTIFY inside would hold a lock of
 # the whole server while the commit is synced, and whoever is not told finds out by looking.
@@ -160,8 +162,8 @@ class Connection:
         """Let go of it, whatever state it is in."""
         self.wire.close()
 
-    def begin(self, *, write: bool, durable: bool = True) -> tuple[int, int]:
-        """Begin a transaction, for a writing one after waiting for our turn; tells how many migrations there were, and the newest one's number.
+    def begin(self, *, write: bool, durable: bool = True) -> tuple[int, int, int]:
+        """Begin a transaction, for a writing one after waiting for our turn; tells how many migrations there were, the newest one's number, and the time.
 
         Raises:
             Refused: with `NO_SUCH_TABLE` there is nothing of ours; the transaction is open, but spoilt.
@@ -169,8 +171,8 @@ class Connection:
             DatabaseUnusable: and its kinds. Nothing was begun.
         """
         sql = _BEGIN_READ if not write else _BEGIN_WRITE + ("" if durable else _NOT_DURABLE)
-        count, number = self._begin(sql + _NUMBER, write=write)[0]
-        return int(count or 0), int(number or 0)
+        count, number, time_us = self._begin(sql + _NUMBER, write=write)[0]
+        return int(count or 0), int(number or 0), int(time_us or 0)
 
     def begin_migration(self) -> None:
         """Begin a transaction that makes or changes the schema, after waiting for our turn. Raises Lost, and DatabaseUnusable and its kinds."""

@@ -20,12 +20,14 @@ from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.connection import Connection, Patience
 from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, look, migrate, nothing_of_ours, refuse_gaps
+from watchkeeper.store.postgres.time import ServerTime
 from watchkeeper.store.postgres.wire import Lost, Refused
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from datetime import datetime
 
     from watchkeeper.ports.store import Tx
     from watchkeeper.store.migrations import Schema
@@ -75,6 +77,7 @@ class PostgresStore:
         self._reader = _Seat()
         self._users: set[int] = set()
         self._closed = False
+        self._offset = ServerTime()
 
     @classmethod
     def open(
@@ -164,6 +167,15 @@ class PostgresStore:
                 hint="Restore a backup.",
             )
 
+    @property
+    def is_shared(self) -> bool:
+        """Every machine that reaches the server may work on it."""
+        return True
+
+    def time(self) -> datetime | None:
+        """The time by the server's clock, as far as its last answer tells; None before the first one."""
+        return self._offset.now()
+
     def close(self) -> None:
         """Let go of the database."""
         self._closed = True
@@ -209,7 +221,8 @@ class PostgresStore:
             connection = used or self._connect()
             seat.connection = connection
             try:
-                count, number = connection.begin(write=write, durable=durable)
+                with self._offset.measuring() as measured:
+                    count, number, measured.server_us = connection.begin(write=write, durable=durable)
             except Lost as lost:
                 seat.drop()
                 if used is not None and not lost.silent:

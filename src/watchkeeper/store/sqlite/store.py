@@ -153,6 +153,14 @@ class SqliteStore:
                 hint="Keep the file and its '-wal', and put a backup in their place.",
             )
 
+    @property
+    def is_shared(self) -> bool:
+        """Its file is on this machine, and so is everybody who works on it."""
+        return False
+
+    def time(self) -> None:
+        """There is no other clock than this machine's."""
+
     def close(self) -> None:
         """Let go of the database."""
         with self._using:
