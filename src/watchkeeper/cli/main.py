@@ -20,7 +20,7 @@ from watchkeeper.errors import Exit, WatchkeeperError
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "retry", "demo"),
-    "Look": ("ls", "status", "show", "logs", "wait", "events"),
+    "Look": ("ls", "status", "show", "logs", "wait", "events", "env"),
     "Keep house": ("backup", "restore"),
     "Steer": ("stop", "kill"),
     "Set up": ("doctor", "account", "config", "daemon", "completion", "version"),
