@@ -16,6 +16,7 @@ from watchkeeper.domain.model import TaskState
 def main(place: str, name: str, own: int, total: int) -> list[tuple[str, str, int]]:
     """Add `own` tasks, then claim and finish until all `total` are done; returns (task, run, fence) of each claim."""
     store = open_place(place, wait_s=60)
+    given_up_at = time.monotonic() + 90
     claims: list[tuple[str, str, int]] = []
     for number in range(own):
         store.transact("add", lambda tx, n=number: tx.tasks.add(make_task(f"{name}-{n}", priority=n % 3)))
@@ -25,6 +26,8 @@ def main(place: str, name: str, own: int, total: int) -> list[tuple[str, str, in
             if store.read(lambda tx: tx.tasks.counts())[TaskState.DONE] == total:
                 store.close()
                 return claims
+            if time.monotonic() > given_up_at:
+                raise TimeoutError(str(store.read(lambda tx: tx.tasks.counts())))
             time.sleep(0.01)
             continue
         claims.append((claimed.task_id, claimed.run_id, claimed.fence))
