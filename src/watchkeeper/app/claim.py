@@ -48,6 +48,8 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         newest = tx.machines.get(machine.id)
         if newest is None or (newest.incarnation, newest.holder) != (machine.incarnation, machine.holder):
             return None  # a newer daemon has taken over; this one claims nothing more
+        if newest.lease_until is not None and newest.lease_until <= at:
+            return None  # we slept, or could not reach the database: the lease is renewed first
         if tx.queue.wake(at):
             return _Again()
         here, lanes = place(tx, machine.id, claimant.limit, at), tx.queue.lanes()

@@ -27,6 +27,7 @@ MESSAGES: Mapping[str, str] = {
     "tick failed": "a loop's pass failed; it is tried again",
     "recovered": "a loop that had failed works again",
     "woke late": "the machine slept, or the daemon was stopped, for a while",
+    "taken over": "a daemon of another directory acts under the id of this machine; this one ends",
     "order": "somebody told the daemon to end",
     "stopped": "the daemon ends",
 }

@@ -13,12 +13,14 @@ from watchkeeper import __version__
 from watchkeeper.app.claim import Claimant
 from watchkeeper.app.follow import Followers
 from watchkeeper.app.interrupt import interrupt_all
+from watchkeeper.app.lease import Lease, Me, begin
 from watchkeeper.app.observe import RestartWord
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.crash import crashpoint
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.follow import FollowLoop
 from watchkeeper.daemon.launch import LaunchLoop
+from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop
 from watchkeeper.daemon.observe import ObserveLoop, say
@@ -28,8 +30,9 @@ from watchkeeper.daemon.reconcile import ReconcileLoop
 from watchkeeper.daemon.settle import SettleLoop
 from watchkeeper.daemon.sign_ins import SignInLoop
 from watchkeeper.daemon.watch import Watches
+from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.errors import InsideAgent, StateError, WatchkeeperError
+from watchkeeper.errors import DaemonError, InsideAgent, StateError, WatchkeeperError
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
 
@@ -61,7 +64,9 @@ def run(parts: Watchkeeper, log: Log) -> None:
         with host.hold(_describe(parts, 0)):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
-            anyio.run(_Service(parts, log, machine).main, backend="asyncio")
+            service = _Service(parts, log, machine)
+            anyio.run(service.main, backend="asyncio")
+            service.let_go()
     except WatchkeeperError as problem:
         parts.tell_parent(f"{problem} {problem.hint}".strip())
         raise
@@ -82,9 +87,15 @@ def _describe(parts: Watchkeeper, incarnation: int, ending: str = "") -> DaemonI
 
 
 def _begin(parts: Watchkeeper) -> MachineRecord:
-    """From here on every claim of an earlier daemon is refused."""
-    machine_id, boot_id, at = parts.state.node(), parts.own_identity.boot_id, parts.clock.now()
-    return parts.store.transact("begin", lambda tx: tx.machines.begin_incarnation(machine_id, boot_id, at))
+    """From here on every claim of an earlier daemon is refused. Raises DaemonError if another directory acts under our id."""
+    word = f"{parts.ids.operation()}.{parts.state.place()}"
+    me = Me(
+        id=parts.state.node(),
+        holder=Holder(word=word, name=parts.host_name, boot_id=parts.own_identity.boot_id),
+        version=__version__,
+        directory=str(parts.state.path),
+    )
+    return begin(parts.store, parts.clock, me)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,6 +109,8 @@ class _Loops:
     settle: SettleLoop
     prune: PruneLoop
     sign_ins: SignInLoop
+    lease: LeaseLoop | None = None
+    """Only machines that share a database have one."""
 
     def all(self) -> tuple[Loop, ...]:
         return (
@@ -110,6 +123,7 @@ class _Loops:
             self.settle,
             self.prune,
             self.sign_ins,
+            *((self.lease,) if self.lease is not None else ()),
         )
 
     def nudge(self) -> None:
@@ -127,6 +141,29 @@ class _Service:
         self._machine = machine
         self._retiring = False
         self._inbox: Inbox | None = None
+        self._taken_over: MachineRecord | None = None
+
+    def let_go(self) -> None:
+        """After the end: say that nobody acts for this machine any more.
+
+        Raises:
+            DaemonError: it ended because another daemon acts for it.
+        """
+        other = self._taken_over
+        if other is not None:
+            raise DaemonError(
+                f"A daemon on {other.name or other.id} has taken over the id of this machine, so this one has ended; its agents go on.",
+                hint=(
+                    "Find out which of the two state directories is the copy of the other, and delete its file 'node'. "
+                    f"This one is {self._parts.state.path}."
+                ),
+            )
+        if self._parts.store.is_shared:
+            with contextlib.suppress(StateError):  # it ends by itself within a minute
+                self._lease(self._parts).give_back()
+
+    def _lease(self, parts: Watchkeeper) -> Lease:
+        return Lease(store=parts.store, clock=parts.clock, machine=self._machine)
 
     async def main(self) -> None:
         """Look at what is there, run the loops, obey orders."""
@@ -210,7 +247,23 @@ class _Service:
         loops.follow.wakes = (loops.outbox,)
         loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins)
         loops.sign_ins.wakes = (loops.claim,)
+        if self._parts.store.is_shared:
+            self._keep_lease(tasks, loops)
         return loops
+
+    def _keep_lease(self, tasks: TaskGroup, loops: _Loops) -> None:
+        def end(other: MachineRecord) -> None:
+            self._taken_over = other
+            self._log.info("taken over", by=other.name or other.id, incarnation=other.incarnation)
+            loops.claim.closed = True
+            self._leave(tasks)
+
+        def lost(other: MachineRecord) -> None:
+            anyio.from_thread.run_sync(end, other)
+
+        loops.lease = LeaseLoop(self._log, self._lease(self._parts.sibling()), lost)
+        loops.lease.wakes = (loops.claim,)
+        loops.reconcile.wakes = (loops.lease, *loops.reconcile.wakes)  # it notices that the machine slept
 
     async def _obey_signals(self, tasks: TaskGroup, loops: _Loops) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:

@@ -96,11 +96,6 @@ class StateDirectory(NamedTuple):
         return self.path / "shims"
 
     @property
-    def accounts(self) -> Path:
-        """The managed homes of accounts."""
-        return self.path / "accounts"
-
-    @property
     def daemon_lock(self) -> Path:
         """The lock of the one daemon."""
         return self.path / "daemon.lock"
@@ -149,6 +144,15 @@ class StateDirectory(NamedTuple):
         if room.f_bavail * room.f_frsize < LEAST_FREE_BYTES:
             msg = f"There is no room left where the state directory {self.path} is."
             raise StateDirectoryUnusable(msg, hint="Free some space, then type it again.")
+
+    def place(self) -> str:
+        """Which directory of this host it is, so that a copy of it is told apart. Raises OSError."""
+        found = self.path.stat()
+        return f"{found.st_dev:x}-{found.st_ino:x}"
+
+    def known_node(self) -> str | None:
+        """The id of this state directory if it has one yet. Raises as `node` does."""
+        return self.node() if self.node_file.exists() else None
 
     def node(self) -> str:
         """The random id of this state directory, made once. Raises StateDirectoryUnusable, OSError."""
