@@ -95,7 +95,10 @@ def test_an_end_is_final_only_if_nothing_more_can_be_written() -> None:
     """Emptiness is recorded, or the lock was free after a shim's decision had been read."""
     for evidence, verdict in EVERYTHING:
         dead = evidence.lock is LockState.FREE and evidence.decision is not None
-        assert verdict.final == (verdict.kind is VerdictKind.ENDED and (evidence.gone is not None or dead))
+        restarted = evidence.decision is not None and evidence.boot_id not in {"", BOOT}
+        ended = verdict.kind is VerdictKind.ENDED
+        assert verdict.final == (ended and (evidence.gone is not None or dead or restarted))
+        assert verdict.empty == (ended and restarted)
 
 
 def test_the_decision_is_only_taken_where_there_is_none() -> None:

@@ -24,6 +24,12 @@ def trusts_a_free_lock(evidence: Evidence) -> Verdict:
     return verdict
 
 
+def believes_in_a_restart(evidence: Evidence) -> Verdict:
+    """A judge that takes the shim's death after the agent's end for a restart of the machine."""
+    verdict = judge(evidence)
+    return replace(verdict, empty=verdict.final and evidence.gone is None)
+
+
 @pytest.mark.parametrize("stop_asked", [False, True], ids=["", "with a stop"])
 @pytest.mark.parametrize("records", list(permutations((PROC, END, EMPTY))), ids="-".join)
 def test_the_protocol_holds_in_every_interleaving(records: tuple[str, ...], stop_asked: bool) -> None:
@@ -62,6 +68,11 @@ def test_the_protocol_holds_in_every_interleaving(records: tuple[str, ...], stop
             Protocol(judges=trusts_a_free_lock),
             "a record was written after the daemon took the records for final",
             id="a free lock is trusted without the decision",
+        ),
+        pytest.param(
+            Protocol(judges=believes_in_a_restart),
+            "a restart was said to prove that nothing is left, and there was none",
+            id="a dead shim is taken for a restart",
         ),
         pytest.param(
             Protocol(recovery_decides=False),

@@ -13,7 +13,7 @@ from runtimes.stage import Child, Stage
 
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState, VerdictKind, judge
 from watchkeeper.domain.model import DirectoryIdentity, Run
-from watchkeeper.runtimes import atomic, observation
+from watchkeeper.runtimes import atomic, observation, proc
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import OpenExecution
 from watchkeeper.runtimes.locks import HeldLock
@@ -91,6 +91,27 @@ def test_a_free_lock_does_not_outweigh_a_living_shim(stage: Stage) -> None:
     assert verdict(stage, run) is VerdictKind.UNKNOWN
     shim.die()
     assert verdict(stage, run) is VerdictKind.SHIM_DIED
+
+
+def test_a_dead_shim_whose_lock_was_deleted_is_dead(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its identity says so; and what it wrote between our reading and its death is read."""
+    run = stage.prepared(shim_started_at=stage.clock.now())
+    shim = stage.python("import time; print(flush=True); time.sleep(600)")
+    shim.line()
+    stage.decide(run, shim=shim)
+    stage.agent(run, shim=shim)
+    has_died = proc.has_died
+
+    def dies_now(pid: int, start_ticks: int, boot_id: str, *, within_s: float) -> bool:
+        if shim.running:
+            stage.exit(run)
+            shim.die()
+        return has_died(pid, start_ticks, boot_id, within_s=within_s)
+
+    monkeypatch.setattr(proc, "has_died", dies_now)
+    evidence = seen(stage, run)
+    assert evidence.lock is LockState.FREE
+    assert evidence.exit is not None
 
 
 def test_a_directory_is_known_by_device_and_inode(stage: Stage) -> None:

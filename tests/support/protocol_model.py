@@ -264,6 +264,10 @@ def _acted(protocol: Protocol, state: State, verdict: Verdict, found: Exploratio
         case VerdictKind.ENDED:
             if "over" not in state.agents or not state.starts:
                 found.violations.setdefault("an end was seen that was none", state)
+            if verdict.empty and (state.decision is None or state.decision[1] == state.boot):
+                found.violations.setdefault(
+                    "a restart was said to prove that nothing is left, and there was none", state
+                )
             return _concluded(state, "ended", found) if verdict.final else state
         case VerdictKind.SHIM_DIED | VerdictKind.LOST_TO_REBOOT:
             if state.decision is None or state.shims[int(state.decision[0][-1])] != "dead":

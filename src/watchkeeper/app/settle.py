@@ -8,7 +8,7 @@ from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
 from watchkeeper.domain import settlement
 from watchkeeper.domain.account import Bearing, QuotaSeen, SignInSeen
-from watchkeeper.domain.evidence import VerdictKind, judge
+from watchkeeper.domain.evidence import VerdictKind, judge, restarted_since
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness
 from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
@@ -43,11 +43,14 @@ class Settler:
         Gathering may be done any number of times; the decision is made, stored and applied once, on the rows as they are then.
         """
         run, task = self.store.read(lambda tx: _load(tx, run_id))
-        if run.state is not RunState.ENDED or not self._is_final(run):
+        if run.state is not RunState.ENDED:
+            return None
+        final, empty = self._is_final(run)
+        if not final:
             return None
         gone = self.runtime.executions().gone(run) if run.exit is not None else None
         # Without the proof the shim died among the agent's leftovers, and some of them may be alive.
-        swept = self.runtime.sweep(run) if run.exit is not None and gone is None else None
+        swept = self.runtime.sweep(run) if run.exit is not None and gone is None and not empty else None
         # What is stored holds no secret.
         redactor = redactor_of(self.runtime.executions(), run, task.spec)
         swept = hide_sweep(lambda: redactor, swept)
@@ -66,7 +69,7 @@ class Settler:
                 trace=trace,
                 changes=changes,
                 leftovers=leftovers,
-                gone_proven=gone.proven if gone else False,
+                gone_proven=empty or (gone is not None and gone.proven),
                 swept=swept.proof if swept else None,
                 policy=self.policy,
                 bearing=bearing,
@@ -77,12 +80,17 @@ class Settler:
 
         return self.store.transact("settled", work)
 
-    def _is_final(self, run: Run) -> bool:
-        """Nothing more will be written: emptiness is proven, or the shim is gone without having proven it."""
+    def _is_final(self, run: Run) -> tuple[bool, bool]:
+        """Whether nothing more will be written, and whether a restart of the machine proves that nothing is left.
+
+        Final: emptiness is proven, or the shim is gone without having proven it.
+        """
         if run.exit is None:
-            return True
-        verdict = judge(self.runtime.observe(run, stop_asked=False))
-        return verdict.final or verdict.kind is not VerdictKind.ENDED
+            return True, False
+        evidence = self.runtime.observe(run, stop_asked=False)
+        verdict = judge(evidence)
+        empty = verdict.empty or (run.agent is not None and restarted_since(run.agent.boot_id, evidence))
+        return empty or verdict.final or verdict.kind is not VerdictKind.ENDED, empty
 
     def _gather(self, run: Run, task: Task, redactor: Redactor) -> tuple[Trace | None, Changes | None]:
         if run.exit is None and run.kind is not FailureKind.LOST:

@@ -96,6 +96,8 @@ class Verdict:
     """For `take_decision`: in whose name."""
     final: bool = False
     """For `ended`: nothing more will be written, so the run can be settled."""
+    empty: bool = False
+    """For `ended`: it is proven without the shim's word that nothing of it is alive, because the machine was restarted since."""
 
 
 _DIRECTORY_SAYS = {
@@ -115,9 +117,10 @@ def judge(evidence: Evidence) -> Verdict:
     if decision is not None and decision.by is not DecidedBy.SHIM:
         return _never_decided(evidence)
     if evidence.exit is not None:
+        empty = decision is not None and restarted_since(decision.boot_id, evidence)
         # A free lock makes the records final only if the decision had been read before it: see the module's docstring.
-        final = evidence.gone is not None or (evidence.lock is LockState.FREE and decision is not None)
-        return Verdict(kind=VerdictKind.ENDED, reason="The agent ended.", final=final)
+        final = empty or evidence.gone is not None or (evidence.lock is LockState.FREE and decision is not None)
+        return Verdict(kind=VerdictKind.ENDED, reason="The agent ended.", final=final, empty=empty)
     if evidence.lock is LockState.UNKNOWN:
         return _unknown("Whether its shim is alive cannot be found out.")
     if decision is None and evidence.stop_asked:
@@ -129,6 +132,11 @@ def judge(evidence: Evidence) -> Verdict:
     if decision is None:
         return _undecided(evidence)
     return _shim_is_dead(evidence, decision)
+
+
+def restarted_since(boot_id: str, evidence: Evidence) -> bool:
+    """Whether the machine was restarted since that boot, so that nothing of it is alive. What is not known says no."""
+    return bool(boot_id and evidence.boot_id) and boot_id != evidence.boot_id
 
 
 def _never_decided(evidence: Evidence) -> Verdict:
@@ -163,7 +171,7 @@ def _shim_is_dead(evidence: Evidence, decision: DecisionRecord) -> Verdict:
         )
     if not decision.boot_id or not evidence.boot_id:
         return _unknown("Whether the machine was restarted since cannot be found out.")
-    if decision.boot_id != evidence.boot_id:
+    if restarted_since(decision.boot_id, evidence):
         return Verdict(
             kind=VerdictKind.LOST_TO_REBOOT,
             reason="The machine was restarted while the agent worked.",

@@ -83,6 +83,8 @@ def evidence_table() -> str:
         says, evidence = named
         verdict = judge(evidence)
         word = f"{_code(verdict.kind)}, final" if verdict.final else _code(verdict.kind)
+        if verdict.empty:
+            word = f"{word}, proven"
         if verdict.decide_by is not None:
             word = f"{word} by {_code(verdict.decide_by)}"
         return [says, word, _WHAT_FOLLOWS[verdict.kind]]
@@ -150,6 +152,7 @@ def _evidence_rows() -> tuple[tuple[str, Evidence], ...]:
         ("its end is recorded, the shim lives on", replace(worked, exit=EXIT, lock=LockState.HELD)),
         ("its end is recorded, and that nothing is left", replace(worked, exit=EXIT, gone=GONE, lock=LockState.HELD)),
         ("its end is recorded, and the lock was free after the decision", replace(worked, exit=EXIT)),
+        ("its end is recorded, and the machine was restarted since", replace(worked, exit=EXIT, boot_id="another")),
         ("its end is recorded, the decision was not there yet", replace(open_, agent=AGENT, exit=EXIT)),
         ("the lock cannot be looked at", replace(worked, lock=LockState.UNKNOWN)),
         ("undecided, and a stop was asked for", replace(open_, stop_asked=True)),

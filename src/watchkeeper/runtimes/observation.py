@@ -53,9 +53,12 @@ def gather(files: OpenExecution, *, boot_id: str, pid_namespace: str) -> Gathere
         found = _look(files)
     if _undecided_with_records(found):
         found.complain(records.DECISION)
-    _compare(found)
     if _shim_may_live(files, found, boot_id=boot_id, pid_namespace=pid_namespace):
         found.lock = LockState.UNKNOWN
+    elif found.lock is LockState.FREE and _launched(found) and not files.exists(records.LOCK):
+        # Its lock told nothing, its death does; and only what is read after that is final.
+        found = _look(files)
+    _compare(found)
     return found
 
 
@@ -113,18 +116,20 @@ def _compare(found: Gathered) -> None:
         found.complain(records.AGENT)
 
 
+def _launched(found: Gathered) -> bool:
+    return found.decision is not None and found.decision.record.by is DecidedBy.SHIM
+
+
 def _shim_may_live(files: OpenExecution, found: Gathered, *, boot_id: str, pid_namespace: str) -> bool:
-    """Whether a free lock is contradicted: the file was taken away, or the shim that decided is alive without it.
+    """Whether a free lock is contradicted: the shim that decided is alive without it, or that cannot be seen from here and the file was taken away.
 
     Somebody who deletes the lock's file under a living shim must not make us take that shim for dead and end its agent.
     """
     decision = found.decision
-    if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
+    if found.lock is not LockState.FREE or decision is None or not _launched(found):
         return False
     if found.gone is not None or decision.record.boot_id != boot_id:
         return False
-    if not files.exists(records.LOCK):
-        return True
     if decision.record.pid_namespace != pid_namespace:
-        return False
+        return not files.exists(records.LOCK)
     return not proc.has_died(decision.pid, decision.start_ticks, boot_id, within_s=_DYING_S)
