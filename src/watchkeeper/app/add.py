@@ -1,10 +1,14 @@
 """Hand a task over: check it, keep its environment, and put it into the queue with who authorised it, all before anything runs (R1)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
+from watchkeeper.app.accounts import require
+from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain.account import OWN
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.errors import BadTask
 from watchkeeper.ports.clock import Clock
@@ -29,6 +33,8 @@ class AddRequest:
     by: str
     options: Mapping[str, str]
     """Settings of the harness."""
+    caller: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The whole environment of whoever asks: looked at for secrets that slipped into the task, never kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +56,14 @@ def plan(harness: Harness, request: AddRequest) -> Plan:
     """
     spec = request.spec
     _check(spec)
+    _check_isolation(harness, spec)
+    refuse_secrets(spec, request.environment, request.caller)
     harness.check(spec)
     program = harness.find(request.environment, request.options)
     rights = harness.rights(spec, request.options)
     version = f" {program.version}" if program.version else ""
-    says = (
-        f"{harness.name}{version} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
-    )
+    account = f" as {spec.account}" if spec.account != OWN else ""
+    says = f"{harness.name}{version}{account} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
     return Plan(spec=spec, program=program, says=says)
 
 
@@ -72,6 +79,7 @@ def add(
 
     Raises:
         DatabaseUnusable: nothing was added.
+        NotFound: its account was removed meanwhile; nothing was added.
         OSError: the environment could not be kept; nothing was added.
     """
     at = clock.now()
@@ -96,6 +104,7 @@ def add(
     crashpoint("add.environment.after")
 
     def work(tx: Tx) -> Task:
+        _ = require(tx, task.spec.account_id)
         tx.tasks.add(task)
         tx.outcomes.authorise(approval)
         spec = task.spec
@@ -104,6 +113,15 @@ def add(
         return tx.tasks.get(task.id)
 
     return store.transact("add", work)
+
+
+def _check_isolation(harness: Harness, spec: TaskSpec) -> None:
+    known = cast("tuple[str, ...]", getattr(harness, "isolations", ("user",)))
+    if spec.isolation is not None and spec.isolation not in known:
+        raise BadTask(
+            f"The harness {harness.name} cannot be isolated as '{spec.isolation}': what its program takes from outside is not ours to say.",
+            hint=f"It knows: {', '.join(known)}.",
+        )
 
 
 def _check(spec: TaskSpec) -> None:

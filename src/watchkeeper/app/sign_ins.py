@@ -105,16 +105,6 @@ class SignIns:
             self.record(lack.account_id, look, mark.text)
         return look
 
-    def look(self, account_id: str, account: Account | None, environ: Mapping[str, str]) -> Look:
-        """Ask the program of an account, under somebody's environment. Nothing is recorded."""
-        harness_name = account_id.partition(":")[0]
-        try:
-            harness = self.harness(harness_name)
-            environment = self.accounts.apply(harness, account, environ)
-        except (HomeGone, HarnessError) as problem:
-            return Look(sign_in=SignIn.OUT if isinstance(problem, HomeGone) else SignIn.UNKNOWN, says=str(problem))
-        return self.looker.look(harness, environment, self.options(harness_name))
-
     def mark(self, account: Account, environ: Mapping[str, str]) -> str:
         """What the sign-in's files of an account look like now; empty if that cannot be told."""
         try:
@@ -183,6 +173,27 @@ class SignIns:
     def _kept(self, environment_id: str) -> Mapping[str, str]:
         kept = self.environments.get(environment_id)
         return self.environ if kept is None else kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Asks programs about accounts; needs no database and records nothing."""
+
+    harness: Callable[[str], Harness]
+    options: Callable[[str], Mapping[str, str]]
+    accounts: AccountEnvironments
+    looker: Looker
+
+    def ask(self, account: Account, environ: Mapping[str, str]) -> Look:
+        """What the program of an account says, under somebody's environment."""
+        try:
+            harness = self.harness(account.harness)
+            environment = self.accounts.apply(harness, account, environ)
+        except HomeGone as problem:
+            return Look(sign_in=SignIn.OUT, says=str(problem).rstrip("."))
+        except HarnessError as problem:
+            return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
+        return self.looker.look(harness, environment, self.options(account.harness))
 
 
 def _lack(tx: Tx, lane: Lane, state: AccountState | None, lenders: list[Task]) -> Lack:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchkeeper.cli.render import age, clean, clock
+from watchkeeper.cli.render import age, clean, clock, counted
 from watchkeeper.domain.account import OWN, Account, SignIn
 from watchkeeper.domain.model import Task, TaskSpec
 from watchkeeper.errors import NoDatabase, StateDirectoryUnusable, UsageError
@@ -111,36 +111,76 @@ def key(harness: "Harness", variable: str | None) -> tuple[str, ...]:
     return (name if name == variable else f"{name}={variable}",)
 
 
-def rows(call: "Call") -> "list[AccountRow]":
-    """Every account, with the own one of each program that signs in and is on the caller's PATH."""
+def rows(call: "Call", own: Sequence[str] | None = None) -> "list[AccountRow]":
+    """Every account, with the own ones of these harnesses, else of each program that signs in and is on the caller's PATH."""
+    from watchkeeper.app.views import accounts as view
+
+    names = _installed(call) if own is None else own
+    store = call.store
+    if store is None:
+        return view.rows(None, "", names)
+    machine = call.reading.state.node()
+    return store.read(lambda tx: view.rows(tx, machine, names))
+
+
+def _installed(call: "Call") -> list[str]:
     import shutil
 
-    from watchkeeper.app.views import accounts as view
     from watchkeeper.cli.harnesses import NEVER_GUESSED
     from watchkeeper.ports.sign_in import signs_in
 
     parts = call.reading
     path = call.environ.get("PATH", "")
-    own = [
+    return [
         name
         for name in parts.harness_names()
         if name not in NEVER_GUESSED and shutil.which(name, path=path) and signs_in(parts.harness(name)) is not None
     ]
-    store = call.store
-    if store is None:
-        return view.rows(None, "", own)
-    return store.read(lambda tx: view.rows(tx, parts.state.node(), own))
 
 
 def row(call: "Call", account: Account) -> "AccountRow":
     """One account with what is known of it."""
+    return next(each for each in rows(call, [account.harness]) if each.account.id == account.id)
+
+
+def closed(call: "Call") -> "list[AccountRow]":
+    """The accounts whose tasks wait here, for a sign-in or until their limit is over."""
+    now = call.reading.clock.now()
+    return [each for each in rows(call, ()) if each.state.sign_in is SignIn.OUT or _limit(each, now)]
+
+
+def closed_line(found: "AccountRow", now: "datetime") -> str:
+    """Why the tasks of an account wait, in a line."""
+    account = found.account.id
+    waiting = f"; {counted(found.tasks, 'task')}" if found.tasks else ""
+    if found.state.sign_in is SignIn.OUT:
+        return f"{account} is signed out{waiting}. Sign in: wk account login {account}"
+    limit = _limit(found, now)
+    return f"The limit of {account} is used up{f' until {clock(limit)}' if limit else ''}{waiting}."
+
+
+def plain(call: "Call", found: "AccountRow") -> dict[str, object]:
+    """An account as JSON values."""
     from watchkeeper.app.views import accounts as view
 
-    store = call.store
-    if store is None:
-        return view.rows(None, "", [account.harness])[0]
-    found = store.read(lambda tx: view.rows(tx, call.reading.state.node(), [account.harness]))
-    return next(each for each in found if each.account.id == account.id)
+    return view.plain(found, home(call, found.account))
+
+
+def with_home(call: "Call", spec: TaskSpec, command: str) -> str:
+    """A program's command line, with its account's home where that is not the user's own."""
+    import shlex
+
+    from watchkeeper.ports.sign_in import signs_in
+
+    told = signs_in(call.reading.harness(spec.harness))
+    account = next((each.account for each in rows(call, ()) if each.account.id == spec.account_id), None)
+    where = call.reading.accounts.home(account) if account is not None else None
+    return f"{told.home_variable}={shlex.quote(where)} {command}" if told is not None and where else command
+
+
+def _limit(found: "AccountRow", now: "datetime") -> "datetime | None":
+    until = found.state.quota_until
+    return until if until is not None and until > now else None
 
 
 def users(call: "Call", account: Account) -> list[Task]:
@@ -153,8 +193,7 @@ def users(call: "Call", account: Account) -> list[Task]:
 
 def look(call: "Call", account: Account) -> "Look":
     """Ask the program of an account."""
-    parts = call.writing
-    return parts.sign_ins.look(account.id, account, _environ(call, account))
+    return call.reading.asker.ask(account, _environ(call, account))
 
 
 def record(call: "Call", account: Account, seen: "Look") -> None:
@@ -198,7 +237,7 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
 def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]:
     """A line of the list."""
     account, state = found.account, found.state
-    limit = state.quota_until if state.quota_until and state.quota_until > now else None
+    limit = _limit(found, now)
     where = home(call, account)
     return (
         account.id,
@@ -221,8 +260,8 @@ def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]
         told.append(("variables", ", ".join(account.variables)))
     seen = f", seen {age(state.sign_in_at, now)} ago" if state.sign_in_at else ""
     told.append(("signed in", f"{_WORDS[state.sign_in]}{seen}{f': {clean(state.says)}' if state.says else ''}"))
-    if state.quota_until and state.quota_until > now:
-        told.append(("limit", f"used up until {clock(state.quota_until)}"))
+    if limit := _limit(found, now):
+        told.append(("limit", f"used up until {clock(limit)}"))
     if tasks:
         told.append(("tasks", ", ".join(task.id for task in tasks[:_NAMED]) + (" …" if len(tasks) > _NAMED else "")))
     return [f"{name:<{LABEL}}{value}" for name, value in told]
@@ -241,6 +280,9 @@ def _environ(call: "Call", account: Account) -> Mapping[str, str]:
 def _account(call: "Call", account_id: str) -> Account:
     from watchkeeper.app.accounts import require, unknown
 
+    harness, _, name = account_id.partition(":")
+    if name == OWN:
+        return Account(harness=harness, name=OWN)
     try:
         store = call.reading.store
     except (NoDatabase, StateDirectoryUnusable):

@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from watchkeeper.cli import daemon, harnesses, render
+from watchkeeper.cli import accounts, daemon, harnesses, render
+from watchkeeper.domain.account import SignIn
 from watchkeeper.errors import Exit, NoDatabase, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def checks(call: "Call") -> Iterator[Check]:
     yield _program("git", "changes of a run are read with it", "Install git; without it what a run changed is unknown.")
     yield _program("tmux", "not needed", "")
     yield from _harnesses(call)
+    yield from _accounts(call)
     yield _foreign(call)
     yield _doors(call)
 
@@ -262,6 +264,25 @@ def _harnesses(call: "Call") -> Iterator[Check]:
         version = f" {each.version}" if each.version else ""
         says = f"{each.path}{version}" if each.path else "runs whatever command line a task brings"
         yield Check(name=name, level=Level.OK, says=says, facts={"path": each.path, "version": each.version})
+
+
+def _accounts(call: "Call") -> Iterator[Check]:
+    """Each account by its program's own word at this moment, and by what agents last came to."""
+    try:
+        found = accounts.rows(call)
+        looks = [accounts.look(call, row.account) for row in found]
+    except (WatchkeeperError, OSError) as error:
+        yield Check(name="accounts", level=Level.NOTE, says=str(error))
+        return
+    for row, look in zip(found, looks, strict=True):
+        account, refused = row.account.id, row.state.sign_in is SignIn.OUT
+        says = f"{look.says}; an agent was last refused: {render.clean(row.state.says)}" if refused else look.says
+        out = refused or look.sign_in is SignIn.OUT
+        yield Check(
+            name=f"account {account}", level=Level.NOTE if out else Level.OK, says=says,
+            hint=f"wk account login {account}" if out else "",
+            facts={"sign_in": look.sign_in.value, "last_seen": row.state.sign_in.value},
+        )  # fmt: skip
 
 
 def _foreign(call: "Call") -> Check:

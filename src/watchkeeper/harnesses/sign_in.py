@@ -52,7 +52,7 @@ class SignInLooker:
         try:
             program = harness.find(environment, options)
         except HarnessError as problem:
-            return Look(sign_in=SignIn.UNKNOWN, says=str(problem))
+            return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
         question = told.sign_in_question(program)
         if question is None:
             there = bool(self.mark(told, environment).text)

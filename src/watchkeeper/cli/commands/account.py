@@ -39,9 +39,7 @@ def ls(call: Call, as_json: bool) -> None:
     """
     found = accounts.rows(call)
     if as_json:
-        from watchkeeper.app.views.accounts import plain
-
-        call.terminal.document([plain(row, accounts.home(call, row.account)) for row in found])
+        call.terminal.document([accounts.plain(call, row) for row in found])
     elif not found:
         call.terminal.say("No agent program that signs in was found. `wk doctor` says how to get one.")
     else:
@@ -153,9 +151,7 @@ def show(call: Call, account: str, as_json: bool) -> None:
     row = accounts.row(call, chosen)
     tasks = accounts.users(call, chosen)
     if as_json:
-        from watchkeeper.app.views.accounts import plain
-
-        call.terminal.document({**plain(row, accounts.home(call, chosen)), "task_ids": [task.id for task in tasks]})
+        call.terminal.document({**accounts.plain(call, row), "task_ids": [task.id for task in tasks]})
         return
     for line in accounts.lines(call, row, tasks):
         call.terminal.prose(line, hang=accounts.LABEL)

@@ -3,14 +3,14 @@
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
-from watchkeeper.cli import daemon, harnesses, prompts, render
+from watchkeeper.cli import accounts, daemon, harnesses, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, after_dashes, debug_option, json_option
-from watchkeeper.cli.types import DURATION, HARNESS
+from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.errors import Exit, StateDirectoryUnusable, UsageError
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _MOST_RETRIES = 20
 _RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
+_ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
+_ISOLATION = "How much of your and the project's configuration the agent takes. [default: project]"
 _ON_LOST = "What to do if the agent is gone and nobody saw how it ended. [default: hold]"
 _LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
 
@@ -34,6 +36,8 @@ _LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
 @click.option(
     "--harness", metavar="NAME", type=HARNESS, help="The agent program. [default: the configured, or the only one]"
 )
+@click.option("--account", metavar="NAME", type=ACCOUNT, help=_ACCOUNT)
+@click.option("--isolation", type=click.Choice(["strict", "project", "user"]), help=_ISOLATION)
 @click.option("--model", metavar="NAME", help="The model, by the agent program's own name for it.")
 @click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in. [default: this one]")
 @click.option("--title", help="What lists call it. [default: the first line of the task]")
@@ -52,6 +56,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     call: Call,
     words: tuple[str, ...],
     file: str | None,
+    account: str | None,
+    isolation: str | None,
     cwd: str | None,
     title: str | None,
     env: tuple[str, ...],
@@ -73,6 +79,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
       wk run --harness claude --cwd ~/src/shop --follow "fix the search box"
       git diff | wk run - --title "review my change"
       wk run -f plan.md --deadline 2h --retries 0
+      wk run --account claude:work "answer the review"
       wk run --env NPM_TOKEN "publish the package"
       wk run -- make test
       wk run "review this" -- mytool --ask {prompt}
@@ -86,12 +93,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     directory = os.path.abspath(call.cwd / Path(cwd or ".").expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
     call.settings_from = Path(directory)
     call.heeds_repository = True
+    flags["harness"], account = accounts.split(account, cast("str | None", flags["harness"]))
     call.flags = {f"run.{name}": value for name, value in flags.items() if value is not None}
     words, argv = _split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
     spec = _spec(call, harnesses.choose(call), prompt, argv or (), directory)
     spec = replace(spec, title=render.clean(title) if title else spec.title, environment_names=_names(call, env))
-    request, agreed = _plan(call, spec)
+    request, agreed = _plan(call, replace(spec, isolation=isolation), account)
     _say_rights(call, agreed, as_json=as_json)
     if dry_run:
         if as_json:
@@ -99,6 +107,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         return Exit.OK
     task = _add(call, request, agreed)
     _say_id(call, task, agreed, as_json=as_json, more=wait or follow)
+    accounts.warn_if_out(call, task)
     daemon.ensure(call, f"{task.id} waits for its turn")
     return _stay(call, task, follow=follow, as_json=as_json) if wait or follow else Exit.OK
 
@@ -140,18 +149,24 @@ def _spec(call: Call, harness: str, prompt: str, argv: tuple[str, ...], director
 
 def _names(call: Call, env: tuple[str, ...]) -> tuple[str, ...]:
     """Which variables are passed on: those of the settings that are there, and those that were named."""
-    configured = (name for name in call.reading.settings.environment_names if name in call.environ)
-    return tuple(dict.fromkeys((*configured, *env)))
+    from watchkeeper.environment import asked
+
+    return asked(call.environ, call.reading.settings.environment_names, env)
 
 
-def _plan(call: Call, spec: TaskSpec) -> "tuple[AddRequest, Plan]":
+def _plan(call: Call, asked: TaskSpec, account: str | None) -> "tuple[AddRequest, Plan]":
     from watchkeeper.app.add import AddRequest, plan
     from watchkeeper.environment import capture
 
-    harness = call.reading.harness(spec.harness)
-    environment: Mapping[str, str] = capture(call.environ, spec.environment_names, spec.harness)
+    harness = call.reading.harness(asked.harness)
+    spec, environ, keys = accounts.choose(call, asked, account)
+    environment: Mapping[str, str] = capture(environ, (*spec.environment_names, *keys), spec.harness)
     request = AddRequest(
-        spec=spec, environment=environment, by=call.person, options=harnesses.options(call, spec.harness)
+        spec=spec,
+        environment=environment,
+        by=call.person,
+        options=harnesses.options(call, spec.harness),
+        caller=call.environ,
     )
     return request, plan(harness, request)
 

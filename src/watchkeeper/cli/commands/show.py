@@ -2,14 +2,16 @@
 
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import daemon, render
+from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
+from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 
@@ -40,6 +42,8 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
 
     store, found_id = call.find(task_id)
     found = detail(store, call.runtime, call.reading.harness, found_id)
+    if found.takeover:
+        found = replace(found, takeover=accounts.with_home(call, found.task.spec, found.takeover))
     if as_json:
         call.terminal.document(plain.detail(found))
     else:
@@ -62,7 +66,8 @@ def _lines(call: Call, found: "TaskDetail") -> Iterator[str]:
         yield _field(
             "stop", f"{task.stop.how.value}, asked by {render.clean(task.stop.by)} {render.clock(task.stop.at)}"
         )
-    yield _field("harness", spec.harness + (f", model {render.clean(spec.model)}" if spec.model else ""))
+    account = f" as {spec.account}" if spec.account != OWN else ""
+    yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(spec.cwd))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import daemon, render
+from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.domain.model import TaskState
@@ -39,7 +39,9 @@ def command(call: Call, as_json: bool) -> None:
         from watchkeeper.app.views import plain
 
         database = "none" if found is None else "ok"
-        call.terminal.document({"daemon": daemon.plain(info), "database": database, **plain.health(found or NOTHING)})
+        closed = [accounts.plain(call, row) for row in accounts.closed(call)]
+        told = {**plain.health(found or NOTHING), "accounts_closed": closed}
+        call.terminal.document({"daemon": daemon.plain(info), "database": database, **told})
     elif found is None:
         call.terminal.say(NOTHING_YET)
     else:
@@ -60,6 +62,8 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
     if found.outbox_pending:
         parts.append(f"{render.counted(found.outbox_pending, 'effect')} to be done")
     terminal.say(" · ".join(parts))
+    for row in accounts.closed(call):
+        terminal.say(accounts.closed_line(row, now))
     if found.needs_you:
         terminal.say("Needs you:")
     for row in found.needs_you:
