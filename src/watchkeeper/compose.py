@@ -235,6 +235,7 @@ class Watchkeeper:
     @cached_property
     def launcher(self) -> "Launcher":
         """Prepares executions."""
+        from watchkeeper.app.environments import TaskEnvironments
         from watchkeeper.app.launch import Launcher, LaunchRules
 
         rules = LaunchRules(
@@ -246,7 +247,9 @@ class Watchkeeper:
             store=self.store,
             clock=self.clock,
             runtime=self.runtime,
-            environments=self.environments,
+            environments=TaskEnvironments(
+                environments=self.environments, machine=self.state.node(), environ=self.environ
+            ),
             workspace=self.workspace,
             harness=self.harness,
             rules=rules,

@@ -35,6 +35,8 @@ class AddRequest:
     """Settings of the harness."""
     caller: Mapping[str, str] = field(default_factory=dict[str, str])
     """The whole environment of whoever asks: looked at for secrets that slipped into the task, never kept."""
+    machine: str = ""
+    """The id of this machine, where several share the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,7 @@ def add(
         created_at=at,
         updated_at=at,
         environment_id=ids.execution(),
+        environment_machine=request.machine,
     )
     approval = Authorisation(
         id=ids.execution(),

@@ -6,9 +6,10 @@ prepared again, or a prepared one whose start is in the outbox.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from errno import EBADMSG
+from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
+from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
@@ -18,7 +19,6 @@ from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.domain.secret_names import secrets_of
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.harness import Harness, Order
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Store, Tx
@@ -42,7 +42,7 @@ class Launcher:
     store: Store
     clock: Clock
     runtime: Runtime
-    environments: Environments
+    environments: TaskEnvironments
     workspace: Workspace
     harness: Callable[[str], Harness]
     """A harness by name; raises UnknownHarness."""
@@ -58,10 +58,16 @@ class Launcher:
         run, task, database_id, account = self.store.read(lambda tx: _load(tx, run_id))
         if run.state is not RunState.RESERVED:
             return
-        environment = self._environment(task)
-        if environment is None:
+        try:
+            environment = self.environments.of(task, account)
+        except EnvironmentUnknown as problem:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
-            self._refuse(run, ROWS[kind].says, kind)
+            self._refuse(run, str(problem) or ROWS[kind].says, kind)
+            return
+        if self.environments.is_from_elsewhere(task) and not Path(task.spec.cwd).is_dir():
+            self._refuse(
+                run, f"The directory '{task.spec.cwd}' is not on this machine.", FailureKind.ENVIRONMENT_UNKNOWN
+            )
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
@@ -76,14 +82,6 @@ class Launcher:
             self._refuse(run, _says(problem, environment, task))
         else:
             self._record(run, directory)
-
-    def _environment(self, task: Task) -> Mapping[str, str] | None:
-        try:
-            return self.environments.get(task.environment_id)
-        except OSError as problem:
-            if problem.errno == EBADMSG:
-                return None
-            raise
 
     def _order(
         self, run: Run, task: Task, database_id: str, captured: Mapping[str, str], account: Account | None

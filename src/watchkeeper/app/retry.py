@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.model import Proof, RunState, Task
+from watchkeeper.domain.model import Proof, Run, RunState, Task
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
@@ -16,7 +16,7 @@ from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
 
-def retry(
+def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     store: Store,
     environments: Environments,
     runtime: Runtime,
@@ -26,16 +26,19 @@ def retry(
     environment: Mapping[str, str],
     *,
     by: str,
+    machine: str = "",
 ) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
 
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
 
+    `machine` is this one's id, where several share the database.
+
     Raises:
         NoSuchTask: there is none.
         Refused: the task is running or already waiting, or the agent of its last run is alive.
     """
-    _refuse_beside_a_living_agent(store, runtime, task_id)
+    _refuse_beside_a_living_agent(store, runtime, task_id, machine)
     at = clock.now()
     environment_id = ids.execution()
     authorisation_id = ids.execution()
@@ -45,7 +48,9 @@ def retry(
 
     def work(tx: Tx) -> Task:
         task = _give_up_held(tx, tx.tasks.get(task_id))
-        task = apply_task(tx, task, RetryAsked(by=by, at=at, environment_id=environment_id), at)
+        task = apply_task(
+            tx, task, RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine), at
+        )
         first = tx.outcomes.authorisation(task_id)
         says = first.says if first is not None else ""
         approval = Authorisation(id=authorisation_id, task_id=task_id, kind="person", by=by, says=says, at=at)
@@ -71,10 +76,13 @@ def retry(
         raise
 
 
-def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str) -> None:
+def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str, machine: str) -> None:
     """Nobody's word makes two agents in one directory right, where it can be seen that the first one lives."""
     for run in store.read(lambda tx: tx.runs.of_task(task_id))[-1:]:
         if run.state not in {RunState.HELD, RunState.SETTLED} or run.proof is Proof.PROVEN:
+            continue
+        if machine and run.machine != machine:
+            _refuse_from_afar(store, run)
             continue
         agent = runtime.living_agent(run)
         if agent is not None:
@@ -82,3 +90,14 @@ def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str) 
                 f"The agent of its last run is still alive (pid {agent.pid}).",
                 hint=f"`wk kill {task_id}` ends it; then `wk retry {task_id}` starts another.",
             )
+
+
+def _refuse_from_afar(store: Store, run: Run) -> None:
+    """As long as its machine is heard of, whether the agent lives is asked there; after that, a person's word counts."""
+    there = store.read(lambda tx: tx.machines.get(run.machine))
+    now = store.time()
+    if there is not None and there.lease_until is not None and now is not None and there.lease_until > now:
+        raise Refused(
+            f"Whether the agent of its last run is alive can be seen only on {there.name or there.id}.",
+            hint=f"Type `wk retry {run.task_id}` there.",
+        )

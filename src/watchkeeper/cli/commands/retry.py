@@ -2,7 +2,7 @@
 
 import click
 
-from watchkeeper.cli import accounts, daemon, errors, render
+from watchkeeper.cli import accounts, daemon, errors, machines, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
@@ -52,7 +52,15 @@ def _retry(call: Call, typed: str) -> Task:
     environment = capture(environ, (*spec.environment_names, *keys), spec.harness)
     try:
         return retry(
-            parts.store, parts.environments, parts.runtime, parts.clock, parts.ids, task_id, environment, by=call.person
+            parts.store,
+            parts.environments,
+            parts.runtime,
+            parts.clock,
+            parts.ids,
+            task_id,
+            environment,
+            by=call.person,
+            machine=machines.own(call),
         )
     except OSError as error:
         msg = f"The environment could not be kept ({error.strerror or error}), so nothing was changed."

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from watchkeeper.cli import accounts, daemon, harnesses, prompts, render
+from watchkeeper.cli import accounts, daemon, harnesses, machines, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, after_dashes, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS
@@ -24,6 +24,7 @@ _MOST_RETRIES = 20
 _RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
 _ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
 _ISOLATION = "How much of your and the project's configuration the agent takes. [default: project]"
+_MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room. [default: this one]"
 _ON_LOST = "What to do if the agent is gone and nobody saw how it ended. [default: hold]"
 _LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
 
@@ -38,6 +39,7 @@ _LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
 )
 @click.option("--account", metavar="NAME", type=ACCOUNT, help=_ACCOUNT)
 @click.option("--isolation", type=click.Choice(["strict", "project", "user"]), help=_ISOLATION)
+@click.option("--machine", metavar="NAME", help=_MACHINE)
 @click.option("--model", metavar="NAME", help="The model, by the agent program's own name for it.")
 @click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in. [default: this one]")
 @click.option("--title", help="What lists call it. [default: the first line of the task]")
@@ -58,6 +60,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     file: str | None,
     account: str | None,
     isolation: str | None,
+    machine: str | None,
     cwd: str | None,
     title: str | None,
     env: tuple[str, ...],
@@ -99,7 +102,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
     spec = _spec(call, harnesses.choose(call), prompt, argv or (), directory)
     spec = replace(spec, title=render.clean(title) if title else spec.title, environment_names=_names(call, env))
-    request, agreed = _plan(call, replace(spec, isolation=isolation), account)
+    spec = machines.bind(call, replace(spec, isolation=isolation), machine, names=spec.environment_names)
+    request, agreed = _plan(call, spec, account)
     _say_rights(call, agreed, as_json=as_json)
     if dry_run:
         if as_json:
@@ -167,6 +171,7 @@ def _plan(call: Call, asked: TaskSpec, account: str | None) -> "tuple[AddRequest
         by=call.person,
         options=harnesses.options(call, spec.harness),
         caller=call.environ,
+        machine=machines.own(call),
     )
     return request, plan(harness, request)
 

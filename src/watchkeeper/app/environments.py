@@ -1,0 +1,59 @@
+"""The environment of a task's agent: what its caller's was, where that is kept here; else what this machine has of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from errno import EBADMSG
+
+from watchkeeper.domain.account import Account
+from watchkeeper.domain.model import Task
+from watchkeeper.environment import allowed, capture
+from watchkeeper.errors import BadTask
+from watchkeeper.ports.environment import Environments
+
+
+class EnvironmentUnknown(Exception):  # noqa: N818 - the word for it
+    """It cannot be said under which environment the agent would work; the message says why, empty where the kept one is gone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskEnvironments:
+    """Finds the environments of tasks on this machine."""
+
+    environments: Environments
+    machine: str
+    environ: Mapping[str, str]
+    """The daemon's own environment: what a task gets that was handed over on another machine."""
+
+    def is_from_elsewhere(self, task: Task) -> bool:
+        """Whether it was handed over, or asked for again, on another machine."""
+        return task.environment_machine not in {"", self.machine}
+
+    def of(self, task: Task, account: Account | None) -> Mapping[str, str]:
+        """The environment to launch under.
+
+        Raises:
+            EnvironmentUnknown: what was kept is gone, or this machine lacks a variable that was asked for.
+            OSError: it cannot be read at the moment.
+        """
+        if self.is_from_elsewhere(task):
+            return self._own(task, account)
+        try:
+            kept = self.environments.get(task.environment_id)
+        except OSError as problem:
+            if problem.errno != EBADMSG:
+                raise
+            kept = None
+        if kept is None:
+            raise EnvironmentUnknown
+        return kept
+
+    def _own(self, task: Task, account: Account | None) -> Mapping[str, str]:
+        spec = task.spec
+        try:
+            found = capture(self.environ, spec.environment_names, spec.harness)
+        except BadTask as lacking:
+            raise EnvironmentUnknown(f"It was handed over on another machine, and here: {lacking}") from lacking
+        keys = account.variables if account is not None else ()
+        return found | {
+            name: self.environ[name] for name in keys if name in self.environ and not allowed(name, spec.harness)
+        }

@@ -1,0 +1,57 @@
+"""Machines that share a database, as commands speak of them: by their host's name, or the beginning of their id."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from watchkeeper.errors import BadTask, NotFound
+
+if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
+    from watchkeeper.domain.model import TaskSpec
+    from watchkeeper.ports.store import MachineRecord
+
+ANY = "any"
+
+
+def own(call: "Call") -> str:
+    """The id of this machine where the database is shared, else nothing: there only one can be meant."""
+    return call.writing.state.node() if call.reading.settings.store_url is not None else ""
+
+
+def bind(call: "Call", spec: "TaskSpec", word: str | None, *, names: tuple[str, ...]) -> "TaskSpec":
+    """The task, bound to the machine that was meant; without a word to this one. `names` are the variables that it passes on.
+
+    Raises:
+        BadTask: it passes on variables of this machine, and another one could run it.
+        NotFound: there is no such machine.
+    """
+    if call.reading.settings.store_url is None:
+        if word in {None, ANY, call.reading.host_name}:
+            return spec
+        raise _nobody(word or "", ())
+    machine = None if word == ANY else own(call) if word is None else _find(call, word)
+    if machine != own(call) and names:
+        raise BadTask(
+            f"The task passes on {', '.join(names)}, which only this machine has, and may run on another one.",
+            hint="Leave --machine away, or the variables; a setting `environment.names` passes some on, too.",
+        )
+    return replace(spec, machine=machine)
+
+
+def _find(call: "Call", word: str) -> str:
+    store = call.store
+    known = store.read(lambda tx: tx.machines.all()) if store is not None else []
+    found = {each.id for each in known if each.name == word} or {each.id for each in known if each.id.startswith(word)}
+    if word == call.reading.host_name and not found:
+        return own(call)
+    if len(found) != 1:
+        raise _nobody(word, known)
+    return found.pop()
+
+
+def _nobody(word: str, known: "list[MachineRecord] | tuple[()]") -> NotFound:
+    names = ", ".join(f"{each.name or each.id} ({each.id[:6]})" for each in known)
+    return NotFound(
+        f"'{word[:60]}' is not one machine that shares this database.",
+        hint=f"There are: {names}." if names else "A machine is known once its daemon has run.",
+    )
