@@ -145,7 +145,13 @@ def row(call: "Call", account: Account) -> "AccountRow":
 
 def closed(call: "Call") -> "list[AccountRow]":
     """The accounts whose tasks wait here, for a sign-in or until their limit is over."""
-    now = call.reading.clock.now()
+    now, store = call.reading.clock.now(), call.store
+    if store is None:
+        return []
+    machine = call.reading.state.node()
+    states = store.read(lambda tx: tx.accounts.states(machine)).values()
+    if all(state.sign_in is not SignIn.OUT and state.quota_until is None for state in states):
+        return []
     return [each for each in rows(call, ()) if each.state.sign_in is SignIn.OUT or _limit(each, now)]
 
 

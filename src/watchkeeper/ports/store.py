@@ -286,6 +286,10 @@ class Accounts(Protocol):
         """What is known on that machine, by the account's id."""
         ...
 
+    def open_tasks(self) -> dict[str, int]:
+        """By account, how many tasks have not ended."""
+        ...
+
     def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
         """Record an observation, unless a newer one is known; True if the state is another one now."""
         ...

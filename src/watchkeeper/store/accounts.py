@@ -44,6 +44,15 @@ class StoredAccounts:
         found = [_state(row) for row in self._rows.all("accounts_states", machine=machine)]
         return {state.account: state for state in found}
 
+    def open_tasks(self) -> dict[str, int]:
+        """By account, how many tasks have not ended."""
+        found: dict[str, int] = {}
+        for row in self._rows.all("accounts_open_tasks"):
+            with Columns(row, "account") as column:
+                account = column.text()
+                found[account] = column.number()
+        return found
+
     def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
         """Record an observation, unless a newer one is known; True if the state is another one now."""
         row = self._rows.one("accounts_state", account=account, machine=machine)

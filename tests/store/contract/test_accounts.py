@@ -1,14 +1,17 @@
 """What every database promises of accounts, and of what is known of them."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.records import NOON, later
+from support.records import NOON, add, later, make_task
 
 from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignIn, SignInSeen, observed
 from watchkeeper.domain.lanes import HarnessState
+from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Stale
-from watchkeeper.ports.store import Store
+from watchkeeper.ports.store import Store, Tx
 
 WORK = Account(
     harness="claude", name="work", home="/home/me/wörk", variables=("A", "B=C"), created_at=NOON, by="me"
@@ -32,6 +35,20 @@ def test_a_removed_account_takes_what_is_known_of_it_along(store: Store) -> None
     assert store.transact("remove", lambda tx: tx.accounts.remove(WORK.id))
     assert not store.transact("remove", lambda tx: tx.accounts.remove(WORK.id))
     assert store.read(lambda tx: (tx.accounts.all(), tx.accounts.states("m1"))) == ([], {})
+
+
+def test_the_open_tasks_of_each_account_are_counted(store: Store) -> None:
+    """Those that have ended are not."""
+
+    def work(tx: Tx) -> None:
+        for number, state in enumerate((TaskState.QUEUED, TaskState.NEEDS_INPUT, TaskState.DONE)):
+            ended_at = NOON if state is TaskState.DONE else None
+            _ = add(tx, make_task(f"t{number}", state=state, ended_at=ended_at))
+        _ = add(tx, make_task("t9", spec=replace(make_task("t9").spec, account="work")))
+
+    store.transact("add", work)
+    harness = make_task("t0").spec.harness
+    assert store.read(lambda tx: tx.accounts.open_tasks()) == {f"{harness}:own": 2, f"{harness}:work": 1}
 
 
 def test_what_is_known_is_known_of_one_machine(store: Store) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.domain.account import OWN, Account, AccountState
-from watchkeeper.domain.task_record import FINAL_TASK_STATES, TaskState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from watchkeeper.ports.store import Tx
-
-_MOST = 100_000
 
 
 class AccountRow(NamedTuple):
@@ -27,19 +23,18 @@ class AccountRow(NamedTuple):
 def rows(tx: Tx | None, machine: str, own: Iterable[str]) -> list[AccountRow]:
     """Every account that was added, and the own one of these harnesses and of each that something is known of."""
     if tx is None:
-        return [_row(Account(harness=name, name=OWN), machine, {}, Counter()) for name in sorted(set(own))]
+        return [_row(Account(harness=name, name=OWN), machine, {}, {}) for name in sorted(set(own))]
     states = tx.accounts.states(machine)
-    open_states = [state for state in TaskState if state not in FINAL_TASK_STATES]
-    tasks = Counter(task.spec.account_id for task in tx.tasks.in_states(open_states, _MOST))
+    tasks = tx.accounts.open_tasks()
     known = {account.partition(":")[0] for account in states.keys() | tasks.keys() if account.endswith(f":{OWN}")}
     owned = [Account(harness=name, name=OWN) for name in set(own) | known]
     every = sorted([*owned, *tx.accounts.all()], key=lambda each: (each.harness, each.name != OWN, each.name))
     return [_row(account, machine, states, tasks) for account in every]
 
 
-def _row(account: Account, machine: str, states: dict[str, AccountState], tasks: Counter[str]) -> AccountRow:
+def _row(account: Account, machine: str, states: Mapping[str, AccountState], tasks: Mapping[str, int]) -> AccountRow:
     state = states.get(account.id, AccountState(account=account.id, machine=machine))
-    return AccountRow(account=account, state=state, tasks=tasks[account.id])
+    return AccountRow(account=account, state=state, tasks=tasks.get(account.id, 0))
 
 
 def plain(row: AccountRow, home: str | None) -> dict[str, object]:

@@ -33,3 +33,8 @@ SELECT harness, machine, present, says, at FROM harness_state WHERE machine = :m
 INSERT INTO harness_state (harness, machine, present, says, at) VALUES (:harness, :machine, :present, :says, :at)
 ON CONFLICT (harness, machine) DO UPDATE SET present = excluded.present, says = excluded.says, at = excluded.at
 WHERE excluded.at >= harness_state.at AND (excluded.present <> harness_state.present OR excluded.says <> harness_state.says);
+
+-- name: accounts_open_tasks
+SELECT lane.account, count(*) FROM task JOIN lane ON lane.id = task.lane
+WHERE task.state IN ('queued', 'running', 'needs_input', 'held')
+GROUP BY lane.account ORDER BY lane.account;
