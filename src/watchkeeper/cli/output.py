@@ -4,8 +4,9 @@
 the run's secrets are hidden, and says when it is about to wait, so that whoever consumes it can flush.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
-    from watchkeeper.domain.redaction import Redactor
+    from watchkeeper.domain.redaction import RedactedStream, Redactor
     from watchkeeper.ports.runtime import Executions
     from watchkeeper.ports.store import Store
 
@@ -27,8 +28,8 @@ class Begins:
     """A run's output begins."""
 
     run: Run
-    redactor: "Redactor | None" = None
-    """What hides its secrets. They are hidden in the bytes; whoever joins pieces of text hides them there once more."""
+    hide: Callable[[str], str] = str
+    """Hides its secrets in a text. They are hidden in the bytes; whoever joins pieces of text hides them there once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,8 +134,8 @@ def pieces(
             if chosen is not None and (reader is None or reader.run.id != chosen.id):
                 reader, ended = LogReader(executions, chosen, stream), False
                 watcher.add(reader.directory)
-                hiding = _Hiding(_redactor(call, executions, task, chosen))
-                yield Begins(run=chosen, redactor=hiding.redactor)
+                hiding = _Hiding(call, store, executions, task, chosen)
+                yield Begins(run=chosen, hide=hiding.text)
             if reader is not None and hiding is not None and chosen is not None and not ended:
                 # Whether it is settled was read before the log is, so that nothing can be written behind our back.
                 yield from hiding.hide(reader.read())
@@ -155,14 +156,39 @@ def pieces(
 
 
 class _Hiding:
-    """Hides secrets in the pieces of one log; what is held back comes with the next piece, or at the end."""
+    """Hides secrets in the pieces of one log; what is held back comes with the next piece, or at the end.
 
-    def __init__(self, redactor: "Redactor") -> None:
-        self.redactor = redactor
-        self._stream = redactor.stream()
+    Which secrets the run has is read when there is output: before that its execution directory may not be written yet.
+    """
+
+    def __init__(self, call: "Call", store: "Store", executions: "Executions", task: Task, run: Run) -> None:
+        self._call = call
+        self._store = store
+        self._executions = executions
+        self._task = task
+        self._run = run
         self._lost = False
 
+    @cached_property
+    def _redactor(self) -> "Redactor":
+        from watchkeeper.app.secrets import redactor_of
+
+        run = self._store.read(lambda tx: tx.runs.get(self._run.id))
+        if self._executions.environment(run) is None:
+            says = "cannot be read: only what looks like a secret is hidden in its output."
+            self._call.terminal.note(f"The environment of run {run.number} {says}")
+        return redactor_of(self._executions, run, self._task.spec)
+
+    @cached_property
+    def _stream(self) -> "RedactedStream":
+        return self._redactor.stream()
+
+    def text(self, text: str) -> str:
+        """A text made of the pieces, without secrets."""
+        return self._redactor.text(text)
+
     def hide(self, pieces: Iterator[bytes | Gap]) -> Iterator[bytes | Gap]:
+        """The pieces, without secrets."""
         for piece in pieces:
             if isinstance(piece, Gap):
                 yield from self.rest(cut=True)
@@ -176,18 +202,8 @@ class _Hiding:
 
     def rest(self, *, cut: bool = False) -> Iterator[bytes]:
         """What is held back; `cut`: before bytes that were lost, which may have been the end of a secret."""
-        if shown := self._stream.finish(cut=cut):
+        if "_stream" in self.__dict__ and (shown := self._stream.finish(cut=cut)):
             yield shown
-
-
-def _redactor(call: "Call", executions: "Executions", task: Task, run: Run) -> "Redactor":
-    from watchkeeper.app.secrets import redactor_of
-
-    if executions.environment(run) is None and executions.log(run, "stdout").exists():
-        call.terminal.note(
-            f"The environment of run {run.number} cannot be read: only what looks like a secret is hidden in its output."
-        )
-    return redactor_of(executions, run, task.spec)
 
 
 def _chosen(runs: list[Run], number: int | None, current: Run | None, *, ended: bool) -> Run | None:

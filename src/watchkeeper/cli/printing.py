@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
     from watchkeeper.cli.render import Terminal
     from watchkeeper.domain.model import Task
-    from watchkeeper.domain.redaction import Redactor
 
 _RESULT_LINES = 3
 _MARKS: dict[EventKind, tuple[str, str]] = {
@@ -66,15 +65,15 @@ class Printer:
         self._number = 0
         self._last_at: datetime | None = None
         self._open_line = False
-        self._redactor: Redactor | None = None
+        self._hide: Callable[[str], str] = str
         self.steps = 0
         self.stamped = False
 
     def take(self, piece: Piece) -> None:
         """Take the next piece."""
         match piece:
-            case Begins(run=run, redactor=redactor):
-                self._redactor = redactor
+            case Begins(run=run, hide=hide):
+                self._hide = hide
                 if self._number and self._heading is not None:
                     self._heading(f"── run {run.number} ──")
                 self._number = run.number
@@ -107,9 +106,7 @@ class Printer:
             self._show(event)
 
     def _show(self, event: StreamEvent) -> None:
-        if self._redactor is not None:
-            # A reader may have joined what came in several events.
-            event = replace(event, text=self._redactor.text(event.text))
+        event = replace(event, text=self._hide(event.text))  # a reader may have joined what came in several pieces
         self._last_at = event.at or self._last_at
         self.stamped = self.stamped or event.at is not None
         if self._since is not None and self._last_at is not None and self._last_at < self._since:
