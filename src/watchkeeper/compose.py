@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.service import DaemonHost
     from watchkeeper.ports.store import Store
+    from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.state_directory import StateDirectory
 
@@ -180,6 +181,15 @@ class Watchkeeper:
         from watchkeeper.runtimes.daemon_host import LocalDaemonHost
 
         return LocalDaemonHost(self.state.path, lambda: self.wake_address, self.environ)
+
+    @cached_property
+    def unit(self) -> "Unit":
+        """The daemon as a service of the user's systemd. Raises StateDirectoryUnusable."""
+        from watchkeeper.runtimes.state_directory import is_usual
+        from watchkeeper.runtimes.systemd import SystemdUnit
+
+        path = self.state.path
+        return SystemdUnit(path, self.environ, usual=is_usual(path, self.environ))
 
     @cached_property
     def own_identity(self) -> "AgentIdentity":

@@ -216,7 +216,7 @@ def _daemon(call: "Call") -> Check:
         if info.version != __version__:
             return Check(
                 name="daemon", level=Level.NOTE, says=f"pid {info.pid} is of version {info.version}, this is {__version__}",
-                hint="wk daemon stop; agents go on, and the next daemon takes them over",
+                hint="wk daemon restart; agents go on, and the new daemon takes them over",
             )  # fmt: skip
         return Check(
             name="daemon", level=Level.OK, says=f"pid {info.pid}, version {info.version}", facts={"pid": info.pid}

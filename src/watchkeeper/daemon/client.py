@@ -61,6 +61,8 @@ def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
     host = parts.daemon_host
     if "WATCHKEEPER_RUN" in parts.environ:
         raise InsideAgent(hint="Ask a person to run `wk daemon start`.")
+    if _start_service(parts):
+        return _answer_of_service(host, within_s)
     match host.spawn(within_s):
         case SpawnAnswer.READY:
             return Ensured.STARTED
@@ -69,6 +71,32 @@ def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
             return Ensured.ALREADY
         case SpawnAnswer.STARTING:
             return Ensured.STARTING
+
+
+def _start_service(parts: Watchkeeper) -> bool:
+    """Where the daemon is installed as a service it is started as one: only so does it outlive the login. False: it is not installed, or does not start so."""
+    from watchkeeper.ports.unit import UnitState  # noqa: PLC0415 - most commands find a daemon
+
+    unit = parts.unit
+    if not unit.path.exists():
+        return False
+    try:
+        if unit.state() is UnitState.FOREIGN:
+            return False
+        unit.start()
+    except (DaemonError, OSError):
+        return False
+    return True
+
+
+def _answer_of_service(host: DaemonHost, within_s: float) -> Ensured:
+    """The service was started: wait a moment until it listens."""
+    deadline = time.monotonic() + within_s
+    while not host.tell(Order.LOOK):
+        if time.monotonic() >= deadline:
+            return Ensured.STARTING
+        time.sleep(_AGAIN_S)
+    return Ensured.STARTED
 
 
 def start(parts: Watchkeeper) -> Ensured:

@@ -28,6 +28,7 @@ MESSAGES: Mapping[str, str] = {
     "recovered": "a loop that had failed works again",
     "woke late": "the machine slept, or the daemon was stopped, for a while",
     "taken over": "a daemon of another directory acts under the id of this machine; this one ends",
+    "outgrown": "a newer version has taken the database over, so this daemon ends; agents go on, and a newer daemon takes them over",
     "order": "somebody told the daemon to end",
     "stopped": "the daemon ends",
 }

@@ -1,7 +1,8 @@
 """One loop class for every role: do `tick` again and again, at least every so often, and at once when nudged.
 
 A tick is a plain blocking function that does one full pass, callable from a test; it runs on a thread of the loop's own, so a slow repository or a slow disk
-delays one role and not the others. It never ends the daemon: an outage is logged once, tried again with a growing wait, and logged once more when it is over.
+delays one role and not the others. It never ends the daemon, unless the database is for newer versions now: an outage is logged once, tried again with a
+growing wait, and logged once more when it is over.
 """
 
 import threading
@@ -13,6 +14,7 @@ from anyio import to_thread
 from anyio.abc import TaskStatus
 
 from watchkeeper.daemon.log import Log
+from watchkeeper.errors import DatabaseNewer
 
 _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 30.0
@@ -66,6 +68,8 @@ class Loop(ABC):
     async def _tick_once(self) -> float:
         try:
             ticked = await to_thread.run_sync(self._named_tick, limiter=self._limiter)
+        except DatabaseNewer:
+            raise  # a newer version has taken the database over: this daemon has nothing to do any more
         except Exception as problem:  # noqa: BLE001 - the top of a loop: whatever it is, the other roles go on and this one tries again
             return self._failed(problem)
         if self._trouble is not None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 from dataclasses import dataclass
+from typing import cast
 
 import anyio
 from anyio import to_thread
@@ -32,7 +33,7 @@ from watchkeeper.daemon.sign_ins import SignInLoop
 from watchkeeper.daemon.watch import Watches
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.errors import DaemonError, InsideAgent, StateError, WatchkeeperError
+from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
 
@@ -65,11 +66,30 @@ def run(parts: Watchkeeper, log: Log) -> None:
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
             service = _Service(parts, log, machine)
-            anyio.run(service.main, backend="asyncio")
+            _serve(service, log)
             service.let_go()
     except WatchkeeperError as problem:
         parts.tell_parent(f"{problem} {problem.hint}".strip())
         raise
+
+
+def _serve(service: "_Service", log: Log) -> None:
+    """Live one life. Raises DatabaseNewer if a newer version takes the database over meanwhile: going on would only fail, again and again."""
+    try:
+        anyio.run(service.main, backend="asyncio")
+    except BaseExceptionGroup as problems:
+        newer = _first_newer(problems)
+        if newer is None:
+            raise
+        log.problem("outgrown", newer)
+        raise newer from None
+
+
+def _first_newer(problem: BaseException) -> DatabaseNewer | None:
+    if isinstance(problem, DatabaseNewer):
+        return problem
+    inner = cast("tuple[BaseException, ...]", getattr(problem, "exceptions", ()))
+    return next((found for each in inner if (found := _first_newer(each)) is not None), None)
 
 
 def _describe(parts: Watchkeeper, incarnation: int, ending: str = "") -> DaemonInfo:

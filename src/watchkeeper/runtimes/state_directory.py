@@ -187,6 +187,13 @@ def locate(environment: Mapping[str, str]) -> Path:
     raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
 
 
+def is_usual(path: Path, environment: Mapping[str, str]) -> bool:
+    """Whether a state directory is where it is when WATCHKEEPER_HOME says nothing."""
+    with contextlib.suppress(StateDirectoryUnusable):
+        return path == locate({name: value for name, value in environment.items() if name != "WATCHKEEPER_HOME"})
+    return False
+
+
 def file_system(path: Path, mountinfo: str) -> str:
     """The type of the file system that a path is on, from the text of `/proc/self/mountinfo`; "" if it does not tell."""
     best, kind = 0, ""

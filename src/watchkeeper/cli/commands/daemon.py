@@ -2,6 +2,7 @@
 
 import click
 
+from watchkeeper import __version__
 from watchkeeper.cli import daemon as finding
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
@@ -111,17 +112,75 @@ def status(call: Call, as_json: bool) -> int:
     """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
     info = finding.running(call) if call.store is not None else None
     if as_json:
-        call.terminal.document(finding.plain(info))
+        call.terminal.document(finding.plain(info) | {"program": __version__})
     elif info is None:
         call.terminal.say("No daemon runs. It is started when a task needs it, or by `wk daemon start`.")
     else:
         up = render.duration((call.reading.clock.now() - info.started_at).total_seconds())
         call.terminal.say(f"The daemon runs: pid {info.pid}, up {up}, version {info.version}, life {info.incarnation}.")
+        if info.version != __version__:
+            call.terminal.say(f"This program is version {__version__}: wk daemon restart. Agents go on meanwhile.")
         if info.ending:
             waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
             call.terminal.say(f"It {waits} and starts nothing new.")
         call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
     return Exit.OK if info is not None else Exit.DAEMON
+
+
+@command.command(cls=Command)
+@json_option
+@debug_option
+@click.pass_obj
+def restart(call: Call, as_json: bool) -> None:
+    """End the daemon and start one of this program's version. Agents go on working, and the new daemon takes them over."""
+    from watchkeeper.daemon import client
+
+    call.refuse_inside_agent("restart the daemon")
+    try:
+        ended = client.stop(call.writing, "leave", on_wait=lambda: call.terminal.status("ending …"))
+    except KeyboardInterrupt:
+        raise Detached("Detached; the daemon goes on ending. Then: wk daemon start") from None
+    call.terminal.clear_status()
+    _ = client.start(call.writing)
+    info = finding.running(call)
+    if as_json:
+        call.terminal.document({"ended": ended, **finding.plain(info)})
+        return
+    word = "was restarted" if ended else "was started; none ran before"
+    call.terminal.say(f"The daemon {word}{f' (pid {info.pid}, version {info.version})' if info else ''}.")
+    _say_found(call)
+
+
+@command.command(cls=Command)
+@click.option("--now", is_flag=True, help="Also start it now, in place of a daemon that was started otherwise.")
+@click.option("--force", is_flag=True, help="Replace a unit that somebody has written or changed.")
+@click.option("--print", "only_print", is_flag=True, help="Only print the unit; write nothing.")
+@json_option
+@debug_option
+@click.pass_obj
+def install(call: Call, now: bool, force: bool, only_print: bool, as_json: bool) -> None:
+    """Have your systemd start the daemon at every login, as a service of yours.
+
+    Typed again after an upgrade it brings the unit up to date. A unit that you have changed is left alone. Settings of
+    the service are those in your settings file; variables of this shell are not seen by it.
+    """
+    from watchkeeper.cli import service
+
+    if only_print:
+        call.terminal.say(call.writing.unit.text().rstrip("\n"))
+    else:
+        service.install(call, now=now, force=force, as_json=as_json)
+
+
+@command.command(cls=Command)
+@json_option
+@debug_option
+@click.pass_obj
+def uninstall(call: Call, as_json: bool) -> None:
+    """Take the service away, and list what is left and how to remove it. Agents and everything that is kept stay."""
+    from watchkeeper.cli import service
+
+    service.uninstall(call, as_json=as_json)
 
 
 def _say_found(call: Call) -> None:
