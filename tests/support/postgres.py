@@ -34,7 +34,7 @@ USER = "postgres"
 _NOBODY = 65534
 _QUICK = ("fsync=off", "full_page_writes=off", "shared_buffers=32MB", "max_connections=60", "autovacuum=off",
           "max_wal_senders=0", "wal_level=minimal", "logging_collector=off", "lc_messages=C")  # fmt: skip
-_TABLES = """
+_TABLES = b"""
 SELECT table_name FROM information_schema.tables WHERE table_schema = 'watchkeeper' AND table_type = 'BASE TABLE'
     AND table_name NOT IN ('migration', 'meta', 'counter', 'tally')
 """
@@ -174,7 +174,6 @@ class Databases:
         self._made: list[str] = []
         self._idle: list[str] = []
         self._name = f"wk_{os.getpid()}_{time.monotonic_ns()}"
-        self._admin: psycopg.Connection | None = None
 
     @property
     def server(self) -> Server:
@@ -204,33 +203,27 @@ class Databases:
 
     def give_back(self, url: str) -> None:
         """A test that has only written rows is over. Wiping them is much quicker than another database."""
-        tables = [name for (name,) in ask(url, _TABLES)]
-        _ = ask(url, _WIPE + "".join(f"DELETE FROM watchkeeper.{name};" for name in tables))
+        with psycopg.connect(url, autocommit=True) as connection:
+            tables = [name for (name,) in connection.execute(_TABLES).fetchall()]
+            _ = connection.execute((_WIPE + "".join(f"DELETE FROM watchkeeper.{name};" for name in tables)).encode())
         self._idle.append(url)
 
     def _create(self, template: str) -> str:
         name = f"{self._name}_{len(self._made)}"
-        self._ask(f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
+        ask(self._url("postgres"), f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
         self._made.append(name)
         return self._url(name)
 
     def drop(self, url: str) -> None:
         """A test is over."""
         name = str(conninfo_to_dict(url)["dbname"])
-        self._ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-
-    def _ask(self, sql: str) -> None:
-        if self._admin is None:
-            self._admin = psycopg.connect(self._url("postgres"), autocommit=True)
-        _ = self._admin.execute(sql.encode())
+        ask(self._url("postgres"), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
     def close(self) -> None:
         """The session is over."""
         if GIVEN is not None:
             for name in self._made:
-                self._ask(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        if self._admin is not None:
-            self._admin.close()
+                ask(self._url("postgres"), f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         if self._server is not None:
             self._server.remove()
 

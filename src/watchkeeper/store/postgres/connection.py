@@ -203,6 +203,8 @@ class Connection:
             done = [_tag(result) for result in self.wire.batch(_COMMIT_WRITTEN if self.written else "COMMIT")]
         except Refused as refused:
             if "COMMIT" not in refused.tags:
+                if refused.sqlstate == faults.SPOILT_ALREADY:
+                    raise over from None
                 if not self.wire.alive:
                     raise faults.unknown(name, self._address, str(refused)) from None
                 self._give_up(refused)

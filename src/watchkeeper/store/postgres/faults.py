@@ -15,6 +15,8 @@ TAKEN, MISSING = "23505", "23503"
 WAITED_TOO_LONG = "55P03"
 NO_SUCH_TABLE = "42P01"
 NOT_PREPARED = "26000"
+SPOILT_ALREADY = "25P02"
+"""Something was refused earlier in the transaction."""
 
 READ_ONLY = "25006"
 _GOES_DOWN = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})

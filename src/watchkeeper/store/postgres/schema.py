@@ -26,6 +26,7 @@ INSERT INTO watchkeeper.migration (number, name, sha256, at)
 VALUES (:number, :name, :digest, CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT))
 """
 
+_HAS_SCHEMA = "SELECT to_regnamespace('watchkeeper') IS NOT NULL"
 _IS_THERE = "SELECT to_regclass('watchkeeper.migration') IS NOT NULL"
 _APPLIED = "SELECT count(*), max(number) FROM watchkeeper.migration"
 # Looked at in one go: between two looks somebody may have made what was missing.
@@ -83,7 +84,8 @@ def migrate(connection: Connection, schema: Schema, *, from_nothing: bool) -> No
     """
     known: dict[Value, str] = {}
     if from_nothing:
-        _ = connection.batch("CREATE SCHEMA IF NOT EXISTS watchkeeper")
+        if not connection.batch(_HAS_SCHEMA)[0][0]:  # who may not make one may use one that was made for it
+            _ = connection.batch("CREATE SCHEMA watchkeeper")
     else:
         found = connection.query("SELECT number, sha256 FROM watchkeeper.migration")
         known = {number: str(digest) for number, digest in found}
