@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
     from watchkeeper.ports.runtime import Runtime
-    from watchkeeper.ports.service import DaemonHost
+    from watchkeeper.ports.service import DaemonHost, Wake
     from watchkeeper.ports.store import Store
     from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
@@ -107,6 +107,14 @@ class Watchkeeper:
         return PostgresStore.open(
             url, create=self._writes, upgrade=self._is_daemon, application=f"watchkeeper on {self.host_name}"
         )
+
+    def wake(self) -> "Wake | None":
+        """Begin to listen for commits of others; None where nobody tells of them."""
+        if self.settings.store_url is None:
+            return None
+        with _driver():
+            from watchkeeper.store.postgres.wake import PostgresWake
+        return PostgresWake(self.settings.store_url, application=f"watchkeeper on {self.host_name}")
 
     @cached_property
     def host_name(self) -> str:

@@ -42,6 +42,8 @@ _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
 _RETIRE_POLL_S = 0.2
+_BETWEEN_HINTS_S = 0.1
+"""A fleet that works commits all the time, and so do we."""
 _LAST_EFFECTS_S = 5.0
 """How long a daemon that retires waits for effects when nothing else is left."""
 
@@ -197,6 +199,7 @@ class _Service:
                     await tasks.start(loop.run)
                 tasks.start_soon(self._obey_signals, tasks, loops)
                 tasks.start_soon(self._obey_inbox, tasks, loops)
+                tasks.start_soon(self._hear_commits, loops)
                 self._log.info("started", pid=os.getpid(), incarnation=self._machine.incarnation, version=__version__)
                 parts.tell_parent("ready")
         finally:
@@ -310,6 +313,20 @@ class _Service:
         else:
             loops.observe.hint(word)
         loops.nudge()
+
+    async def _hear_commits(self, loops: _Loops) -> None:
+        """What others commit is looked at soon; that every loop looks by itself is what it rests on."""
+        wake = self._parts.wake()
+        if wake is None:
+            return
+        try:
+            while True:
+                await anyio.wait_readable(wake.fileno())
+                if wake.clear():
+                    loops.nudge()
+                await anyio.sleep(_BETWEEN_HINTS_S)
+        finally:
+            wake.close()
 
     def _is_deaf(self) -> bool:
         return self._inbox is None or not os.path.lexists(self._parts.wake_address)

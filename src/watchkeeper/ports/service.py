@@ -43,6 +43,22 @@ class Order(StrEnum):
     """End every agent with a receipt, then end."""
 
 
+class Wake(Protocol):
+    """Hints that somebody has committed, on this machine or another. Any of them may be missed, doubled or late."""
+
+    def fileno(self) -> int:
+        """Readable when there was one since the last `clear`."""
+        ...
+
+    def clear(self) -> bool:
+        """Take the hints that have come, and say whether there were any."""
+        ...
+
+    def close(self) -> None:
+        """Listen no more."""
+        ...
+
+
 class Inbox(Protocol):
     """Where the daemon hears hints and orders."""
 
