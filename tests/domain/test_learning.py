@@ -1,0 +1,115 @@
+"""What an outcome tells of its account, and what becomes of a task whose sign-in was refused."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from support.records import NOON, later, make_outcome, make_run, make_task
+
+from watchkeeper.domain.account import Bearing, QuotaSeen, SignIn, SignInSeen
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.learning import of_account, of_harness
+from watchkeeper.domain.model import (
+    AgentIdentity,
+    Disposition,
+    EndReason,
+    ExitFact,
+    Outcome,
+    OutcomeStatus,
+    Run,
+    Task,
+    Trace,
+)
+from watchkeeper.domain.settlement import Facts, settle
+
+STARTED, ENDED = later(10), later(20)
+EXIT = ExitFact(status=256, reason=EndReason.EXITED, at=ENDED, elapsed_s=10)
+AGENT = AgentIdentity(pid=1, start_ticks=1, boot_id="b", started_at=STARTED)
+
+
+def agents_task() -> Task:
+    """A task for an agent program, not for a command line."""
+    return make_task(spec=replace(make_task().spec, harness="claude", argv=()))
+
+
+def worked(**given: Any) -> Run:
+    """A run whose agent started and ended."""
+    return make_run(make_task(), 1, **{"agent": AGENT, "exit": EXIT, **given})
+
+
+def came_to(run: Run, kind: FailureKind | None, **given: Any) -> Outcome:
+    """An outcome of that kind."""
+    status = OutcomeStatus.FAILED if kind else OutcomeStatus.SUCCEEDED
+    fields = {"kind": kind, "status": status, "reason": "It says so.", "at": later(30), **given}
+    return make_outcome(run, **fields)
+
+
+def test_a_refusal_speaks_of_the_start_and_a_success_of_the_end() -> None:
+    """So a sign-in that a person made meanwhile is not undone by it."""
+    run = worked()
+    refused = of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing(mark="m"))
+    assert refused == (SignInSeen(sign_in=SignIn.OUT, at=STARTED, says="It says so.", mark="m"),)
+    assert of_account(run, came_to(run, None), Bearing()) == (
+        SignInSeen(sign_in=SignIn.IN, at=ENDED),
+        QuotaSeen(until=None, at=ENDED),
+    )
+
+
+def test_a_launch_that_was_refused_speaks_of_its_claim() -> None:
+    """The home was gone before there was an agent."""
+    run = make_run(make_task(), 1)
+    [seen] = of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing())
+    assert seen.at == NOON
+
+
+def test_a_used_up_limit_is_known_until_it_ends() -> None:
+    """One without a time is not."""
+    run, until = worked(), later(3600)
+    assert of_account(run, came_to(run, FailureKind.QUOTA, wake_at=until), Bearing()) == (
+        QuotaSeen(until=until, at=ENDED),
+    )
+    assert of_account(run, came_to(run, FailureKind.QUOTA), Bearing()) == ()
+
+
+@pytest.mark.parametrize("kind", [None, FailureKind.SIGNED_OUT, FailureKind.QUOTA])
+def test_a_key_of_the_caller_tells_nothing_of_the_account(kind: FailureKind | None) -> None:
+    """Neither good nor bad."""
+    run = worked()
+    assert of_account(run, came_to(run, kind, wake_at=later(60) if kind else None), Bearing(keyed=True)) == ()
+
+
+def test_where_a_new_sign_in_cannot_be_noticed_nothing_is_closed() -> None:
+    """As for a user's own harness that does not say how its program signs in."""
+    run = worked()
+    assert of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing(opens=False)) == ()
+
+
+def test_a_missing_program_is_the_machines_lack() -> None:
+    """Not where a command line is the task's own, nor where an agent ran and found something missing."""
+    task, run = agents_task(), make_run(make_task(), 1)
+    found = of_harness(task, run, came_to(run, FailureKind.PROGRAM_MISSING))
+    assert found is not None
+    assert (found.harness, found.machine, found.present) == (task.spec.harness, run.machine, False)
+    assert of_harness(task, worked(), came_to(worked(), FailureKind.PROGRAM_MISSING)) is None
+
+
+@pytest.mark.parametrize(
+    ("bearing", "disposition", "hint"),
+    [
+        (Bearing(), Disposition.RETRY, "`wk account login claude:own` signs in"),
+        (Bearing(keyed=True), Disposition.NEEDS_INPUT, "Check the key, then `wk retry t1`."),
+        (Bearing(opens=False), Disposition.NEEDS_INPUT, "Sign in, then `wk retry t1`."),
+    ],
+)
+def test_a_task_waits_for_a_sign_in_only_if_one_can_be_noticed(
+    bearing: Bearing, disposition: Disposition, hint: str
+) -> None:
+    """Else a person is asked, and the hint says for what."""
+    task = agents_task()
+    trace = Trace(finished=True, ok=False, kind=FailureKind.SIGNED_OUT, reason="Nobody is signed in.")
+    run = make_run(task, 1, agent=AGENT, exit=EXIT)
+    outcome = settle(Facts(task=task, run=run, at=ENDED + timedelta(1), trace=trace, gone_proven=True, bearing=bearing))
+    assert isinstance(outcome, Outcome)
+    assert outcome.disposition is disposition
+    assert hint in outcome.reason
