@@ -17,12 +17,14 @@ from watchkeeper.domain.run import (
     Lost,
     NeverLaunched,
     Prepared,
+    RunDecision,
     RunEvent,
     SessionSeen,
     Settled,
     ShimStarted,
     StopTold,
     StopWanted,
+    Undecided,
     decide_run,
 )
 from watchkeeper.domain.samples import AGENT, EXIT, LATER, a_run, an_outcome, run_events
@@ -38,6 +40,7 @@ LISTED: dict[type[RunEvent], dict[RunState, RunState]] = {
     NeverLaunched: dict.fromkeys((S.RESERVED, S.PREPARED, S.STARTING, S.ENDED, S.HELD), S.ENDED),
     Lost: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.ENDED),
     HeldBack: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.HELD),
+    Undecided: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     Condemned: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     StopWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     InterruptWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
@@ -97,6 +100,19 @@ def test_a_held_run_is_regained_by_its_agent() -> None:
     """The reason for holding it goes."""
     run = decide_run(a_run(S.HELD), AgentSeen(agent=AGENT)).run
     assert (run.state, run.agent, run.kind, run.reason) == (S.RUNNING, AGENT, None, "")
+
+
+def test_a_held_run_that_never_began_begins_when_its_directory_is_back() -> None:
+    """Only if no shim was ever started: then the write-once decision is still open, and the start is queued anew."""
+    untouched = decide_run(a_run(S.PREPARED), HeldBack(reason="The execution directory is missing.")).run
+    decision = decide_run(untouched, Undecided())
+    assert (decision.run, decision.effects) == (
+        a_run(S.PREPARED),
+        (StartShim(run_id="t1.1", fence=7, execution_id="x1"),),
+    )
+    for state in (S.STARTING, S.RUNNING, S.ENDED):
+        held = decide_run(a_run(state), HeldBack(reason="")).run
+        assert decide_run(held, Undecided()) == RunDecision(run=held)
 
 
 def test_a_held_run_takes_a_late_proof() -> None:

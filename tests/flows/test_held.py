@@ -106,3 +106,22 @@ def test_a_stop_that_nobody_performed_is_not_forgotten(rig: Rig) -> None:
     rig.start_daemon()
     wait_until(lambda: not _alive(run) and not rig.pending(), within_s=20, what="its agent is ended")
     assert "not ended" not in daemon_log(rig)
+
+
+def test_a_run_that_was_held_before_it_began_begins_when_its_directory_is_back(rig: Rig) -> None:
+    """The daemon died before the start of the shim, and the directory was away when the next one came: the start is not forgotten."""
+    rig.arm("shim.spawn.before")
+    rig.open_gate()
+    rig.start_daemon()
+    task_id = rig.run("lines", "3", "exit", "0")
+    wait_until(lambda: rig.daemons[-1].poll() is not None, within_s=20, what="the daemon died before the start")
+    rig.disarm()
+    (run,) = rig.runs(task_id)
+    _take_away(rig, _directory(rig, run))
+    rig.start_daemon()
+    wait_until(lambda: rig.task(task_id).state is TaskState.HELD, within_s=20, what="it is held")
+    wait_until(lambda: not rig.pending(), within_s=20, what="the start was dropped")
+    (rig.root / "away").rename(_directory(rig, run))
+    assert rig.wait_resting(task_id, keep=False).state is not TaskState.RUNNING
+    wait_until(lambda: rig.task(task_id).state is TaskState.DONE, within_s=20, what="it is done")
+    assert rig.started_runs() == [run.id]

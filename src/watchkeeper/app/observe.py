@@ -5,10 +5,10 @@ from enum import StrEnum
 
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_sweep, redactor_of
-from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
+from watchkeeper.domain.evidence import Evidence, LockState, Verdict, VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, Proof, Run, RunState, Task
-from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched, StopWanted
+from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched, StopWanted, Undecided
 from watchkeeper.domain.task import RunHeld, RunRegained
 from watchkeeper.errors import NotFound
 from watchkeeper.ports.clock import Clock
@@ -97,7 +97,7 @@ class Observer:
                 journal_sweep(tx, run, sweep, self.clock.now())
             return self._apply(tx, run, evidence, verdict, sweep)
 
-        if not _changes_anything(seen, verdict):
+        if not _changes_anything(seen, evidence, verdict):
             return Observation(run=seen, verdict=verdict)
         run = self.store.transact(f"observed_{verdict.kind.value}", work)
         return Observation(run=run, verdict=verdict, sweep=sweep)
@@ -127,6 +127,8 @@ class Observer:
             case VerdictKind.SHIM_DIED if sweep is not None:
                 reason = " ".join((verdict.reason, *sweep.spared))
                 run = apply_run(tx, run, Lost(proof=sweep.proof, reason=reason), at)
+            case VerdictKind.WAITING if _nobody_was_started(run, evidence):
+                run = apply_run(tx, run, Undecided(), at)
             case VerdictKind.UNKNOWN | VerdictKind.NEVER_LAUNCHED if run.state is not RunState.HELD:
                 return self._hold(tx, run, verdict.reason)
             case _:
@@ -155,9 +157,17 @@ class Observer:
         return held
 
 
-def _changes_anything(seen: Run, verdict: Verdict) -> bool:
+def _nobody_was_started(run: Run, evidence: Evidence) -> bool:
+    """Whether a run is held whose directory is there, untouched: its shim's start was dropped while it was missing."""
+    undecided = evidence.decision is None and evidence.lock is LockState.FREE and evidence.agent is None
+    return run.state is RunState.HELD and undecided and evidence.since_spawn_s is None
+
+
+def _changes_anything(seen: Run, evidence: Evidence, verdict: Verdict) -> bool:
     """Whether there is anything to write; an idle look writes nothing (R14)."""
     match verdict.kind:
+        case VerdictKind.WAITING if _nobody_was_started(seen, evidence):
+            return True
         case VerdictKind.WAITING | VerdictKind.TAKE_DECISION:
             return False
         case VerdictKind.ALIVE:

@@ -89,10 +89,16 @@ def _ask(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> N
 
     store, task_id = call.writing.store, report.task_id or ""
     try:
-        report.ended_before = store.read(lambda tx: tx.tasks.get(task_id)).state in FINAL_TASK_STATES
+        was = store.read(lambda tx: tx.tasks.get(task_id)).state
+        report.ended_before = was in FINAL_TASK_STATES
+        # Looked at before, because a daemon may end it in the same instant.
+        left = _left_alive(call, task_id) if report.ended_before or was is TaskState.HELD else None
         report.task = stop(store, call.writing.clock, task_id, how, call.person, grace_s)
     except WatchkeeperError as error:
         report.error = error
+    else:
+        if left is not None and report.task.state in FINAL_TASK_STATES:
+            report.left, report.alive = left, True
 
 
 def _wait(
@@ -101,7 +107,7 @@ def _wait(
     """Have a daemon act and wait for the ends; what went wrong on the way is returned, because the reports come first."""
     asked = [report for report in reports if report.task is not None and not report.ended_before]
     going = [report for report in asked if report.task is not None and report.task.state not in FINAL_TASK_STATES]
-    left = [report for report in reports if _is_left_alive(call, report)]
+    left = [report for report in reports if report.left is not None]
     if not (asked or left):
         return None
     try:
@@ -136,18 +142,13 @@ def _wait(
     return None
 
 
-def _is_left_alive(call: "Call", report: Report) -> bool:
-    """Whether the agent of a run that is settled is alive all the same. Such a run was held, and a person's word is not its end."""
-    task = report.task
-    if task is None or task.state not in FINAL_TASK_STATES:
-        return False
-    runs = call.writing.store.read(lambda tx: tx.runs.of_task(task.id))
+def _left_alive(call: "Call", task_id: str) -> Run | None:
+    """The last run of a task that is held or has ended, with its agent, if that is alive all the same: a person's word is not its end."""
+    runs = call.writing.store.read(lambda tx: tx.runs.of_task(task_id))
     if not runs or runs[-1].proof is Proof.PROVEN:
-        return False
+        return None
     agent = call.writing.runtime.living_agent(runs[-1])
-    if agent is not None:
-        report.left, report.alive = replace(runs[-1], agent=agent), True
-    return agent is not None
+    return None if agent is None else replace(runs[-1], agent=agent)
 
 
 def _dies(call: "Call", run: Run | None, within_s: float) -> bool:

@@ -123,6 +123,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.never_launched": _with("its agent was never started", "reason"),
     "run.lost": _lost,
     "run.held_back": _with("what became of it is uncertain", "reason"),
+    "run.undecided": "its directory is there again, and nothing had begun in it",
     "run.condemned": _with("can only fail, so wk ends it early", "condemnation_reason"),
     "run.stop_wanted": _with("its agent is to end", "how", " by "),
     "run.interrupt_wanted": "its agent is to end together with the daemon",

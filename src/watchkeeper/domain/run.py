@@ -84,6 +84,11 @@ class HeldBack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undecided:
+    """The prepared directory is there and readable, nobody has decided anything, and no shim was ever started for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Condemned:
     """What the agent printed can only end one way; it is ended now."""
 
@@ -132,6 +137,7 @@ RunEvent = (
     | NeverLaunched
     | Lost
     | HeldBack
+    | Undecided
     | Condemned
     | StopWanted
     | InterruptWanted
@@ -148,6 +154,7 @@ RUN_EVENTS: tuple[type[RunEvent], ...] = (
     NeverLaunched,
     Lost,
     HeldBack,
+    Undecided,
     Condemned,
     StopWanted,
     InterruptWanted,
@@ -182,6 +189,10 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=run)
         case S.PREPARED, ShimStarted(at=at):
             return RunDecision(run=replace(run, state=S.STARTING, shim_started_at=at))
+        case S.HELD, Undecided() if _is_untouched(run):
+            return _start(replace(run, state=S.PREPARED, kind=None, reason=""))
+        case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD), Undecided()):
+            return RunDecision(run=run)
         case _, AgentSeen() | ExitSeen() | NeverLaunched() | Lost() | HeldBack():
             return RunDecision(run=run if _too_late_for(run, event) else _observed(run, event))
         case _, Settled(outcome=outcome):
@@ -191,8 +202,16 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
 
 
 def _prepared(run: Run, directory: DirectoryIdentity) -> RunDecision:
-    start = StartShim(run_id=run.id, fence=run.fence, execution_id=run.execution_id)
-    return RunDecision(run=replace(run, state=S.PREPARED, directory=directory), effects=(start,))
+    return _start(replace(run, state=S.PREPARED, directory=directory))
+
+
+def _start(run: Run) -> RunDecision:
+    return RunDecision(run=run, effects=(StartShim(run_id=run.id, fence=run.fence, execution_id=run.execution_id),))
+
+
+def _is_untouched(run: Run) -> bool:
+    """Whether a held run never got as far as a shim: its directory was missing before, and the start was given up with it."""
+    return (run.shim_started_at, run.agent, run.exit, run.proof) == (None, None, None, None)
 
 
 def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | HeldBack) -> Run:

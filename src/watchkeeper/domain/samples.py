@@ -41,6 +41,7 @@ from watchkeeper.domain.run import (
     ShimStarted,
     StopTold,
     StopWanted,
+    Undecided,
 )
 from watchkeeper.domain.task import (
     Claimed,
@@ -171,6 +172,7 @@ def run_events() -> tuple[RunEvent, ...]:
         NeverLaunched(reason="The agent was never started."),
         Lost(proof=Proof.SWEPT, reason="The shim was killed while the agent worked."),
         HeldBack(reason="The execution directory is missing."),
+        Undecided(),
         Condemned(condemnation=Condemnation(kind=FailureKind.QUOTA, reason="The limit is used up.")),
         StopWanted(how=StopHow.STOP),
         StopTold(how=StopHow.STOP),
