@@ -1,0 +1,86 @@
+"""Two installations on one database: state directories, node ids and daemons of their own."""
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from support.rig import Rig
+
+from watchkeeper.app.add import AddRequest, Plan, add
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.domain.model import Task, TaskSpec
+from watchkeeper.environment import capture
+from watchkeeper.ports.harness import Program
+from watchkeeper.ports.store import Tx
+
+T = TypeVar("T")
+
+
+class Fleet:
+    """Machines that share a database."""
+
+    def __init__(self, root: Path, url: str, *, machines: int = 2, limit: int = 4, **settings: str) -> None:
+        """Nothing runs yet."""
+        self.url = url
+        self.work = root / "work"
+        self.work.mkdir()
+        self.log = root / "began"
+        given = {"WATCHKEEPER_STORE_URL": url, "WATCHKEEPER_QUEUE_LIMIT": str(limit), **settings}
+        self.rigs = [Rig(root / f"m{number}", settings=given) for number in range(1, machines + 1)]
+        self._parts = [Watchkeeper.open(rig.repo, rig.environment, writes=True, repository=False) for rig in self.rigs]
+
+    def start(self) -> None:
+        """Every machine's daemon."""
+        for rig in self.rigs:
+            rig.start_daemon()
+
+    def keep(self) -> None:
+        """A new daemon where one has died."""
+        for rig in self.rigs:
+            rig.keep_daemon()
+
+    def kill(self, rig: Rig) -> None:
+        """`kill -9` of a machine's daemon, and another one in its place."""
+        if rig.daemons[-1].poll() is None:
+            rig.kill_daemon()
+        rig.start_daemon()
+
+    def node(self, number: int) -> str:
+        """The id of a machine."""
+        return self._parts[number].state.node()
+
+    def add(self, tasks: int) -> list[Task]:
+        """Hand over so many tasks that may run anywhere, on each machine in turn; each notes that its agent began."""
+        return [
+            self._add(self._parts[number % len(self._parts)], f"append {self.log} {number}") for number in range(tasks)
+        ]
+
+    def _add(self, parts: Watchkeeper, prompt: str) -> Task:
+        spec = TaskSpec(prompt=prompt, title="one of many", harness="demo", model=None, cwd=str(self.work))
+        request = AddRequest(
+            spec=spec,
+            environment=capture(parts.environ, (), "demo"),
+            by="ada",
+            options={},
+            machine=parts.state.node(),
+        )
+        agreed = Plan(spec=spec, program=Program(path="", version=None), says="as asked")
+        return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
+
+    def started(self) -> Counter[str]:
+        """How often the agent of each task began."""
+        return Counter(self.log.read_text(encoding="utf-8").split()) if self.log.exists() else Counter()
+
+    def read(self, work: Callable[[Tx], T]) -> T:
+        """Look into the database. Raises StateError while it cannot be reached."""
+        return self._parts[0].store.read(work)
+
+    def close(self) -> None:
+        """End every process."""
+        with contextlib.ExitStack() as last:
+            for rig in self.rigs:
+                last.callback(rig.close)
+            for parts in self._parts:
+                last.callback(parts.store.close)
