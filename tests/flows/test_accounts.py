@@ -8,7 +8,10 @@ import pytest
 from support.rig import Rig
 from support.waiting import wait_until
 
+from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Task, TaskState
+
+TRANSCRIPTS = Path(__file__).parents[1] / "harnesses" / "claude" / "transcripts"
 
 
 def hand_over(rig: Rig, account: str, prompt: str = "say Done.", *options: str) -> str:
@@ -173,3 +176,57 @@ def test_a_harness_that_isolates_nothing_says_so(rig: Rig, isolation: str) -> No
     refused = rig.wk("run", "--harness", "demo", "--isolation", isolation, "say Done.", check=False)
     assert refused.returncode == 5
     assert b"cannot be isolated" in refused.stderr
+
+
+def replaying(rig: Rig, transcript: str) -> Path:
+    """A program `claude` that prints what the real one did; its directory comes first on PATH."""
+    directory = rig.root / "bin"
+    directory.mkdir(exist_ok=True)
+    program, recorded = directory / "claude", TRANSCRIPTS / f"{transcript}.jsonl"
+    words = (
+        f'#!/bin/sh\n[ "$1" = --version ] && echo 1.0 && exit\n[ "$1" = auth ] && exit 1\n'
+        f"cat >/dev/null\ntail -n +2 {recorded}\n"
+    )
+    _ = program.write_text(words)
+    program.chmod(0o755)
+    rig.settings = {**rig.settings, "PATH": f"{directory}:{rig.environment['PATH']}"}
+    return program
+
+
+def claude_task(rig: Rig) -> str:
+    """A task of that program under the user's own account."""
+    return str(json.loads(rig.wk("run", "--harness", "claude", "--json", "Do it.").stdout.splitlines()[0])["id"])
+
+
+def test_tasks_wait_for_a_missing_program_and_go_on_when_it_is_there(rig: Rig) -> None:
+    """It was there when the task was handed over."""
+    rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
+    program = replaying(rig, "answer_only")
+    rig.start_daemon()
+    first = hand_over(rig, "own", f"wait-for {rig.root / 'go'}\nsay Done.")
+    task_id = claude_task(rig)
+    away = program.rename(program.with_name("away"))
+    (rig.root / "go").touch()
+    task = waiting(rig, task_id)
+    assert (task.kind, task.attempts) == (FailureKind.PROGRAM_MISSING, 0)
+    assert rig.wait_resting(first).state is TaskState.DONE
+    rig.kill_daemon()
+    away.rename(program)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+
+
+def test_a_refused_key_is_its_tasks_own(rig: Rig) -> None:
+    """A person is asked for another, and tasks that use the sign-in of the home do not wait."""
+    _ = replaying(rig, "not_logged_in")
+    rig.settings = {**rig.settings, "ANTHROPIC_API_KEY": "sk-test-refused"}
+    rig.start_daemon()
+    task = rig.wait_resting(claude_task(rig))
+    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.SIGNED_OUT)
+    assert task.reason.endswith(f"Check the key, then `wk retry {task.id}`.")
+    assert accounts(rig)["claude:own"]["sign_in"] == "unknown"
+    rig.settings = {name: value for name, value in rig.settings.items() if name != "ANTHROPIC_API_KEY"}
+    other = claude_task(rig)
+    waiting(rig, other)
+    assert accounts(rig)["claude:own"]["sign_in"] == "out"
+    status = rig.wk("status").stdout.decode()
+    assert "claude:own is signed out; 2 tasks. Sign in: wk account login claude:own" in status
