@@ -48,6 +48,7 @@ class Agent:
         self, program: Path, stub: StubModel, scenario: str, place: Path, options: dict[str, str] | None = None
     ) -> None:
         """Prepare it in a home and a project of its own."""
+        self.model: str | None = MODEL
         self.home, self.project = place / "home", place / "project"
         for each in (self.home / ".codex", self.project):
             each.mkdir(parents=True)
@@ -63,7 +64,7 @@ class Agent:
     def started(self) -> Generator["subprocess.Popen[bytes]"]:
         """Start it as the adapter says."""
         harness = Codex()
-        spec = TaskSpec(prompt="Please do it.", title="", harness="codex", model=MODEL, cwd=str(self.project))
+        spec = TaskSpec(prompt="Please do it.", title="", harness="codex", model=self.model, cwd=str(self.project))
         found = harness.find(self.environment, self.options)
         assert found.version == VERSION
         plan = harness.plan(
@@ -89,7 +90,7 @@ class Agent:
 
     def run(self) -> Trace:
         """Run it to its end."""
-        reader = CodexReader(MODEL)
+        reader = CodexReader(self.model)
         with self.started() as process:
             assert process.stdout is not None
             for line in process.stdout:
@@ -140,6 +141,18 @@ def test_isolation_holds(
     said = {f"{owner}-{what}" for owner in ("user", "project") for what in ("word", "skill")}
     assert {word for word in said if word in sent} == words
     assert {each.name for each in tmp_path.iterdir() if each.is_file()} == started
+
+
+@pytest.mark.parametrize("model", [None, MODEL], ids=["default", "plain"])
+def test_it_edits_a_file_and_runs_a_command(program: Path, stub: StubModel, tmp_path: Path, model: str | None) -> None:
+    """The default profile is enough for both, also as root; the default model calls its tools out of a script."""
+    agent = Agent(program, stub, f"work@{model}", tmp_path)
+    agent.model = model
+    trace = agent.run()
+    assert trace.ok
+    assert trace.tool_calls == 2
+    assert (agent.project / "hello.txt").read_text() == "hello from the stub\n"
+    assert trace.text == "Done. The file says: hello from the stub"
 
 
 def test_a_configuration_home_elsewhere_is_used(program: Path, stub: StubModel, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from watchkeeper.testing.stub_model.scenarios import Fault
 FIRST_WORDS = 5
 _INJECTED = re.compile(r"^\s*(<(environment_context|user_instructions|turn_aborted|skill)|# AGENTS\.md instructions)")
 """Text that the client puts into the user's messages although no user wrote it."""
-_HEAD = re.compile(r"^(?:Chunk ID|Wall time).*?^Output:\n", re.DOTALL | re.MULTILINE)
+_HEAD = re.compile(r"\A(?:Chunk ID|Wall time|Script completed).*?^Output:\n+", re.DOTALL | re.MULTILINE)
 """What the client says of a command before its output."""
 _ERRORS = {
     400: ("invalid_request_error", None, "The request is malformed."),
@@ -31,6 +31,8 @@ _MEANINGS: Mapping[str, tuple[int, str, str]] = {
     "limit": (429, "usage_limit_reached", "The usage limit has been reached"),
 }
 """What a refusal is about: its status, code and words here."""
+_SCRIPT, _SCRIPTED = "exec", "exec_command"
+"""A client may offer one tool that runs a script, in which all other tools are functions."""
 _INCOMPLETE = {"max_tokens": "max_output_tokens", "refusal": "content_filter"}
 """Why an answer ended before its end."""
 _RESET_S = 3600
@@ -43,7 +45,7 @@ def parse_ask(body: Mapping[str, Any]) -> Ask:
     results: list[str] = []
     tool_result = ""
     given = body.get("input") or []
-    items = given if isinstance(given, list) else [{"role": "user", "content": given}]
+    items: list[Mapping[str, Any]] = given if isinstance(given, list) else [{"role": "user", "content": given}]
     for item in [*items, {}]:
         if str(item.get("type", "")).endswith("_call_output"):
             results.append(_HEAD.sub("", flat(item.get("output"))).rstrip("\n"))
@@ -56,8 +58,16 @@ def parse_ask(body: Mapping[str, Any]) -> Ask:
             if texts := [text for text in texts if text.strip() and not _INJECTED.search(text)]:
                 rounds = 0
                 prompts.append("\n".join(texts))
-    tools = body.get("tools") or []
+    tools: list[Mapping[str, Any]] = [
+        *(body.get("tools") or []),
+        *(tool for item in items for tool in item.get("tools") or []),
+    ]
     offered = {tool["name"]: tool.get("parameters") or {} for tool in tools if tool.get("type") == "function"}
+    inner: list[Mapping[str, Any]] = [
+        each for tool in tools if tool.get("type") == "namespace" for each in tool.get("tools") or []
+    ]
+    if any(tool.get("name") == _SCRIPT and tool.get("type") == "custom" for tool in inner):
+        offered[_SCRIPTED] = {"properties": {"cmd": {"type": "string"}}, _SCRIPT: True}
     return Ask(
         model=str(body.get("model") or "stub-model"),
         stream=bool(body.get("stream")),
@@ -76,7 +86,7 @@ def whole(reply: Reply, ask: Ask, number: int) -> dict[str, Any]:
         **_begun(ask, number),
         "status": "incomplete" if reason else "completed",
         "incomplete_details": {"reason": reason} if reason else None,
-        "output": _items(reply, number),
+        "output": _items(reply, ask, number),
         "usage": {
             "input_tokens": reply.input_tokens,
             "input_tokens_details": {"cached_tokens": reply.cached_tokens},
@@ -96,7 +106,11 @@ def stream_frames(reply: Reply, ask: Ask, number: int) -> Iterator[bytes]:
     for index, item in enumerate(full["output"]):
         at = {"output_index": index, "item_id": item["id"]}
         opened = {**item, "status": "in_progress"}
-        opened |= {"message": {"content": []}, "function_call": {"arguments": ""}}.get(item["type"], {})
+        opened |= {
+            "message": {"content": []},
+            "function_call": {"arguments": ""},
+            "custom_tool_call": {"input": ""},
+        }.get(item["type"], {})
         yield frame({"type": "response.output_item.added", "output_index": index, "item": opened})
         if item["type"] == "message":
             yield from _words(item["content"][0], at, reply.turn.chunk_chars)
@@ -145,7 +159,7 @@ def _begun(ask: Ask, number: int) -> dict[str, Any]:
     }
 
 
-def _items(reply: Reply, number: int) -> list[dict[str, Any]]:
+def _items(reply: Reply, ask: Ask, number: int) -> list[dict[str, Any]]:
     """The message, if anything is said, and the calls."""
     done = {"status": "completed"}
     items: list[dict[str, Any]] = []
@@ -158,7 +172,12 @@ def _items(reply: Reply, number: int) -> list[dict[str, Any]]:
     for index, (name, args) in enumerate(reply.calls):
         mark = f"stub{number:04}{index}"
         call = {"call_id": f"call_{mark}", "name": name, "arguments": json.dumps(args)}
-        items.append({"type": "function_call", "id": f"fc_{mark}", **done, **call})
+        if _SCRIPT in ask.tools.get(name, {}):
+            script = f"const done = await tools.{name}({call['arguments']}); text(done.output ?? JSON.stringify(done));"
+            call = {"call_id": call["call_id"], "name": _SCRIPT, "input": script}
+            items.append({"type": "custom_tool_call", "id": f"ctc_{mark}", **done, **call})
+        else:
+            items.append({"type": "function_call", "id": f"fc_{mark}", **done, **call})
     return items
 
 
