@@ -58,16 +58,17 @@ class Watchkeeper:
         writes: bool,
         is_daemon: bool = False,
         repository: bool = True,
+        passed_over: "list[SettingsError] | None" = None,
     ) -> "Watchkeeper":
         """Load the settings and join.
 
         `repository`: the repository's file counts. Whoever works there can write it, so what must always work, such as `wk stop`, does not look at it; the
-        daemon serves every directory and heeds none of their files.
+        daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`.
 
         Raises:
             SettingsError: a setting is unknown or wrong.
         """
-        settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon)
+        settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon, passed_over=passed_over)
         return cls(settings, environ, writes=writes, is_daemon=is_daemon)
 
     @cached_property

@@ -34,6 +34,7 @@ HARNESS_OPTIONS: dict[str, frozenset[str]] = {
 ACCOUNT = "account"
 """Every harness has it: the account that its tasks work under."""
 
+Wrong = list[SettingsError] | None
 _HARNESS_KEY = re.compile(r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -233,7 +234,12 @@ _ATTRIBUTES = {
 
 
 def load(
-    cwd: Path, environ: Mapping[str, str], flags: Mapping[str, object] | None = None, *, repository: bool = True
+    cwd: Path,
+    environ: Mapping[str, str],
+    flags: Mapping[str, object] | None = None,
+    *,
+    repository: bool = True,
+    passed_over: Wrong = None,
 ) -> Settings:
     """Read all settings as they hold in `cwd`.
 
@@ -242,6 +248,7 @@ def load(
         environ: the caller's environment; its HOME and XDG_CONFIG_HOME say where the user's file is.
         flags: key → what was given on the command line.
         repository: whether the repository's file counts.
+        passed_over: what is wrong is put there and not heeded, instead of being raised; all but what says which database it is.
 
     Raises:
         SettingsError: a file cannot be read, a key is unknown or not allowed there, a value is wrong.
@@ -249,12 +256,12 @@ def load(
     found = {name: Value(key=name, value=key.default, origin="default") for name, key in KEYS.items()}
     user = user_file(environ)
     if user is not None:
-        _merge(found, _written(user), f"user {user}")
+        _merge(found, _written(user, passed_over), f"user {user}", passed_over)
     project = repository_file(cwd) if repository else None
     if project is not None and project != user:
-        _merge(found, _written(project), f"repository {project}", is_repository=True)
+        _merge(found, _written(project), f"repository {project}")
     for variable, key, text in _from_environment(environ):
-        _merge(found, {key: text}, f"environment {variable}")
+        _merge(found, {key: text}, f"environment {variable}", passed_over)
     _merge(found, flags or {}, "flag")
     fields = {attribute: found[name].value for name, attribute in _ATTRIBUTES.items()}
     return Settings(**fields, values=tuple(found[name] for name in sorted(found)))  # pyright: ignore[reportArgumentType] # each reader returns what its field holds
@@ -280,8 +287,8 @@ def repository_file(cwd: Path) -> Path | None:
     return next((file for directory in passed if (file := directory / REPOSITORY_FILE).is_file()), None)
 
 
-def _written(file: Path) -> dict[str, object]:
-    """What a file sets, as key → what was written; nothing if there is no file."""
+def _written(file: Path, passed_over: Wrong = None) -> dict[str, object]:
+    """What a file sets, as key → what was written; nothing if there is no file, or if it is passed over."""
     try:
         with file.open("rb") as opened:
             raw = opened.read(MAX_FILE_BYTES + 1)
@@ -298,7 +305,11 @@ def _written(file: Path) -> dict[str, object]:
     try:
         return _flat(cast("dict[str, object]", tomllib.loads(raw.decode())), "", file)
     except (ValueError, RecursionError) as error:
-        raise SettingsError(f"The settings in {file} are no TOML: {error}.", hint="Mend the file.") from error
+        problem = SettingsError(f"The settings in {file} are no TOML: {error}.", hint="Mend the file.")
+        if passed_over is None or b"store" in raw:  # it may name the database, and another must not be taken for it
+            raise problem from error
+    passed_over.append(problem)
+    return {}
 
 
 def _flat(table: Mapping[str, object], above: str, file: Path) -> dict[str, object]:
@@ -328,20 +339,29 @@ def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, *, is_repository: bool = False) -> None:
+def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, passed_over: Wrong = None) -> None:
     for name, value in written.items():
-        key = KEYS.get(name) or _harness_key(name)
-        if key is None:
-            raise _unknown(name, origin)
-        if is_repository and key.user_only:
-            raise SettingsError(
-                f"'{name}' cannot be set by a repository ({origin}).",
-                hint="Whoever works in the repository can write that file; set it in your own file or by a flag.",
-            )
         try:
-            found[name] = Value(key=name, value=key.read(value), origin=origin)
-        except ValueError as error:
-            raise SettingsError(f"'{name}' ({origin}) is {_shown(value)}; it must be {error}.") from error
+            found[name] = _value(name, value, origin)
+        except SettingsError as problem:
+            if passed_over is None or name.startswith("store."):
+                raise
+            passed_over.append(problem)
+
+
+def _value(name: str, value: object, origin: str) -> Value:
+    key = KEYS.get(name) or _harness_key(name)
+    if key is None:
+        raise _unknown(name, origin)
+    if origin.startswith("repository ") and key.user_only:
+        raise SettingsError(
+            f"'{name}' cannot be set by a repository ({origin}).",
+            hint="Whoever works in the repository can write that file; set it in your own file or by a flag.",
+        )
+    try:
+        return Value(key=name, value=key.read(value), origin=origin)
+    except ValueError as error:
+        raise SettingsError(f"'{name}' ({origin}) is {_shown(value)}; it must be {error}.") from error
 
 
 def _harness_key(name: str) -> Key | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import Terminal, clean
-from watchkeeper.errors import NoDatabase, NoSuchTask, Refused, StateDirectoryUnusable
+from watchkeeper.errors import NoDatabase, NoSuchTask, Refused, SettingsError, StateDirectoryUnusable
 
 if TYPE_CHECKING:
     from watchkeeper.compose import Watchkeeper
@@ -33,25 +33,33 @@ class Call:
         self.settings_from = cwd
         """In which directory the settings are looked for."""
         self.heeds_repository = False
-        """Whether the repository's file counts. Looking and ending must work whatever somebody wrote into it."""
+        """Whether the repository's file counts, and every setting must be right. Looking and ending must work whatever somebody wrote there."""
+        self._warned = False
 
     @cached_property
     def reading(self) -> "Watchkeeper":
         """The parts, for looking only. Raises SettingsError."""
-        from watchkeeper.compose import Watchkeeper
-
-        return Watchkeeper.open(
-            self.settings_from, self.environ, self.flags, writes=False, repository=self.heeds_repository
-        )
+        return self._open(writes=False)
 
     @cached_property
     def writing(self) -> "Watchkeeper":
         """The parts, for changing something; what is missing is created when it is first used. Raises SettingsError."""
+        return self._open(writes=True)
+
+    def _open(self, *, writes: bool) -> "Watchkeeper":
+        """What must always work passes over what is wrong in the settings, and says so once."""
         from watchkeeper.compose import Watchkeeper
 
-        return Watchkeeper.open(
-            self.settings_from, self.environ, self.flags, writes=True, repository=self.heeds_repository
-        )
+        wrong: list[SettingsError] = []
+        parts = Watchkeeper.open(
+            self.settings_from, self.environ, self.flags, writes=writes, repository=self.heeds_repository,
+            passed_over=None if self.heeds_repository else wrong,
+        )  # fmt: skip
+        if wrong and not self._warned:
+            more = f" (and {len(wrong) - 1} more: wk config show)" if len(wrong) > 1 else ""
+            self.terminal.note(f"wk: Passed over in your settings: {clean(str(wrong[0]))}{more}")
+        self._warned = self._warned or bool(wrong)
+        return parts
 
     @property
     def store(self) -> "Store | None":
