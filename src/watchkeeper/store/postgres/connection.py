@@ -41,6 +41,8 @@ SET standard_conforming_strings TO on;
 SET client_min_messages TO warning;
 SET plan_cache_mode TO force_generic_plan;
 SET enable_seqscan TO off;
+SET enable_hashjoin TO off;
+SET enable_mergejoin TO off;
 SET jit TO off;
 SELECT set_config('synchronous_commit', CASE v WHEN 'off' THEN 'on' ELSE v END, false)
 FROM current_setting('synchronous_commit') AS v;

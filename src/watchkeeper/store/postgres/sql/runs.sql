@@ -54,10 +54,12 @@ UPDATE session SET harness_session = :harness_session WHERE id = :id;
 DELETE FROM claim WHERE run_id = :run_id AND fence = :fence RETURNING checkout;
 
 -- name: runs_live
-SELECT run_whole.* FROM claim JOIN run_whole ON run_whole.id = claim.run_id ORDER BY claim.fence;
+SELECT whole.* FROM claim CROSS JOIN LATERAL (SELECT * FROM run_whole WHERE id = claim.run_id OFFSET 0) AS whole
+ORDER BY claim.fence;
 
 -- name: runs_live_on
-SELECT run_whole.* FROM claim JOIN run_whole ON run_whole.id = claim.run_id WHERE claim.machine = :machine ORDER BY claim.fence;
+SELECT whole.* FROM claim CROSS JOIN LATERAL (SELECT * FROM run_whole WHERE id = claim.run_id OFFSET 0) AS whole
+WHERE claim.machine = :machine ORDER BY claim.fence;
 
 -- name: runs_of_task
 SELECT * FROM run_whole WHERE task_id = :task_id ORDER BY number;

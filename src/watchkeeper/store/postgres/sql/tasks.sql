@@ -95,5 +95,7 @@ SELECT state, tasks FROM tally;
 SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC;
 
 -- name: tasks_checkouts_of_dependents
-SELECT DISTINCT task.checkout FROM dependency JOIN task ON task.id = dependency.task_id
+SELECT DISTINCT task.checkout FROM dependency CROSS JOIN LATERAL (
+    SELECT checkout, state FROM task WHERE id = dependency.task_id OFFSET 0
+) AS task
 WHERE dependency.on_id = :on_id AND task.checkout IS NOT NULL AND task.state = 'queued';

@@ -48,7 +48,7 @@ SELECT machine, task_id FROM claim WHERE checkout = :checkout ORDER BY machine;
 
 -- name: waits_before
 SELECT id FROM task
-WHERE checkout = :checkout AND parked = 0 AND lane = :lane AND state = 'queued' AND stop_at IS NULL AND ready = 1
+WHERE checkout = :checkout AND parked = (SELECT CAST(0 AS BIGINT)) AND lane = :lane AND state = 'queued' AND stop_at IS NULL AND ready = 1
     AND unmet = 0 AND priority >= :priority AND id <> :id
 ORDER BY priority DESC, seq LIMIT 1;
 
