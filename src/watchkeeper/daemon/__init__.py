@@ -7,7 +7,8 @@
     reconcile  looks at all of them, now and then             reconcile.py
     follow     reads what agents print                        follow.py
     settle     decides outcomes                               settle.py
+    lease      keeps this machine's lease on a shared database  lease.py
     prune      removes what is provably not needed            prune.py
 
-A loop holds nothing that it could not lose. `service` wires them; `client` is what commands use to find, start and stop a daemon.
+A loop holds nothing that it could not lose. `wiring` joins them, `service` runs them; `client` is what commands use to find, start and stop a daemon.
 """

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-from dataclasses import dataclass
 from typing import cast
 
 import anyio
@@ -11,35 +10,20 @@ from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from watchkeeper import __version__
-from watchkeeper.app.claim import Claimant
-from watchkeeper.app.follow import Followers
 from watchkeeper.app.interrupt import interrupt_all
 from watchkeeper.app.lease import Lease, Me, begin
 from watchkeeper.app.observe import RestartWord
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.crash import crashpoint
-from watchkeeper.daemon.claim import ClaimLoop
-from watchkeeper.daemon.follow import FollowLoop
-from watchkeeper.daemon.launch import LaunchLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
-from watchkeeper.daemon.loop import Loop
-from watchkeeper.daemon.observe import ObserveLoop, say
-from watchkeeper.daemon.outbox import OutboxLoop
-from watchkeeper.daemon.prune import PruneLoop
-from watchkeeper.daemon.reconcile import ReconcileLoop
-from watchkeeper.daemon.settle import SettleLoop
-from watchkeeper.daemon.sign_ins import SignInLoop
-from watchkeeper.daemon.watch import Watches
+from watchkeeper.daemon.observe import say
+from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
-
-_PRUNE_EVERY_S = 3600.0
-_NET_S = 30.0
-"""The slow look of loops that are woken by events."""
 
 _RETIRE_POLL_S = 0.2
 _BETWEEN_HINTS_S = 0.1
@@ -120,40 +104,6 @@ def _begin(parts: Watchkeeper) -> MachineRecord:
     return begin(parts.store, parts.clock, me)
 
 
-@dataclass(slots=True, kw_only=True)
-class _Loops:
-    claim: ClaimLoop
-    launch: LaunchLoop
-    outbox: OutboxLoop
-    observe: ObserveLoop
-    reconcile: ReconcileLoop
-    follow: FollowLoop
-    settle: SettleLoop
-    prune: PruneLoop
-    sign_ins: SignInLoop
-    lease: LeaseLoop | None = None
-    """Only machines that share a database have one."""
-
-    def all(self) -> tuple[Loop, ...]:
-        return (
-            self.claim,
-            self.launch,
-            self.outbox,
-            self.observe,
-            self.reconcile,
-            self.follow,
-            self.settle,
-            self.prune,
-            self.sign_ins,
-            *((self.lease,) if self.lease is not None else ()),
-        )
-
-    def nudge(self) -> None:
-        """Something was said, whatever it was: look."""
-        for loop in (self.claim, self.outbox, self.observe, self.settle, self.sign_ins):
-            loop.nudge()
-
-
 class _Service:
     """One life of the daemon."""
 
@@ -194,7 +144,9 @@ class _Service:
         try:
             await to_thread.run_sync(self._take_stock)
             async with anyio.create_task_group() as tasks:
-                loops = self._wire(tasks)
+                loops = wire(parts, self._log, self._machine, tasks)
+                if parts.store.is_shared:
+                    self._keep_lease(tasks, loops)
                 for loop in loops.all():
                     await tasks.start(loop.run)
                 tasks.start_soon(self._obey_signals, tasks, loops)
@@ -231,50 +183,7 @@ class _Service:
 
         parts.store.transact("stock", journal)
 
-    def _wire(self, tasks: TaskGroup) -> _Loops:
-        """Make the loops, each with a database connection of its own, and say who wakes whom."""
-        log, poll_s, here = self._log, self._parts.settings.daemon_poll_s, self._machine.id
-        limit = self._parts.settings.queue_limit
-        watching = self._parts.sibling()
-        watches = Watches(tasks, watching.runtime)
-        own = {
-            name: self._parts.sibling()
-            for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs")
-        }
-
-        def seen(run: Run) -> None:
-            anyio.from_thread.run_sync(watches.watch, run, loops.observe)
-
-        observe = ObserveLoop(log, _NET_S, own["observe"].store, here, own["observe"].observer, seen)
-        p = own["claim"]
-        claimant = Claimant(machine=self._machine, limit=limit)
-        claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant)
-        p = own["follow"]
-        followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
-        loops = _Loops(
-            claim=claim,
-            launch=LaunchLoop(log, _NET_S, own["launch"].store, here, own["launch"].launcher),
-            outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
-            observe=observe,
-            reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer),
-            follow=FollowLoop(log, _NET_S, p.store, here, followers),
-            settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
-            prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner),
-            sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
-        )
-        loops.claim.wakes = (loops.launch,)
-        loops.launch.wakes = (loops.outbox, loops.settle)
-        loops.outbox.wakes = (loops.observe,)
-        loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
-        loops.reconcile.wakes = (loops.claim, loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
-        loops.follow.wakes = (loops.outbox,)
-        loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins)
-        loops.sign_ins.wakes = (loops.claim,)
-        if self._parts.store.is_shared:
-            self._keep_lease(tasks, loops)
-        return loops
-
-    def _keep_lease(self, tasks: TaskGroup, loops: _Loops) -> None:
+    def _keep_lease(self, tasks: TaskGroup, loops: Loops) -> None:
         def end(other: MachineRecord) -> None:
             self._taken_over = other
             self._log.info("taken over", by=other.name or other.id, incarnation=other.incarnation)
@@ -288,12 +197,12 @@ class _Service:
         loops.lease.wakes = (loops.claim,)
         loops.reconcile.wakes = (loops.lease, *loops.reconcile.wakes)  # it notices that the machine slept
 
-    async def _obey_signals(self, tasks: TaskGroup, loops: _Loops) -> None:
+    async def _obey_signals(self, tasks: TaskGroup, loops: Loops) -> None:
         with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
             async for received in signals:
                 await self._obey(Order.LEAVE, tasks, loops, by=signal.Signals(received).name)
 
-    async def _obey_inbox(self, tasks: TaskGroup, loops: _Loops) -> None:
+    async def _obey_inbox(self, tasks: TaskGroup, loops: Loops) -> None:
         poll_s = self._parts.settings.daemon_poll_s
         while True:
             if self._inbox is None:
@@ -307,14 +216,14 @@ class _Service:
                 self._listen_anew()
                 loops.nudge()  # what was said meanwhile was not heard
 
-    async def _heard(self, word: str, tasks: TaskGroup, loops: _Loops) -> None:
+    async def _heard(self, word: str, tasks: TaskGroup, loops: Loops) -> None:
         if word in {Order.LEAVE, Order.DRAIN, Order.INTERRUPT}:
             await self._obey(Order(word), tasks, loops, by="wk")
         else:
             loops.observe.hint(word)
         loops.nudge()
 
-    async def _hear_commits(self, loops: _Loops) -> None:
+    async def _hear_commits(self, loops: Loops) -> None:
         """What others commit is looked at soon; that every loop looks by itself is what it rests on."""
         wake = self._parts.wake()
         if wake is None:
@@ -339,7 +248,7 @@ class _Service:
         with contextlib.suppress(OSError, StateError):
             self._inbox = self._parts.daemon_host.listen()
 
-    async def _obey(self, order: Order, tasks: TaskGroup, loops: _Loops, *, by: str) -> None:
+    async def _obey(self, order: Order, tasks: TaskGroup, loops: Loops, *, by: str) -> None:
         self._log.info("order", order=order.value, by=by)
         crashpoint(f"daemon.{order.value}.before")
         if order is Order.LEAVE:

@@ -1,0 +1,108 @@
+"""Which loops a daemon has, and who wakes whom."""
+
+from dataclasses import dataclass
+
+import anyio
+from anyio.abc import TaskGroup
+
+from watchkeeper.app.claim import Claimant
+from watchkeeper.app.follow import Followers
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.daemon.claim import ClaimLoop
+from watchkeeper.daemon.follow import FollowLoop
+from watchkeeper.daemon.launch import LaunchLoop
+from watchkeeper.daemon.lease import LeaseLoop
+from watchkeeper.daemon.log import Log
+from watchkeeper.daemon.loop import Loop
+from watchkeeper.daemon.observe import ObserveLoop
+from watchkeeper.daemon.outbox import OutboxLoop
+from watchkeeper.daemon.prune import PruneLoop
+from watchkeeper.daemon.reconcile import ReconcileLoop
+from watchkeeper.daemon.settle import SettleLoop
+from watchkeeper.daemon.sign_ins import SignInLoop
+from watchkeeper.daemon.watch import Watches
+from watchkeeper.domain.model import Run
+from watchkeeper.ports.store import MachineRecord
+
+_PRUNE_EVERY_S = 3600.0
+_NET_S = 30.0
+"""The slow look of loops that are woken by events."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Loops:
+    """Every loop of a daemon."""
+
+    claim: ClaimLoop
+    launch: LaunchLoop
+    outbox: OutboxLoop
+    observe: ObserveLoop
+    reconcile: ReconcileLoop
+    follow: FollowLoop
+    settle: SettleLoop
+    prune: PruneLoop
+    sign_ins: SignInLoop
+    lease: LeaseLoop | None = None
+    """Only machines that share a database have one."""
+
+    def all(self) -> tuple[Loop, ...]:
+        """Each of them."""
+        return (
+            self.claim,
+            self.launch,
+            self.outbox,
+            self.observe,
+            self.reconcile,
+            self.follow,
+            self.settle,
+            self.prune,
+            self.sign_ins,
+            *((self.lease,) if self.lease is not None else ()),
+        )
+
+    def nudge(self) -> None:
+        """Something was said, whatever it was: look."""
+        for loop in (self.claim, self.outbox, self.observe, self.settle, self.sign_ins):
+            loop.nudge()
+
+
+def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup) -> Loops:
+    """Make the loops, each with a database connection of its own, and say who wakes whom."""
+    poll_s, here = parts.settings.daemon_poll_s, machine.id
+    limit = parts.settings.queue_limit
+    watching = parts.sibling()
+    watches = Watches(tasks, watching.runtime)
+    own = {
+        name: parts.sibling()
+        for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs")
+    }
+
+    def seen(run: Run) -> None:
+        anyio.from_thread.run_sync(watches.watch, run, loops.observe)
+
+    observe = ObserveLoop(log, _NET_S, own["observe"].store, here, own["observe"].observer, seen)
+    p = own["claim"]
+    claimant = Claimant(machine=machine, limit=limit)
+    claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant)
+    p = own["follow"]
+    followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
+    loops = Loops(
+        claim=claim,
+        launch=LaunchLoop(log, _NET_S, own["launch"].store, here, own["launch"].launcher),
+        outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
+        observe=observe,
+        reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer),
+        follow=FollowLoop(log, _NET_S, p.store, here, followers),
+        settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
+        prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner),
+        sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
+    )
+    loops.claim.wakes = (loops.launch,)
+    loops.launch.wakes = (loops.outbox, loops.settle)
+    loops.outbox.wakes = (loops.observe,)
+    loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
+    loops.reconcile.wakes = (loops.claim, loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
+    loops.follow.wakes = (loops.outbox,)
+    loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins)
+    loops.sign_ins.wakes = (loops.claim,)
+    return loops
