@@ -114,7 +114,7 @@ def _flag_with_secret(argv: Sequence[str]) -> str | None:
         flag, setting = _FLAG.fullmatch(word), _SETTING.fullmatch(word)
         if flag is not None and is_secret_name(flag[1].replace("-", "_")):
             value = flag[2] if flag[2] is not None else next(iter(argv[number + 1 : number + 2]), "")
-            if looks_random(value):
+            if looks_random(value) and not value.startswith("-"):
                 return f"--{flag[1]}" if word.startswith("--") else f"-{flag[1]}"
         elif setting is not None and is_secret_name(setting[1]) and looks_random(setting[2]):
             return setting[1]
