@@ -113,3 +113,23 @@ def test_a_task_waits_for_a_sign_in_only_if_one_can_be_noticed(
     assert isinstance(outcome, Outcome)
     assert outcome.disposition is disposition
     assert hint in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("kind", "runs", "wait_s"),
+    [
+        (FailureKind.SIGNED_OUT, 1, 15),
+        (FailureKind.SIGNED_OUT, 9, 15),
+        (FailureKind.PROGRAM_MISSING, 1, 15),
+        (FailureKind.PROGRAM_MISSING, 3, 60),
+        (FailureKind.PROGRAM_MISSING, 99, 600),
+    ],
+)
+def test_a_lack_starts_no_agent_over_and_over(kind: FailureKind, runs: int, wait_s: float) -> None:
+    """Whatever is known of the account and the machine: nothing else bounds it."""
+    task = replace(agents_task(), runs=runs)
+    run = make_run(task, 1, kind=kind, reason="It lacks something.")
+    outcome = settle(Facts(task=task, run=run, at=ENDED, gone_proven=True))
+    assert isinstance(outcome, Outcome)
+    assert outcome.disposition is Disposition.RETRY
+    assert outcome.wake_at == ENDED + timedelta(seconds=wait_s)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any
 from watchkeeper.domain.account import Account, AccountState, Bearing, SignIn, SignInSeen
-from watchkeeper.domain.lanes import HarnessState, Lane
+from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
 from watchkeeper.errors import HarnessError
@@ -134,18 +134,20 @@ class SignIns:
         missing = {name for name, state in programs.items() if not state.present}
         if not out and not missing:
             return []
-        lanes = [lane for lane in tx.queue.lanes() if lane.machine in {None, self.machine}]
-        waiting = [lane for lane in lanes if lane.account in out or lane.harness in missing]
-        if not waiting:
-            return []
         lenders = tx.tasks.in_states([TaskState.QUEUED], _SOME)
+        # Of a long queue those that are ready are seen by their lanes; one that waits a moment after its refusal is in no lane's sight.
+        waiting = {(lane.harness, lane.account) for lane in tx.queue.lanes() if lane.machine in {None, self.machine}}
+        waiting |= {(each.spec.harness, each.spec.account_id) for each in lenders if self._may_run(each)}
         found: dict[str, Lack] = {}
-        for lane in waiting:
-            if lane.harness in missing:
-                found.setdefault(lane.harness, _lack(tx, lane, None, lenders))
-            else:
-                found.setdefault(lane.account, _lack(tx, lane, states[lane.account], lenders))
+        for harness, account in sorted(waiting):
+            if harness in missing:
+                found.setdefault(harness, _lack(tx, account, None, lenders))
+            elif account in out:
+                found.setdefault(account, _lack(tx, account, states[account], lenders))
         return list(found.values())
+
+    def _may_run(self, task: Task) -> bool:
+        return task.spec.machine in {None, self.machine}
 
     def _program(self, lack: Lack) -> Look | None:
         """Whether a program that was missing is there now. Costs a look at the PATH while it is not."""
@@ -196,12 +198,12 @@ class Asker:
         return self.looker.look(harness, environment, self.options(account.harness))
 
 
-def _lack(tx: Tx, lane: Lane, state: AccountState | None, lenders: list[Task]) -> Lack:
-    lender = next((task for task in lenders if task.spec.account_id == lane.account), None)
+def _lack(tx: Tx, account_id: str, state: AccountState | None, lenders: list[Task]) -> Lack:
+    lender = next((task for task in lenders if task.spec.account_id == account_id), None)
     return Lack(
-        account=find_any(tx, lane.account),
-        account_id=lane.account,
-        harness=lane.harness,
+        account=find_any(tx, account_id),
+        account_id=account_id,
+        harness=account_id.partition(":")[0],
         state=state,
         environment_id=lender.environment_id if lender else None,
         asked=lender.spec.environment_names if lender else (),

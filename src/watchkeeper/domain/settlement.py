@@ -235,7 +235,7 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     row = ROWS[kind]
     if row.waits and not facts.task.spec.argv and _is_lacking(facts, kind):
         # What is missing is nothing of this task's own: it keeps its place, and the claim passes over it until the account or the program is there.
-        return Disposition.RETRY, None
+        return Disposition.RETRY, facts.at + timedelta(seconds=_wait_while_lacking(facts, kind))
     wait_s = _wait_before_retry(facts, kind)
     if wait_s is not None:
         return Disposition.RETRY, facts.at + timedelta(seconds=wait_s)
@@ -249,6 +249,15 @@ def _is_lacking(facts: Facts, kind: FailureKind) -> bool:
     if kind is FailureKind.SIGNED_OUT:
         return facts.bearing.opens and not facts.bearing.keyed
     return facts.run.exit is None
+
+
+def _wait_while_lacking(facts: Facts, kind: FailureKind) -> float:
+    """Seconds before the task is looked at again.
+
+    No attempt is counted, so where what is known of the account or the machine does not hold it back (a clock was set back; its own PATH lacks the
+    program, that of others does not), nothing else bounds how often it starts.
+    """
+    return facts.policy.base_s if kind is FailureKind.SIGNED_OUT else facts.policy.after_attempt(facts.task.runs)
 
 
 def _sign_in_hint(facts: Facts, disposition: Disposition) -> str:
