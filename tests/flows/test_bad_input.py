@@ -117,7 +117,7 @@ def test_a_directory_that_goes_before_the_launch(rig: Rig) -> None:
 
 def test_ids_that_fit_several(rig: Rig) -> None:
     """The candidates are named, and a few more letters are enough."""
-    ids = [rig.run("exit", "0") for _ in range(40)]
+    ids = [rig.run("exit", "0", options=("--shared",)) for _ in range(40)]
     firsts = [task_id[0] for task_id in ids]
     common = next(letter for letter in firsts if firsts.count(letter) > 1)
     refused(rig, "show", common, code=Exit.NOT_FOUND, says="fits several tasks", hint=True)

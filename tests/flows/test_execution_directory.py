@@ -233,14 +233,14 @@ def test_a_name_that_is_taken_costs_a_run_and_no_task(rig: Rig) -> None:
 
 @pytest.mark.parametrize("damage", [Path.unlink, _half, _garbage])
 def test_an_environment_that_is_gone_before_the_launch(rig: Rig, damage: Callable[[Path], None]) -> None:
-    """The task cannot be started as it was handed over: it is held and says so; `wk retry` captures the environment anew."""
+    """The task cannot be started as it was handed over: it needs a person and says so, after one look; `wk retry` captures the environment anew."""
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
     first, _ = working(rig)
-    second = rig.run("exit", "0")
+    second = rig.run("exit", "0", options=("--shared",))
     damage(rig.state / "environments" / f"{rig.task(second).environment_id}.json")
     let_go(rig)
     assert rig.wait_resting(first).state is TaskState.DONE
-    assert rig.wait_resting(second).state is TaskState.HELD
+    assert rig.wait_resting(second).state is TaskState.NEEDS_INPUT and len(rig.runs(second)) == 1
     assert "environment" in rig.task(second).reason and "wk retry" in rig.task(second).reason
     healthy(rig)
     rig.wk("retry", second)

@@ -21,14 +21,14 @@ ADDED, STOPPED, RETRIED, LISTED = 10, 4, 3, 3
 def test_twenty_at_once(rig: Rig) -> None:
     """No command fails, every task comes to its end, each run's agent began once, and the database is whole."""
     rig.start_daemon()
-    to_stop = [rig.run("lines", "5", "wait", str(rig.root / "never")) for _ in range(STOPPED)]
-    to_retry = [rig.run("fail-first", "3", "exit", "0", options=("--retries", "0")) for _ in range(RETRIED)]
+    to_stop = [rig.run("lines", "5", "wait", str(rig.root / "never"), options=("--shared",)) for _ in range(STOPPED)]
+    to_retry = [rig.run("fail-first", "3", "exit", "0", options=("--retries", "0", "--shared")) for _ in range(RETRIED)]
     rig.wk("stop", to_stop[0])  # makes room for those that fail first
     for task_id in to_retry:
         assert rig.wait_resting(task_id).state is TaskState.FAILED
     agent = [sys.executable, str(AGENT), str(rig.starts), "lines", "20", "exit", "0"]
     commands = (
-        [["run", "--json", "--", *agent]] * ADDED
+        [["run", "--json", "--shared", "--", *agent]] * ADDED
         + [["stop", task_id] for task_id in to_stop]
         + [["retry", task_id] for task_id in to_retry]
         + [["ls", "--all", "--json"]] * LISTED

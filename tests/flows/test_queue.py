@@ -24,7 +24,7 @@ def test_a_held_task_keeps_nobody_from_running(rig: Rig) -> None:
     record = rig.state / "executions" / run.execution_id / "proc.json"
     os.kill(json.loads(record.read_text(encoding="utf-8"))["shim_pid"], signal.SIGKILL)
     assert rig.wait_resting(held).state is TaskState.HELD
-    assert rig.wait_resting(rig.run("exit", "0")).state is TaskState.DONE
+    assert rig.wait_resting(rig.run("exit", "0", options=("--shared",))).state is TaskState.DONE
     assert rig.task(held).state is TaskState.HELD
 
 
@@ -34,7 +34,7 @@ def test_without_room_a_task_waits_its_turn(rig: Rig) -> None:
     rig.start_daemon()
     first = rig.run("wait", str(rig.root / "go"))
     wait_until(rig.started_runs, what="the first works")
-    second = rig.run("exit", "0")
+    second = rig.run("exit", "0", options=("--shared",))
     rig.wk("ls")  # anybody may look meanwhile
     assert rig.task(second).state is TaskState.QUEUED
     (rig.root / "go").touch()

@@ -137,7 +137,7 @@ def test_a_queued_task_is_stopped_where_it_is(rig: Rig) -> None:
     """No run begins for it, also when there is room again."""
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
     first, _ = working(rig)
-    second = rig.run("exit", "0")
+    second = rig.run("exit", "0", options=("--shared",))
     rig.wk("stop", second)
     assert rig.task(second).state is TaskState.STOPPED
     let_go(rig)
@@ -176,7 +176,7 @@ def test_draining_waits_for_the_agents_and_starts_nothing(rig: Rig) -> None:
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
     daemon = rig.start_daemon()
     first, _ = working(rig)
-    second = rig.run("exit", "0")
+    second = rig.run("exit", "0", options=("--shared",))
     drain = subprocess.Popen(
         [sys.executable, "-m", "watchkeeper", "daemon", "stop", "--drain"],
         env=rig.environment,

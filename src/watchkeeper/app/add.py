@@ -1,16 +1,18 @@
 """Hand a task over: check it, keep its environment, and put it into the queue with who authorised it, all before anything runs (R1)."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
-from watchkeeper.app.accounts import require
+from watchkeeper.app.announce import tell_added
+from watchkeeper.app.relations import check_relations, check_wishes
 from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.account import OWN
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
-from watchkeeper.errors import BadTask
+from watchkeeper.domain.wait import Wait
+from watchkeeper.errors import BadTask, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.harness import Harness, Program
@@ -37,6 +39,8 @@ class AddRequest:
     """The whole environment of whoever asks: looked at for secrets that slipped into the task, never kept."""
     machine: str = ""
     """The id of this machine, where several share the database."""
+    id: str | None = None
+    """The task's id, if others that are handed over with it name it already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +53,8 @@ class Plan:
     """One line: which program, where, with which rights, network and sandbox."""
 
 
-def plan(harness: Harness, request: AddRequest) -> Plan:
-    """Check a task without doing anything.
+def plan(harness: Harness, request: AddRequest, program: Program | None = None) -> Plan:
+    """Check a task without doing anything. `program`: the harness's, if it was found before.
 
     Raises:
         BadTask: the task cannot be accepted.
@@ -61,12 +65,12 @@ def plan(harness: Harness, request: AddRequest) -> Plan:
     _check_isolation(harness, spec)
     refuse_secrets(spec, request.environment, request.caller)
     harness.check(spec)
-    program = harness.find(request.environment, request.options)
+    found = program or harness.find(request.environment, request.options)
     rights = harness.rights(spec, request.options)
-    version = f" {program.version}" if program.version else ""
+    version = f" {found.version}" if found.version else ""
     account = f" as {spec.account}" if spec.account != OWN else ""
     says = f"{harness.name}{version}{account} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
-    return Plan(spec=spec, program=program, says=says)
+    return Plan(spec=spec, program=found, says=says)
 
 
 def add(
@@ -77,45 +81,68 @@ def add(
     request: AddRequest,
     agreed: Plan,
 ) -> Task:
-    """Put a checked task into the queue, durably, with the approval of the person who typed it (decided by what `agreed` said).
+    """Put a checked task into the queue, durably, with the approval of the person who typed it (decided by what `agreed` said). Raises as `add_all`."""
+    return add_all(store, environments, clock, ids, [(request, agreed)])[0]
+
+
+def add_all(
+    store: Store,
+    environments: Environments,
+    clock: Clock,
+    ids: Ids,
+    handed: Sequence[tuple[AddRequest, Plan]],
+) -> list[Task]:
+    """Put checked tasks into the queue, all of them or none, in their order; one may wait for another that stands before it.
 
     Raises:
+        BadTask: what it asks of the queue cannot be; nothing was added.
         DatabaseUnusable: nothing was added.
-        NotFound: its account was removed meanwhile; nothing was added.
-        OSError: the environment could not be kept; nothing was added.
+        NotFound: an account or a task that is waited for is not there; nothing was added.
+        OSError: an environment could not be kept; nothing was added.
     """
     at = clock.now()
-    task = Task(
-        id=ids.task(),
-        spec=request.spec,
-        state=TaskState.QUEUED,
-        created_at=at,
-        updated_at=at,
-        environment_id=ids.execution(),
-        environment_machine=request.machine,
-    )
-    approval = Authorisation(
-        id=ids.execution(),
-        task_id=task.id,
-        kind="person",
-        by=request.by,
-        says=agreed.says,
-        at=at,
-    )
-    crashpoint("add.environment.before")
-    environments.keep(task.environment_id, request.environment)
-    crashpoint("add.environment.after")
+    tasks: list[tuple[Task, Authorisation]] = []
+    for request, agreed in handed:
+        spec = replace(request.spec, after=tuple(dict.fromkeys(request.spec.after)))
+        check_wishes(spec, at)
+        task = Task(
+            id=request.id or ids.task(),
+            spec=spec,
+            state=TaskState.QUEUED,
+            created_at=at,
+            updated_at=at,
+            environment_id=ids.execution(),
+            environment_machine=request.machine,
+            wake_at=spec.not_before,
+            wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
+        )
+        approval = Authorisation(
+            id=ids.execution(), task_id=task.id, kind="person", by=request.by, says=agreed.says, at=at
+        )
+        tasks.append((task, approval))
+    for (task, _), (request, _) in zip(tasks, handed, strict=True):
+        crashpoint("add.environment.before")
+        environments.keep(task.environment_id, request.environment)
+        crashpoint("add.environment.after")
 
-    def work(tx: Tx) -> Task:
-        _ = require(tx, task.spec.account_id)
-        tx.tasks.add(task)
-        tx.outcomes.authorise(approval)
-        spec = task.spec
-        told = {"title": spec.title, "harness": spec.harness, "cwd": spec.cwd, "by": request.by}
-        _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
-        return tx.tasks.get(task.id)
+    def work(tx: Tx) -> list[Task]:
+        for task, approval in tasks:
+            spec = task.spec
+            check_relations(tx, task.id, spec)
+            tx.tasks.add(task)
+            tx.outcomes.authorise(approval)
+            told = {"title": spec.title, "harness": spec.harness, "cwd": spec.cwd, "by": approval.by}
+            _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
+            tell_added(tx, task, at)
+        return [tx.tasks.get(task.id) for task, _ in tasks]
 
-    return store.transact("add", work)
+    try:
+        return store.transact("add", work)
+    except (BadTask, NotFound):
+        # Said inside the transaction, so nothing names them. After any other error the commit may have taken place; pruning forgets what nobody names.
+        for task, _ in tasks:
+            environments.forget(task.environment_id)
+        raise
 
 
 def _check_isolation(harness: Harness, spec: TaskSpec) -> None:

@@ -22,12 +22,11 @@ def first_own(tx: Tx, task: Task, at: datetime) -> Reason | None:
     return found[0] if found else None
 
 
-def tell_added(tx: Tx, task: Task, at: datetime) -> Reason | None:
+def tell_added(tx: Tx, task: Task, at: datetime) -> None:
     """A new task: tell why it does not start at once, if that is its own affair."""
     reason = first_own(tx, task, at)
     if reason is not None:
         _tell(tx, task.id, reason, at)
-    return reason
 
 
 def tell_edited(tx: Tx, task: Task, before: Reason | None, at: datetime) -> None:

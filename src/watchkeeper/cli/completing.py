@@ -36,6 +36,28 @@ def accounts() -> list[str]:
         return []
 
 
+def machines() -> list[str]:
+    """Names of all machines that ever had a daemon."""
+    from watchkeeper.compose import Watchkeeper
+
+    try:
+        store = Watchkeeper.open(Path.cwd(), os.environ, writes=False).store
+        return [machine.name or machine.id for machine in store.read(lambda tx: tx.machines.all())]
+    except (WatchkeeperError, OSError):
+        return []
+
+
+def labels(beginning: str, limit: int) -> list[str]:
+    """Labels that start like this."""
+    from watchkeeper.compose import Watchkeeper
+
+    try:
+        store = Watchkeeper.open(Path.cwd(), os.environ, writes=False).store
+        return store.read(lambda tx: tx.tasks.labels(beginning, limit))
+    except (WatchkeeperError, OSError):
+        return []
+
+
 def harness_names() -> list[str]:
     """Names of all harnesses."""
     from watchkeeper.compose import Watchkeeper

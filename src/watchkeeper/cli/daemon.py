@@ -85,6 +85,16 @@ class Vigil:
         return f"{ENDS[0].upper()}{ENDS[1:]}" if info is not None and info.ending else ""
 
 
+def poke(call: "Call") -> bool:
+    """Have a running daemon look; False if none runs. Starts none."""
+    from watchkeeper.ports.service import Order
+
+    try:
+        return call.writing.daemon_host.tell(Order.LOOK)
+    except OSError:
+        return False
+
+
 def warn_if_none(call: "Call", waiting: int) -> None:
     """Say so if something waits for a daemon and none runs."""
     if waiting and running(call) is None:

@@ -107,6 +107,28 @@ def _daemon(facts: Facts) -> str:
     return f"a daemon started (pid {_get(facts, 'pid')})" + (f"; it found {had}" if had else "")
 
 
+def _waits(facts: Facts) -> str:
+    until = facts.get("until")
+    at = f", until {render.clock(datetime.fromisoformat(until))}" if isinstance(until, str) else ""
+    return f"waits ({_get(facts, 'wait')}): {_get(facts, 'says')}{at}"
+
+
+def _lane(facts: Facts) -> str:
+    project = _get(facts, "project")
+    return f"tasks of {_get(facts, 'account')}{f' in project {project}' if project else ''}"
+
+
+def _rule(words: str) -> Callable[[Facts], str]:
+    def say(facts: Facts) -> str:
+        scope, name = _get(facts, "scope"), _get(facts, "name")
+        most = facts.get("max_running")
+        what = "the queue" if scope in {"", "all"} else f"{scope} {name}"
+        limit = "none" if most is None else f"{most} at once"
+        return f"{what} {words}".replace("LIMIT", limit) + (f" by {_get(facts, 'by')}" if facts.get("by") else "")
+
+    return say
+
+
 _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.added": _added,
     "task.claimed": "its turn has come",
@@ -115,6 +137,16 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.run_settled": _came_to,
     "task.stop_asked": _stop_asked,
     "task.retry_asked": _with("queued again", "by", " by "),
+    "task.edited": _with("changed", "changed", ": "),
+    "task.renamed": _with("has another title", "title"),
+    "task.pinned": lambda facts: "is kept on top" if facts.get("pinned", True) else "is not kept on top any more",
+    "task.waiting": _waits,
+    "task.ready": "waits for nothing of its own any more",
+    "queue.waiting": lambda facts: f"{_lane(facts)} wait ({_get(facts, 'wait')}): {_get(facts, 'says')}",
+    "queue.moving": lambda facts: f"{_lane(facts)} are started again",
+    "queue.paused": _rule("was paused"),
+    "queue.resumed": _rule("goes on, resumed"),
+    "queue.limited": _rule("got another limit, LIMIT,"),
     "run.reserved": "a run was made for it",
     "run.prepared": "everything is prepared for its agent",
     "run.shim_started": "its shim was started",

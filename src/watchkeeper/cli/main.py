@@ -19,10 +19,10 @@ from watchkeeper.cli.render import Terminal
 from watchkeeper.errors import Exit, WatchkeeperError
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Hand over work": ("run", "retry", "demo"),
-    "Look": ("ls", "status", "show", "logs", "wait", "events", "env"),
+    "Hand over work": ("run", "add", "edit", "retry", "demo"),
+    "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
     "Keep house": ("backup", "restore"),
-    "Steer": ("stop", "kill"),
+    "Steer": ("queue", "cancel", "stop", "kill"),
     "Set up": ("doctor", "account", "config", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""

@@ -1,7 +1,7 @@
 """Kinds of arguments, each with its own complaint and its own completion."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 
 import click
 from click.shell_completion import CompletionItem
@@ -12,6 +12,7 @@ _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 6048
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _LONGEST_S = 10 * 366 * 86400.0
 _OFFERED = 50
+_TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}", re.ASCII)
 
 
 class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
@@ -86,6 +87,63 @@ class AccountType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument
         return [CompletionItem(each) for each in accounts() if each.startswith(incomplete)]
 
 
+class MachineType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """The name of a machine."""
+
+    name = "machine"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Names that start like this. Looks only."""
+        del ctx, param
+        from watchkeeper.cli.completing import machines
+
+        return [CompletionItem(each) for each in machines() if each.startswith(incomplete)]
+
+
+class LabelType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """A label."""
+
+    name = "label"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Labels that start like this. Looks only."""
+        del ctx, param
+        from watchkeeper.cli.completing import labels
+
+        return [CompletionItem(each) for each in labels(incomplete, _OFFERED)]
+
+
+class WhenType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """A time to come: how long from now (`+2h`), when (`2026-01-31T14:00`), or a time of day (`14:00`, the next one)."""
+
+    name = "when"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check that it can be read; what it means depends on what time it is, see `from_now`."""
+        text = str(value).strip()
+        if from_now(text, datetime(2000, 1, 1, tzinfo=UTC)) is None:
+            self.fail(f"'{clean(text)[:60]}' is no time to come such as +2h, 14:00 or 2026-01-31T14:00.", param, ctx)
+        return text
+
+
+def from_now(text: str, now: datetime) -> datetime | None:
+    """The time that a text means at a time; None if it means none. Without a zone it is the caller's own."""
+    if text.startswith("+"):
+        seconds = parse_duration(text[1:])
+        return now + timedelta(seconds=seconds) if seconds is not None and 0 < seconds <= _LONGEST_S else None
+    if _TIME_OF_DAY.fullmatch(text):
+        try:
+            at = datetime.combine(now.astimezone().date(), time.fromisoformat(text.zfill(5))).astimezone(UTC)
+        except ValueError:
+            return None
+        # The next day's, by the calendar: a day on which the clocks change has no 24 hours.
+        return at if at > now else (at.astimezone().replace(tzinfo=None) + timedelta(days=1)).astimezone(UTC)
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
 def parse_duration(text: str) -> float | None:
     """Seconds, or None if the text is no length of time."""
     if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
@@ -100,3 +158,6 @@ SINCE = SinceType()
 TASK_ID = TaskIdType()
 HARNESS = HarnessType()
 ACCOUNT = AccountType()
+MACHINE = MachineType()
+LABEL = LabelType()
+WHEN = WhenType()

@@ -85,6 +85,8 @@ class Edited:
     spec: TaskSpec
     by: str
     at: datetime
+    changed: str = ""
+    """What of it, in words for the history."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

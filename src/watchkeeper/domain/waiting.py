@@ -52,7 +52,7 @@ NEEDS: dict[FailureKind, Wait] = {
 """What a task waits for that needs a person, by why its last run failed; everything else is a question to them."""
 
 _TIMES: dict[Wait, str] = {
-    Wait.NOT_BEFORE: "it was asked to start not before a time",
+    Wait.NOT_BEFORE: "its start was put off",
     Wait.RETRY_AT: "its last run failed for a passing reason, and it is tried again",
     Wait.QUOTA_UNTIL: "the limit of its account was used up",
 }
@@ -76,7 +76,7 @@ def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], pl
         return (_person(task, facts),)
     if task.state is not TaskState.QUEUED:
         return ()
-    lane = _lane(facts.lane, place)
+    lane = lane_reasons(facts.lane, place)
     limits = [reason for reason in lane if reason.wait is Wait.LIMIT]
     others = [reason for reason in lane if reason.wait is not Wait.LIMIT]
     own = own_reasons(task, facts, dependencies, place.now)
@@ -161,7 +161,7 @@ def _checkout(facts: WaitFacts) -> Reason | None:
     return None
 
 
-def _lane(lane: Lane, place: Place) -> tuple[Reason, ...]:
+def lane_reasons(lane: Lane, place: Place) -> tuple[Reason, ...]:
     """What closes its lane. Of another machine only what people said is known here: not how many work there, nor what it has."""
     if lane.machine is None or lane.machine == place.machine:
         return closed(lane, place)

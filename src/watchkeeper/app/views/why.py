@@ -1,0 +1,111 @@
+"""Why one task is not at work, and the same for everything that waits, seen from this machine at this moment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from watchkeeper.app.place import place
+from watchkeeper.domain.lanes import Lane, Place, QueueRule, Reason, concerns
+from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.waiting import Dependency, lane_reasons, reasons
+from watchkeeper.ports.store import MachineRecord, Store, Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Why:
+    """A task with every reason for which it waits."""
+
+    task: Task
+    lane: Lane
+    reasons: tuple[Reason, ...]
+    dependencies: tuple[Dependency, ...]
+    dependents: tuple[str, ...]
+    """The tasks that wait or have waited for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaneView:
+    """A lane in which tasks wait, and everything that closes it here."""
+
+    lane: Lane
+    reasons: tuple[Reason, ...]
+    waiting: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """The queue as a whole."""
+
+    at_work: int
+    """Agents at work on this machine."""
+    limit: int
+    rules: tuple[QueueRule, ...]
+    rules_at_work: tuple[int, ...]
+    """For each rule, how many agents of what it speaks of are at work, everywhere."""
+    machines: tuple[MachineRecord, ...]
+    lanes: tuple[LaneView, ...]
+    waiting: tuple[Why, ...]
+    """In the order in which they would be claimed."""
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """Where somebody asks."""
+
+    machine: str
+    """The id of this machine; empty if it never had a daemon or a task."""
+    limit: int
+    now: datetime
+
+
+def why(store: Store, here: Here, task_id: str) -> Why:
+    """One task. Raises NoSuchTask."""
+    return store.read(lambda tx: _why(tx, tx.tasks.get(task_id), place(tx, here.machine, here.limit, here.now)))
+
+
+def queue(store: Store, here: Here, most: int) -> QueueView:
+    """Everything that waits, at most so many tasks of it."""
+    return store.read(lambda tx: _queue(tx, place(tx, here.machine, here.limit, here.now), most))
+
+
+def _why(tx: Tx, task: Task, here: Place) -> Why:
+    facts, dependencies = tx.waits.facts(task.id), tuple(tx.waits.dependencies(task.id))
+    return Why(
+        task=task,
+        lane=facts.lane,
+        reasons=reasons(task, facts, dependencies, here),
+        dependencies=dependencies,
+        dependents=tuple(tx.waits.dependents(task.id)),
+    )
+
+
+def _queue(tx: Tx, here: Place, most: int) -> QueueView:
+    waiting = tuple(_why(tx, tx.tasks.get(task_id), here) for task_id in tx.queue.waiting(most))
+    return QueueView(
+        at_work=sum(each.agents for each in here.occupied if each.machine == here.machine),
+        limit=here.limit,
+        rules=tuple(here.rules),
+        rules_at_work=tuple(_at_work(rule, here) for rule in here.rules),
+        machines=tuple(tx.machines.all()),
+        lanes=_lanes(waiting, here),
+        waiting=waiting,
+        left_out=max(0, tx.tasks.counts().get(TaskState.QUEUED, 0) - len(waiting)),
+    )
+
+
+def _at_work(rule: QueueRule, here: Place) -> int:
+    return sum(each.agents for each in here.occupied if concerns(rule, each.lane, each.machine))
+
+
+def _lanes(waiting: Sequence[Why], here: Place) -> tuple[LaneView, ...]:
+    """The lanes of the tasks that wait, in the order of their first tasks."""
+    lanes: dict[int, Lane] = {}
+    counts: dict[int, int] = {}
+    for each in waiting:
+        lanes.setdefault(each.lane.id, each.lane)
+        counts[each.lane.id] = counts.get(each.lane.id, 0) + 1
+    return tuple(
+        LaneView(lane=lane, reasons=lane_reasons(lane, here), waiting=counts[lane_id])
+        for lane_id, lane in lanes.items()
+    )

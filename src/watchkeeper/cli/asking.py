@@ -1,0 +1,234 @@
+"""What `wk run` and `wk add` share: the options of a task, and the way from them to a task that was checked."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import click
+
+from watchkeeper.cli import accounts, harnesses, machines, prompts, render
+from watchkeeper.cli.command import after_dashes
+from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, TASK_ID, WHEN, from_now
+from watchkeeper.domain.model import OnLost, Task, TaskSpec
+from watchkeeper.errors import StateDirectoryUnusable, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from watchkeeper.app.add import AddRequest, Plan
+    from watchkeeper.cli.call import Call
+    from watchkeeper.ports.harness import Program
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_MOST_RETRIES = 20
+_MOST_PRIORITY = 1000
+_RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
+_ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
+_ISOLATION = "How much of your and the project's configuration the agent takes. [default: project]"
+_MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room. [default: this one]"
+_ON_LOST = "What to do if the agent is gone and nobody saw how it ended. [default: hold]"
+_LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
+_AFTER = "Start when this task is done; may be repeated."
+_NOT_BEFORE = "Start not before this time: +2h, 14:00, 2026-01-31T14:00."
+_PRIORITY = "Higher ones start first, from -1000 to 1000. [default: 0]"
+_LABEL = "A word to find it by; may be repeated."
+_PROJECT = "What limits and pauses call it. [default: the repository's name]"
+_SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
+
+OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
+    click.option(
+        "--harness", metavar="NAME", type=HARNESS, help="The agent program. [default: the configured, or the only one]"
+    ),
+    click.option("--account", metavar="NAME", type=ACCOUNT, help=_ACCOUNT),
+    click.option("--isolation", type=click.Choice(["strict", "project", "user"]), help=_ISOLATION),
+    click.option("--model", metavar="NAME", help="The model, by the agent program's own name for it."),
+    click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in. [default: this one]"),
+    click.option("--title", help="What lists call it. [default: the first line of the task]"),
+    click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the agent; may be repeated."),
+    click.option("--deadline", metavar="DUR", type=DURATION, help="End the agent after this long, such as 90m."),
+    click.option("--retries", metavar="N", type=click.IntRange(0, _MOST_RETRIES), help=_RETRIES),
+    click.option("--on-lost", type=click.Choice([each.value for each in OnLost]), help=_ON_LOST),
+    click.option("--leftovers", type=click.Choice(["kill", "wait"]), help=_LEFTOVERS),
+    click.option("--after", metavar="TASK", type=TASK_ID, multiple=True, help=_AFTER),
+    click.option("--not-before", metavar="WHEN", type=WHEN, help=_NOT_BEFORE),
+    click.option("--priority", metavar="N", type=click.IntRange(-_MOST_PRIORITY, _MOST_PRIORITY), help=_PRIORITY),
+    click.option("--machine", metavar="NAME", type=MACHINE, help=_MACHINE),
+    click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help=_LABEL),
+    click.option("--project", metavar="NAME", help=_PROJECT),
+    click.option("--shared", is_flag=True, default=None, help=_SHARED),
+)
+
+
+def task_options(function: F) -> F:
+    """The options of a task."""
+    decorated: Callable[..., object] = function
+    for option in reversed(OPTIONS):
+        decorated = option(decorated)
+    return cast("F", decorated)
+
+
+class Wishes(NamedTuple):
+    """What was asked of a task, by option; None or empty where nothing was."""
+
+    harness: str | None = None
+    account: str | None = None
+    isolation: str | None = None
+    model: str | None = None
+    cwd: str | None = None
+    title: str | None = None
+    env: tuple[str, ...] = ()
+    deadline: float | None = None
+    retries: int | None = None
+    on_lost: str | None = None
+    leftovers: str | None = None
+    after: tuple[str, ...] = ()
+    not_before: str | None = None
+    priority: int | None = None
+    machine: str | None = None
+    labels: tuple[str, ...] = ()
+    project: str | None = None
+    shared: bool | None = None
+
+
+_SETTINGS = ("harness", "model", "deadline", "retries", "on_lost", "leftovers")
+"""Wishes that stand over a setting of the same name."""
+
+
+def begin(call: "Call", wishes: Wishes) -> Wishes:
+    """Have the call look at the settings as they are where the task is to work, under the options; before anything of them is asked.
+
+    Raises:
+        UsageError: account and harness do not fit together.
+    """
+    directory = os.path.abspath(call.cwd / Path(wishes.cwd or ".").expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
+    harness, account = accounts.split(wishes.account, wishes.harness)
+    wishes = wishes._replace(cwd=directory, harness=harness, account=account)
+    call.settings_from = Path(directory)
+    call.heeds_repository = True
+    given = {name: cast("object", getattr(wishes, name)) for name in _SETTINGS}
+    call.flags = {f"run.{name}": value for name, value in given.items() if value is not None}
+    return wishes
+
+
+def split(call: "Call", words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    """The words of the task, and the command line if there is one."""
+    after, named = after_dashes(), call.flags.get("run.harness")
+    if after is None:
+        return words, None
+    if named not in {None, "command"}:
+        # For an agent program `--` only ends the options, so that a task may begin with a dash.
+        return (*words, *after), None
+    if not after:
+        raise UsageError("There is no command line after `--`.", hint="For example: wk run -- make test")
+    if after[0].startswith("-"):
+        raise UsageError(
+            f"'{render.clean(after[0])[:60]}' after `--` is no program.",
+            hint='A task that begins with a dash: name the harness too (--harness claude -- "-x …"), or use -f or standard input.',
+        )
+    call.flags = {**call.flags, "run.harness": "command"}
+    return words, after
+
+
+def request(
+    call: "Call", wishes: Wishes, prompt: str, argv: tuple[str, ...], program: "Program | None" = None
+) -> "tuple[AddRequest, Plan]":
+    """The task, checked as far as it can be without storing it. `program`: that of its harness, if it was found before."""
+    from watchkeeper.app.add import AddRequest, plan
+    from watchkeeper.app.relations import check_wishes
+    from watchkeeper.environment import capture
+
+    asked = _spec(call, wishes, harnesses.choose(call), prompt, argv)
+    harness = call.reading.harness(asked.harness)
+    spec, environ, keys = accounts.choose(call, asked, wishes.account)
+    spec = machines.bind(call, spec, wishes.machine, names=spec.environment_names)
+    check_wishes(spec, call.reading.clock.now())
+    made = AddRequest(
+        spec=spec,
+        environment=capture(environ, (*spec.environment_names, *keys), spec.harness),
+        by=call.person,
+        options=harnesses.options(call, spec.harness),
+        caller=call.environ,
+        machine=machines.own(call),
+    )
+    return made, plan(harness, made, program)
+
+
+def _spec(call: "Call", wishes: Wishes, harness: str, prompt: str, argv: tuple[str, ...]) -> TaskSpec:
+    from watchkeeper.environment import asked
+
+    settings, directory = call.reading.settings, wishes.cwd or "."
+    checkout = call.reading.workspace.checkout(directory)
+    project = wishes.project if wishes.project is not None else checkout.project if checkout is not None else ""
+    return TaskSpec(
+        prompt=prompt,
+        title=render.clean(wishes.title) if wishes.title else prompts.title(prompt, argv),
+        harness=harness,
+        model=settings.run_model,
+        cwd=directory,
+        argv=argv,
+        environment_names=asked(call.environ, settings.environment_names, wishes.env),
+        deadline_s=settings.run_deadline_s,
+        max_attempts=settings.run_retries + 1,
+        on_lost=OnLost(settings.run_on_lost),
+        leftovers=settings.run_leftovers,
+        priority=wishes.priority or 0,
+        isolation=wishes.isolation,
+        project=project,
+        checkout=None if checkout is None or wishes.shared else checkout.top,
+        after=after(call, wishes.after),
+        not_before=None if wishes.not_before is None else from_now(wishes.not_before, call.reading.clock.now()),
+        labels=tuple(dict.fromkeys(wishes.labels)),
+    )
+
+
+def after(call: "Call", typed: "Sequence[str]") -> tuple[str, ...]:
+    """The ids of the tasks to wait for.
+
+    Raises:
+        NoSuchTask: one is not there.
+        AmbiguousId: one could be several.
+    """
+    return tuple(dict.fromkeys(call.find(each)[1] for each in typed))
+
+
+def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> list[Task]:
+    """Put checked tasks into the queue, all or none."""
+    from watchkeeper.app.add import add_all
+
+    parts = call.writing
+    parts.state.require_room()
+    try:
+        return add_all(parts.store, parts.environments, parts.clock, parts.ids, handed)
+    except OSError as error:
+        what = "task" if len(handed) == 1 else "tasks"
+        msg = f"The {what} could not be kept ({error.strerror or error}), so nothing was added."
+        raise StateDirectoryUnusable(msg, hint="`wk doctor` looks at the state directory.") from error
+
+
+def say_rights(call: "Call", says: str, *, as_json: bool) -> None:
+    """The line on what the agent may do and where, before anything is kept."""
+    says = render.clean(says)
+    if call.terminal.is_terminal and not as_json:
+        call.terminal.prose(says, render.DIM)
+    else:
+        call.terminal.note(says)  # so that `id=$(wk run …)` holds the id and nothing else
+
+
+def say_waits(call: "Call", task: Task) -> None:
+    """Say why a task does not start at once, where that is its own affair or its account's."""
+    from watchkeeper.app.announce import first_own
+    from watchkeeper.cli.queue_view import says
+
+    parts = call.writing
+    reason = parts.store.read(lambda tx: first_own(tx, tx.tasks.get(task.id), parts.clock.now()))
+    if reason is None:
+        accounts.warn_if_out(call, task)
+    else:
+        call.terminal.note(f"It waits: {says(reason)}")
+
+
+def rights(agreed: "Plan") -> dict[str, object]:
+    """The same as JSON values."""
+    return {"rights": agreed.says, "program": agreed.program.path, "program_version": agreed.program.version}

@@ -1,0 +1,183 @@
+"""Many tasks at once: from lines of text, or from JSON objects, one a line."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from watchkeeper.cli import asking
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.render import clean
+from watchkeeper.cli.types import from_now, parse_duration
+from watchkeeper.errors import BadTask, WatchkeeperError
+
+if TYPE_CHECKING:
+    from watchkeeper.app.add import AddRequest, Plan
+    from watchkeeper.ports.harness import Program
+
+MOST = 1000
+"""How many tasks are handed over at once: they are added in one transaction, and others wait for it."""
+
+_TEXTS = (
+    "harness",
+    "account",
+    "isolation",
+    "model",
+    "cwd",
+    "title",
+    "on_lost",
+    "leftovers",
+    "not_before",
+    "machine",
+    "project",
+)
+_NUMBERS = ("retries", "priority")
+_LISTS = ("env", "after", "labels")
+_KEYS = ("prompt", "argv", "name", "deadline", "shared", *_TEXTS, *_NUMBERS, *_LISTS)
+_CHOICES = {
+    "isolation": ("strict", "project", "user"),
+    "on_lost": ("hold", "retry", "fail"),
+    "leftovers": ("kill", "wait"),
+}
+
+
+class Line(NamedTuple):
+    """One task of many, as it was written."""
+
+    number: int
+    """Its line in the file."""
+    prompt: str
+    argv: tuple[str, ...]
+    wishes: asking.Wishes
+    name: str | None = None
+    """What later lines call it."""
+
+
+def from_lines(text: str, wishes: asking.Wishes) -> list[Line]:
+    """A task for each line that is not empty."""
+    return [Line(number, line.strip(), (), wishes) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
+
+
+def from_json(text: str, wishes: asking.Wishes) -> list[Line]:
+    """A task for each line that is not empty, each a JSON object.
+
+    Raises:
+        BadTask: a line is no such object; says which line, and why.
+    """
+    return [_parsed(number, line, wishes) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+
+
+def requests(call: Call, lines: Sequence[Line]) -> "list[tuple[AddRequest, Plan]]":
+    """Check them all, before any of them is kept.
+
+    Raises:
+        BadTask: there is none, or there are too many.
+        WatchkeeperError: one cannot be accepted; says which line.
+    """
+    if not lines:
+        raise BadTask("There is no task in the file.", hint="Write one on each line.")
+    if len(lines) > MOST:
+        raise BadTask(f"{len(lines)} tasks are too many at once.", hint=f"Hand over at most {MOST} at a time.")
+    return list(_requests(call, lines))
+
+
+def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, Plan]]":
+    from dataclasses import replace
+
+    ids: dict[str, str] = {}
+    calls: dict[object, Call] = {}
+    programs: dict[tuple[object, str], Program] = {}
+    for line in lines:
+        try:
+            known = tuple(each for each in line.wishes.after if each not in ids)
+            own = Call(call.environ, call.cwd, call.terminal, debug=call.debug)
+            wishes = asking.begin(own, line.wishes._replace(after=known))
+            if line.argv:
+                own.flags = {**own.flags, "run.harness": "command"}
+            settings = (wishes.cwd, tuple(sorted((key, str(value)) for key, value in own.flags.items())))
+            own = calls.setdefault(settings, own)  # whose settings and database are open already
+            harness = own.reading.settings.run_harness or ""
+            request, agreed = asking.request(own, wishes, line.prompt, line.argv, programs.get((settings, harness)))
+        except WatchkeeperError as error:
+            error.args = (f"Line {line.number}: {error}",)
+            raise
+        if harness:
+            programs[settings, harness] = agreed.program
+        named = tuple(ids[each] for each in line.wishes.after if each in ids)
+        task_id = call.writing.ids.task() if line.name is not None else None
+        if line.name is not None and task_id is not None:
+            if line.name in ids:
+                raise BadTask(f"Line {line.number}: two lines are named '{clean(line.name)[:60]}'.", hint="Rename one.")
+            ids[line.name] = task_id
+        spec = replace(request.spec, after=(*request.spec.after, *named))
+        yield replace(request, spec=spec, id=task_id), agreed
+
+
+def _parsed(number: int, line: str, wishes: asking.Wishes) -> Line:
+    def wrong(what: str, hint: str = "") -> BadTask:
+        return BadTask(f"Line {number}: {what}", hint=hint or f"Known keys: {', '.join(sorted(_KEYS))}.")
+
+    try:
+        found = cast("object", json.loads(line))
+    except (ValueError, RecursionError) as error:
+        raise wrong(f"this is no JSON ({error}).", "Write one object on each line.") from error
+    if not isinstance(found, dict):
+        raise wrong("this is no JSON object.", "Write one object on each line.")
+    data = cast("dict[str, object]", found)
+    unknown = sorted(set(data) - set(_KEYS))
+    if unknown:
+        raise wrong(f"there is no '{clean(unknown[0])[:40]}'.")
+    given = {key: value for key, value in data.items() if value is not None}
+    try:
+        values = {key: _value(key, value) for key, value in given.items()}
+    except ValueError as error:
+        raise wrong(str(error)) from error
+    prompt, argv, name = (values.pop(key, empty) for key, empty in (("prompt", ""), ("argv", ()), ("name", None)))
+    if argv and values.get("harness", "command") != "command":
+        raise wrong("a command line (`argv`) is for the harness command.", "Leave `harness` or `argv` away.")
+    merged = wishes._replace(**_merged(values, wishes))
+    return Line(number, cast("str", prompt), cast("tuple[str, ...]", argv), merged, cast("str | None", name))
+
+
+def _merged(values: Mapping[str, object], wishes: asking.Wishes) -> dict[str, object]:
+    """Lists add to those of the options; everything else stands over them."""
+    return {
+        key: (*cast("tuple[str, ...]", getattr(wishes, key)), *cast("tuple[str, ...]", value))
+        if key in _LISTS
+        else value
+        for key, value in values.items()
+    }
+
+
+def _value(key: str, value: object) -> object:
+    """A value as the options have it. Raises ValueError with what it must be."""
+    if key in _LISTS or key == "argv":
+        items = [value] if isinstance(value, str) and key != "argv" else value
+        if isinstance(items, list) and all(isinstance(each, str) for each in cast("list[object]", items)):
+            return tuple(cast("list[str]", items))
+        raise ValueError(f"'{key}' must be a list of texts.")
+    if key == "shared":
+        if isinstance(value, bool):
+            return value
+        raise ValueError("'shared' must be true or false.")
+    if key == "deadline":
+        seconds = parse_duration(str(value)) if not isinstance(value, bool) else None
+        if seconds:
+            return seconds
+        raise ValueError('\'deadline\' must be a length of time such as 90, "15m" or "2h".')
+    if key in _NUMBERS:
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise ValueError(f"'{key}' must be a whole number.")
+    return _text(key, value)
+
+
+def _text(key: str, value: object) -> str:
+    from datetime import UTC, datetime
+
+    if not isinstance(value, str) or (key == "name" and not value):
+        raise ValueError(f"'{key}' must be a text.")
+    if key in _CHOICES and value not in _CHOICES[key]:
+        raise ValueError(f"'{key}' must be one of {', '.join(_CHOICES[key])}.")
+    if key == "not_before" and from_now(value, datetime(2000, 1, 1, tzinfo=UTC)) is None:
+        raise ValueError("'not_before' must be a time to come such as +2h, 14:00 or 2026-01-31T14:00.")
+    return value

@@ -1,0 +1,105 @@
+"""`wk add`: put tasks into the queue, and start nothing for them."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import asking, daemon, prompts, render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
+from watchkeeper.errors import UsageError
+
+if TYPE_CHECKING:
+    from watchkeeper.app.add import AddRequest, Plan
+    from watchkeeper.domain.model import Task
+
+
+@click.command(cls=SplittingCommand, name="add", short_help="Put tasks into the queue; starts no daemon for them.")
+@click.argument("words", metavar="[TASK]", nargs=-1)
+@click.option("-f", "--file", metavar="FILE", type=click.Path(), help="Read from a file; - is standard input.")
+@click.option("--lines", is_flag=True, help="Every line of the file is a task; empty ones are passed over.")
+@click.option("--json-lines", is_flag=True, help="Every line of the file is a task as a JSON object.")
+@asking.task_options
+@click.option("--dry-run", is_flag=True, help="Only check, and say what the agents might do.")
+@json_option
+@debug_option
+@click.pass_obj
+def command(
+    call: Call,
+    words: tuple[str, ...],
+    file: str | None,
+    lines: bool,
+    json_lines: bool,
+    dry_run: bool,
+    as_json: bool,
+    **wished: object,
+) -> None:
+    """Put one task or many into the queue. As `wk run`, but it never waits and starts no daemon.
+
+    A daemon that runs is told and may start them at once; without one they wait for `wk daemon start`, or for the next
+    command that starts one. So a queue can be filled, ordered and looked at before anything happens.
+
+    Of several tasks either all are added or none. The options hold for each of them. With --json-lines an object has
+    the options' names as keys (`prompt`, `argv`, `title`, `harness`, `priority`, `after`, `labels` …), which stand over
+    the options; with `name` a line gets a name that the `after` of later lines can use.
+
+    \b
+    Examples:
+      wk add "bring the dependencies up to date"
+      wk add --lines -f todo.txt --label chores --priority -5
+      wk add --json-lines -f plan.jsonl
+      wk add --after 7f3a -- make deploy
+    """
+    call.refuse_inside_agent("start tasks")
+    wishes = asking.Wishes(**wished)  # pyright: ignore[reportArgumentType] - click gives each option its kind
+    if lines or json_lines:
+        handed = _many(call, wishes, words, file, lines=lines, json_lines=json_lines)
+    else:
+        wishes = asking.begin(call, wishes)
+        words, argv = asking.split(call, words)
+        prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
+        handed = [asking.request(call, wishes, prompt, argv or ())]
+    for says in dict.fromkeys(agreed.says for _, agreed in handed):
+        asking.say_rights(call, says, as_json=as_json)
+    if dry_run:
+        if as_json:
+            for request, agreed in handed:
+                call.terminal.line({"dry_run": True, "title": request.spec.title, **asking.rights(agreed)})
+        return
+    tasks = asking.add(call, handed)
+    _say(call, tasks, [agreed for _, agreed in handed], as_json=as_json)
+    if not daemon.poke(call):
+        daemon.say_none(call, len(tasks))
+
+
+def _many(
+    call: Call, wishes: asking.Wishes, words: tuple[str, ...], file: str | None, *, lines: bool, json_lines: bool
+) -> "list[tuple[AddRequest, Plan]]":
+    from watchkeeper.cli import batch
+    from watchkeeper.cli.command import after_dashes
+
+    if lines and json_lines:
+        raise UsageError("--lines and --json-lines exclude each other.", hint="Choose one.")
+    if after_dashes() is not None or words not in {(), ("-",)}:
+        raise UsageError(
+            "With --lines and --json-lines the tasks come from a file.", hint="Name it with -f, or pipe it in."
+        )
+    text = prompts.read(call, words, file, may_be_absent=False)
+    return batch.requests(call, batch.from_json(text, wishes) if json_lines else batch.from_lines(text, wishes))
+
+
+def _say(call: Call, tasks: "list[Task]", agreed: "list[Plan]", *, as_json: bool) -> None:
+    if as_json:
+        from watchkeeper.app.views import plain
+
+        for task, plan in zip(tasks, agreed, strict=True):
+            call.terminal.line({**plain.task(task), **asking.rights(plan)})
+    elif call.terminal.is_terminal and len(tasks) > 1:
+        for task in tasks:
+            call.terminal.say(call.terminal.fit(f"{task.id}  {render.clean(task.spec.title)}"))
+    else:
+        for task in tasks:
+            call.terminal.say(task.id)
+    call.terminal.stdout.flush()
+    if len(tasks) == 1:
+        asking.say_waits(call, tasks[0])

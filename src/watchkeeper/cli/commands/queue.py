@@ -1,0 +1,214 @@
+"""`wk queue`: what waits and why, and a person's word on parts of it."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.cli import queue_view as view
+from watchkeeper.cli.call import NOTHING_YET, Call
+from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.types import ACCOUNT, HARNESS, MACHINE
+from watchkeeper.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from watchkeeper.app.rules import Scope
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_MOST = 10_000
+_LIMIT = 100
+
+
+def scope_options(function: F) -> F:
+    """`--harness`, `--account`, `--project`, `--machine`: a part of the queue."""
+    function = click.option("--machine", metavar="NAME", type=MACHINE, help="Only on this machine.")(function)
+    function = click.option("--project", metavar="NAME", help="Only tasks of this project.")(function)
+    function = click.option("--account", metavar="HARNESS:NAME", type=ACCOUNT, help="Only tasks of this account.")(
+        function
+    )
+    return click.option("--harness", metavar="NAME", type=HARNESS, help="Only tasks for this agent program.")(function)
+
+
+@click.group(name="queue", short_help="The queue: show, pause, resume, limit.", context_settings=SETTINGS)
+def command() -> None:
+    """Look at the queue, pause and resume it or a part of it, and limit how many agents work at once.
+
+    What is said here is kept in the database and holds for every machine that works on it, until somebody says
+    otherwise. Beside it stands the setting `queue.limit`: how many agents are at work on this machine at once.
+    """
+
+
+@command.command(cls=Command)
+@click.option("--limit", type=click.IntRange(1, _MOST), default=_LIMIT, show_default=True, help="At most so many.")
+@json_option
+@debug_option
+@click.pass_obj
+def show(call: Call, limit: int, as_json: bool) -> None:
+    """Show what waits, in the order in which it would be started, and what keeps each task.
+
+    Tasks that agree on machine, harness, account and project share a lane: what closes it keeps them all.
+    """
+    from watchkeeper.app.views import why
+    from watchkeeper.cli.here import here
+
+    store = call.store
+    if store is None:
+        if as_json:
+            call.terminal.document(view.NOTHING)
+        else:
+            call.terminal.say(NOTHING_YET)
+        return
+    where = here(call)
+    found = why.queue(store, where, limit)
+    if as_json:
+        call.terminal.document(view.plain(call, found, where))
+    else:
+        view.show(call, found, where)
+    daemon.warn_if_none(call, len(found.waiting) + found.left_out)
+
+
+@command.command(cls=Command)
+@scope_options
+@json_option
+@debug_option
+@click.pass_obj
+def pause(
+    call: Call, harness: str | None, account: str | None, project: str | None, machine: str | None, as_json: bool
+) -> None:
+    """Start nothing any more, or nothing of one part; what is at work goes on.
+
+    \b
+    Examples:
+      wk queue pause
+      wk queue pause --harness claude
+      wk queue pause --project shop
+    """
+    from watchkeeper.app import rules
+
+    scope = _scope(call, harness, account, project, machine)
+    changed = rules.pause(call.writing.store, call.writing.clock, scope, call.person)
+    word = "is paused" if changed else "was paused already"
+    _say(call, scope, f"{{}} {word}; what is at work goes on", changed=changed, as_json=as_json)
+
+
+@command.command(cls=Command)
+@scope_options
+@json_option
+@debug_option
+@click.pass_obj
+def resume(
+    call: Call, harness: str | None, account: str | None, project: str | None, machine: str | None, as_json: bool
+) -> None:
+    """Start tasks again that a pause kept. A pause of a part is lifted by naming that part."""
+    from watchkeeper.app import rules
+
+    scope = _scope(call, harness, account, project, machine)
+    changed = rules.resume(call.writing.store, call.writing.clock, scope, call.person)
+    _say(call, scope, "{} goes on" if changed else "{} was not paused", changed=changed, as_json=as_json)
+    if changed:
+        daemon.poke(call)
+
+
+@command.command(cls=Command)
+@click.argument("at_once", metavar="N|none")
+@scope_options
+@json_option
+@debug_option
+@click.pass_obj
+def limit(
+    call: Call,
+    at_once: str,
+    harness: str | None,
+    account: str | None,
+    project: str | None,
+    machine: str | None,
+    as_json: bool,
+) -> None:
+    """Let at most N agents work at once, in all or for one part, on all machines together.
+
+    The setting `queue.limit` holds beside it, for each machine by itself. What is at work already goes on.
+
+    \b
+    Examples:
+      wk queue limit 2 --account claude:work
+      wk queue limit none --account claude:work
+    """
+    from watchkeeper.app import rules
+
+    most = _number(at_once)
+    scope = _scope(call, harness, account, project, machine)
+    changed = rules.limit(call.writing.store, call.writing.clock, scope, most, call.person)
+    says = "{} has no limit of its own" if most is None else f"{{}}: at most {render.counted(most, 'agent')} at once"
+    _say(call, scope, says if changed else f"{says}, as before", changed=changed, as_json=as_json)
+    if changed:
+        daemon.poke(call)
+
+
+def _number(typed: str) -> int | None:
+    if typed == "none":
+        return None
+    if not typed.isascii() or not typed.isdigit() or int(typed) > _MOST:
+        raise UsageError(
+            f"'{render.clean(typed)[:40]}' is no limit.", hint=f"Give a whole number from 1 to {_MOST}, or `none`."
+        )
+    if int(typed) == 0:
+        raise UsageError("A limit of 0 would start nothing.", hint="That is `wk queue pause`.")
+    return int(typed)
+
+
+def _scope(call: Call, harness: str | None, account: str | None, project: str | None, machine: str | None) -> "Scope":
+    """The part that was named.
+
+    Raises:
+        Refused: an agent calls.
+        UsageError: several were named, or none that can be.
+        NotFound: there is no such account or machine.
+        UnknownHarness: there is no such harness.
+    """
+    from watchkeeper.app.rules import Scope
+    from watchkeeper.cli.here import find
+
+    call.refuse_inside_agent("change the queue")
+    named = {"harness": harness, "account": account, "project": project, "machine": machine}
+    given = [(scope, name) for scope, name in named.items() if name is not None]
+    if len(given) > 1:
+        raise UsageError("A rule is about one part of the queue.", hint="Name one of them; make another rule for each.")
+    if not given:
+        return Scope(scope="all")
+    scope, name = given[0]
+    if not name.strip():
+        raise UsageError(f"The name of the {scope} is empty.", hint="Leave the option away for the whole queue.")
+    if scope == "harness":
+        _ = call.reading.harness(name)
+    elif scope == "machine":
+        name = find(call, name, call.writing.state.node())
+    elif scope == "account":
+        _known_account(call, name)
+    return Scope(scope=scope, name=name)
+
+
+def _known_account(call: Call, account: str) -> None:
+    from watchkeeper.app.accounts import require
+
+    harness, colon, name = account.partition(":")
+    if not colon or not name:
+        raise NotFound(f"'{render.clean(account)[:60]}' is no account.", hint="Accounts are called HARNESS:NAME.")
+    _ = call.reading.harness(harness)
+    _ = call.writing.store.read(lambda tx: require(tx, account))
+
+
+def _say(call: Call, scope: "Scope", says: str, *, changed: bool, as_json: bool) -> None:
+    from watchkeeper.app import rules
+    from watchkeeper.cli.here import names
+    from watchkeeper.domain.lanes import scope_says
+
+    store = call.writing.store
+    if as_json:
+        rule = store.read(lambda tx: rules.find(tx, scope))
+        call.terminal.document({"changed": changed, **view.plain_rule(rule, None)})
+        return
+    called = names(call, store.read(lambda tx: tx.machines.all()), call.writing.state.node())
+    what = render.clean(scope_says(scope.scope, scope.name, called))
+    call.terminal.prose(f"{says.format(what)}.".capitalize() if scope.scope == "all" else f"{says.format(what)}.")

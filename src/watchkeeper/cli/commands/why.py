@@ -1,0 +1,101 @@
+"""`wk why`: every reason why a task is not at work."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.types import TASK_ID
+from watchkeeper.domain.model import FINAL_TASK_STATES, TaskState
+
+if TYPE_CHECKING:
+    from watchkeeper.app.views.why import Why
+    from watchkeeper.domain.model import Task
+
+_HANG = 4
+
+
+@click.command(cls=Command, name="why", short_help="Every reason why a task waits.")
+@click.argument("task_id", metavar="ID", type=TASK_ID)
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, task_id: str, as_json: bool) -> None:
+    """Tell every reason why a task waits, the most lasting first, as things stand at this moment.
+
+    \b
+    The words: dependency, path, checkout busy, not before, retry at, quota until, limit, paused, machine,
+    harness missing, signed out, approval, question, scope, environment unknown. docs/queue.md explains each.
+    """
+    from watchkeeper.app.views import why
+    from watchkeeper.cli.here import here
+
+    store, found_id = call.find(task_id)
+    found = why.why(store, here(call), found_id)
+    notes = _notes(call, found.task)
+    if as_json:
+        call.terminal.document({**_plain(found), "notes": notes})
+        return
+    for line in _lines(call, found):
+        call.terminal.prose(line, hang=_HANG)
+    for note in notes:
+        call.terminal.note(note)
+
+
+def _lines(call: Call, found: "Why") -> list[str]:
+    from watchkeeper.cli.queue_view import says
+
+    task = found.task
+    name = f"{task.id}  {render.clean(task.spec.title)}"
+    lines = [call.terminal.style(name, render.BOLD)]
+    if not found.reasons:
+        return [*lines, _plainly(task)]
+    lines.append("It waits:" if task.state is TaskState.QUEUED else f"It {_rests(task)}:")
+    return lines + [f"  {says(reason)}" for reason in found.reasons]
+
+
+def _rests(task: "Task") -> str:
+    return "is held" if task.state is TaskState.HELD else "needs you"
+
+
+def _plainly(task: "Task") -> str:
+    """What is said of a task that has no reason to wait."""
+    if task.state is TaskState.QUEUED:
+        return "Nothing stands in its way: it starts when a daemon looks next, after those before it in the queue."
+    if task.state is TaskState.RUNNING:
+        return "It does not wait: it is running."
+    when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
+    why = f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
+    again = f" `wk retry {task.id}` tries it again." if task.state is not TaskState.DONE else ""
+    return f"It does not wait: it is {task.state.value}{when}{why}{again}"
+
+
+def _notes(call: Call, task: "Task") -> list[str]:
+    """What keeps it beside the reasons: nobody is there to start it."""
+    if task.state in FINAL_TASK_STATES or task.state is not TaskState.QUEUED:
+        return []
+    info = daemon.running(call)
+    if info is None:
+        return ["No daemon runs, so nothing starts. Start it: wk daemon start"]
+    if info.ending:
+        return [f"The daemon is ending ({info.ending}) and starts nothing more; the next one does: wk daemon start"]
+    return []
+
+
+def _plain(found: "Why") -> dict[str, object]:
+    from watchkeeper.app.views import plain
+    from watchkeeper.cli.queue_view import plain_lane, plain_reason
+
+    return {
+        "id": found.task.id,
+        "state": found.task.state.value,
+        "reason": found.task.reason,
+        "wake_at": plain.time(found.task.wake_at),
+        "lane": plain_lane(found.lane),
+        "checkout": found.task.spec.checkout,
+        "reasons": [plain_reason(reason) for reason in found.reasons],
+        "after": [{"id": each.task_id, "state": each.state.value} for each in found.dependencies],
+        "before": list(found.dependents),
+    }

@@ -1,0 +1,137 @@
+"""The queue as a whole, for people and as JSON."""
+
+from typing import TYPE_CHECKING
+
+from watchkeeper.cli import render
+from watchkeeper.cli.here import names
+from watchkeeper.domain.lanes import scope_says
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from datetime import datetime
+
+    from watchkeeper.app.views.why import Here, LaneView, QueueView, Why
+    from watchkeeper.cli.call import Call
+    from watchkeeper.domain.lanes import Lane, QueueRule, Reason
+
+NOTHING: dict[str, object] = {
+    "at_work": 0, "limit": None, "rules": [], "machines": [], "lanes": [], "waiting": [], "left_out": 0,
+}  # fmt: skip
+"""What there is to say before there is anything."""
+
+
+def show(call: "Call", found: "QueueView", here: "Here") -> None:
+    """Print it."""
+    terminal = call.terminal
+    called = names(call, found.machines, here.machine)
+    terminal.say(
+        f"{found.at_work} of {render.counted(found.limit, 'agent')} at work on this machine (queue.limit) · "
+        f"{len(found.waiting) + found.left_out} waiting"
+    )
+    for rule, at_work in zip(found.rules, found.rules_at_work, strict=True):
+        terminal.prose(f"  {_rule(rule, at_work, called, here.now)}", hang=4)
+    several = len(called) > 1
+    for lane in found.lanes:
+        terminal.say("")
+        for line in _lane(lane, called, several=several):
+            terminal.prose(line, hang=2)
+        terminal.table(
+            ("  ID", "PRIO", "AGE", "TITLE"),
+            [_row(each, lane, here.now) for each in found.waiting if each.lane.id == lane.lane.id],
+            at_most=200,
+        )
+    if found.left_out:
+        terminal.say("")
+        terminal.say(f"{render.counted(found.left_out, 'more task')}: wk queue show --limit N")
+
+
+def _rule(rule: "QueueRule", at_work: int, called: dict[str, str], now: "datetime") -> str:
+    what = render.clean(scope_says(rule.scope, rule.name, called))
+    says = ["paused"] if rule.paused else []
+    if rule.max_running is not None:
+        says.append(f"at most {rule.max_running} at once, {at_work} at work")
+    by = f" ({render.clean(rule.by)}, {render.age(rule.at, now)} ago)" if rule.by and rule.at else ""
+    return f"{what}: {'; '.join(says)}{by}"
+
+
+def _lane(view: "LaneView", called: dict[str, str], *, several: bool) -> "Iterator[str]":
+    lane = view.lane
+    parts = [lane.harness if lane.account == f"{lane.harness}:own" else lane.account]
+    if lane.project:
+        parts.append(f"project {lane.project}")
+    if several or lane.machine is None:
+        parts.append(f"on {called.get(lane.machine, lane.machine) if lane.machine else 'any machine'}")
+    yield render.clean(f"{', '.join(parts)}: {view.waiting} waiting")
+    for reason in view.reasons:
+        yield f"  {says(reason)}"
+
+
+def _row(each: "Why", lane: "LaneView", now: "datetime") -> tuple[str, str, str, str]:
+    """The lane's own reasons stand above its tasks; here are those that a task has by itself."""
+    own = [reason for reason in each.reasons if reason not in lane.reasons]
+    title = render.clean(each.task.spec.title)
+    shown = f"{title} ({says(own[0])})" if own else title
+    return f"  {each.task.id}", str(each.task.spec.priority), render.age(each.task.created_at, now), shown
+
+
+def says(reason: "Reason") -> str:
+    """A reason in a line."""
+    until = f", until {render.clock(reason.until)}" if reason.until is not None else ""
+    return f"{reason.wait.value}: {render.clean(reason.says)}{until}"
+
+
+def plain(call: "Call", found: "QueueView", here: "Here") -> dict[str, object]:
+    """All of it as JSON values."""
+    called = names(call, found.machines, here.machine)
+    return {
+        "at_work": found.at_work,
+        "limit": found.limit,
+        "rules": [plain_rule(rule, at_work) for rule, at_work in zip(found.rules, found.rules_at_work, strict=True)],
+        "machines": [
+            {"id": machine, "name": name, "this": machine == here.machine} for machine, name in called.items()
+        ],
+        "lanes": [
+            {**plain_lane(each.lane), "waiting": each.waiting, "reasons": [plain_reason(one) for one in each.reasons]}
+            for each in found.lanes
+        ],
+        "waiting": [plain_waiting(each) for each in found.waiting],
+        "left_out": found.left_out,
+    }
+
+
+def plain_waiting(each: "Why") -> dict[str, object]:
+    """One task of it."""
+    spec = each.task.spec
+    return {
+        "id": each.task.id,
+        "title": spec.title,
+        "priority": spec.priority,
+        "created_at": each.task.created_at.isoformat(),
+        "lane": plain_lane(each.lane),
+        "checkout": spec.checkout,
+        "reasons": [plain_reason(reason) for reason in each.reasons],
+    }
+
+
+def plain_lane(lane: "Lane") -> dict[str, object]:
+    """A lane."""
+    return {"machine": lane.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
+
+
+def plain_reason(reason: "Reason") -> dict[str, object]:
+    """A reason."""
+    until = None if reason.until is None else reason.until.isoformat()
+    return {"wait": reason.wait.value, "says": reason.says, "until": until, "tasks": list(reason.tasks)}
+
+
+def plain_rule(rule: "QueueRule", at_work: int | None) -> dict[str, object]:
+    """A rule; `at_work` if it is known."""
+    return {
+        "scope": rule.scope,
+        "name": rule.name,
+        "paused": rule.paused,
+        "max_running": rule.max_running,
+        "by": rule.by,
+        "at": None if rule.at is None else rule.at.isoformat(),
+        **({} if at_work is None else {"at_work": at_work}),
+    }
