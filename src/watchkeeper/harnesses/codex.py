@@ -52,7 +52,9 @@ SANDBOXES: Mapping[str, tuple[str, str]] = {
 }
 """The program's own words for what its agent may do, with ours for the rights and for the sandbox. The first is the default."""
 
-NESTING = ("CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID", "CODEX_CI")
+NESTING = (
+    "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_VERSION",
+)  # fmt: skip
 """What tells the program that it runs inside another one of its kind; left out, because it does not."""
 
 _OPTIONS = {"program", "isolation", "sandbox", "network_access", "config"}

@@ -8,7 +8,7 @@ import pytest
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.harnesses.codex import Codex
+from watchkeeper.harnesses.codex import NESTING, Codex
 from watchkeeper.ports.harness import CommandPlan, Order, Program
 from watchkeeper.ports.sign_in import signs_in
 
@@ -58,12 +58,8 @@ def test_isolation_decides_what_comes_from_outside() -> None:
 def test_the_callers_home_and_key_pass() -> None:
     """Nothing of the caller is copied or dropped but what says that we run inside Codex."""
     caller = {"HOME": "/home/user", "CODEX_HOME": "/c", "CODEX_API_KEY": "sk-test-local"}
-    inside = {
-        "CODEX_SANDBOX": "seatbelt",
-        "CODEX_SANDBOX_NETWORK_DISABLED": "1",
-        "CODEX_THREAD_ID": "x",
-        "CODEX_CI": "1",
-    }
+    inside = dict.fromkeys(NESTING, "1")
+    assert {"CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"} <= inside.keys()
     assert plan(environment={**caller, **inside}).environment == caller
 
 
