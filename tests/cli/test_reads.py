@@ -345,3 +345,63 @@ def test_a_shell_is_offered_what_fits(wk: "Wk", monkeypatch: pytest.MonkeyPatch)
 def test_sizes_are_shown_as_they_are_written(wk: "Wk") -> None:
     """64M, not 67.1 MB."""
     assert "64M " in wk("config", "show").out
+
+
+def _printed(wk: "Wk", stdout: bytes, stderr: bytes) -> str:
+    """A task whose agent has printed this."""
+    task_id = wk.add()
+    run_id = wk.claim()
+    executions = wk.parts.runtime.executions()
+    run = wk.parts.store.read(lambda tx: tx.runs.get(run_id))
+    executions.path(run).mkdir(parents=True)
+    for stream, data in (("stdout", stdout), ("stderr", stderr)):
+        executions.log(run, stream).write_bytes(data)
+    return task_id
+
+
+def test_what_was_printed_on_standard_error_is_not_missed(wk: "Wk") -> None:
+    """It is not mixed in, and it is said that it is there and how to see it."""
+    task_id = _printed(wk, b"", b"cannot\nwork")
+    assert f"2 lines on standard error: wk logs --stderr {task_id}" in wk("logs", task_id).err
+    assert f"2 lines on standard error: wk logs --stderr --run 1 {task_id}" in wk("logs", "--run", "1", task_id).err
+    assert "standard error" not in wk("logs", "--stderr", task_id).err
+    assert "standard error" not in wk("logs", _printed(wk, b"fine\n", b"")).err
+
+
+def test_the_limit_of_a_list_is_for_all_of_it(wk: "Wk") -> None:
+    """What goes on and what has ended together, the newest first."""
+    ids = [wk.add(f"number {number}") for number in range(6)]
+    for task_id in ids[::2]:
+        wk.become(task_id, TaskState.DONE)
+    assert [row["id"] for row in wk("ls", "--json", "--limit", "3").json] == ids[:2:-1]
+    assert "3 more tasks" in wk("ls", "--limit", "3").out
+
+
+def test_an_empty_list_says_what_there_is_not(wk: "Wk") -> None:
+    """And how much there is otherwise."""
+    wk.become(wk.add(), TaskState.DONE)
+    for command in (("ls", "--state", "failed"), ("ls", "-a", "--state", "failed")):
+        assert wk(*command).out == "No task is failed; 1 task in other states: wk ls --all\n"
+    assert "No task is held or in need of you" in wk("ls", "--state", "held", "--state", "needs_input").out
+
+
+def test_the_size_of_the_database_has_its_log(wk: "Wk") -> None:
+    """What was written last is there and nowhere else."""
+    from watchkeeper.cli.checks import _size_of_database
+
+    wk.add()
+    path = wk.parts.state.database
+    reader = wk.parts.store  # as long as it is open the log stays
+    assert path.with_name("wk.db-wal").exists()
+    assert _size_of_database(path) > path.stat().st_size
+    del reader
+
+
+def test_a_command_that_reports_nothing_is_not_said_to_have_called_no_tool() -> None:
+    """Only a program that tells what it does can be believed to have done nothing."""
+    from watchkeeper.cli.commands.show import _usage
+    from watchkeeper.domain.model import Usage
+
+    assert _usage(Usage(), None, 0, None) == "tokens unknown · cost unknown"
+    assert "0 tool calls" in _usage(Usage(input_tokens=1, output_tokens=2), 1, 0, None)
+    assert "3 tool calls" in _usage(Usage(), None, 3, None)

@@ -188,7 +188,7 @@ def _database(call: "Call") -> Check:
         if isinstance(store, Checkable):
             store.check()
         count = sum(store.read(lambda tx: tx.tasks.counts()).values())
-        size = render.size(call.reading.state.database.stat().st_size)
+        size = render.size(_size_of_database(call.reading.state.database))
         return Check(
             name="database",
             level=Level.OK,
@@ -197,6 +197,12 @@ def _database(call: "Call") -> Check:
         )
 
     return _guarded("database", Exit.STATE, look)
+
+
+def _size_of_database(path: Path) -> int:
+    """What it takes on the disk: what was written last is still in its log."""
+    files = (path, path.with_name(f"{path.name}-wal"), path.with_name(f"{path.name}-shm"))
+    return sum(file.stat().st_size for file in files if file.exists())
 
 
 def _daemon(call: "Call") -> Check:

@@ -16,7 +16,7 @@ from watchkeeper.cli import errors
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS
 from watchkeeper.cli.render import Terminal
-from watchkeeper.errors import Exit, WatchkeeperError
+from watchkeeper.errors import Exit, UsageError, WatchkeeperError
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
@@ -95,7 +95,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         call = Call(environ, Path.cwd(), terminal)
     except FileNotFoundError:
         return errors.ours(
-            WatchkeeperError("The directory you are in was deleted.", hint="`cd` to one that exists."),
+            UsageError("The directory you are in was deleted.", hint="`cd` to one that exists."),
             terminal,
             as_json=as_json,
         )

@@ -46,7 +46,7 @@ def _stay(
     emit: "Callable[[StreamEvent, int], None]",
     idle: "Callable[[], None] | None",
 ) -> "Task":
-    from watchkeeper.cli.output import Idle, pieces
+    from watchkeeper.cli.output import Idle, pieces, say_stderr
     from watchkeeper.cli.printing import Printer, make_reader
 
     began = time.monotonic()
@@ -62,6 +62,8 @@ def _stay(
             state = piece.task.state.value
             call.terminal.status(f"{task.id} {state} · {render.counted(printer.steps, 'step')} · {how_long}")
     call.terminal.clear_status()
+    if emit is not _nothing:
+        say_stderr(call, store, task.id)
     return store.read(lambda tx: tx.tasks.get(task.id))
 
 

@@ -41,13 +41,13 @@ class Listing(NamedTuple):
 def listing(
     store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int, recent: int = 0
 ) -> Listing:
-    """Tasks in `states`, at most `limit`, and with them the newest `recent` of those that ended."""
+    """Tasks in `states`, and with them the newest `recent` of those that ended; of all together the newest `limit`."""
 
     def read(tx: Tx) -> tuple[list[tuple[Task, Run | None]], int, int]:
         tasks = _newest(tx, states, limit)
         if recent:
             ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
-            tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)
+            tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)[:limit]
         counts = tx.tasks.counts()
         left_out = sum(counts.values()) - len(tasks)
         return [(task, owner(tx, task)) for task in tasks], left_out, counts.get(TaskState.RUNNING, 0)

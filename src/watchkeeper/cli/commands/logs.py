@@ -51,7 +51,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Ctrl-C ends the looking, not the agent.
     """
-    from watchkeeper.cli.output import pieces
+    from watchkeeper.cli.output import pieces, say_stderr
     from watchkeeper.cli.waiting import at_rest
 
     if raw and (as_json or since is not None):
@@ -74,6 +74,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
     elif stderr:
         _say_complaints(call, store, found_id, number)
+    else:
+        say_stderr(call, store, found_id, number)
     if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
 

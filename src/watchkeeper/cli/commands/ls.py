@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _RECENT = 10
 _LIMIT = 200
 _MOST = 100_000
+_SHOWN = {"needs_input": "in need of you"}
 _WIDEST = 200
 """Columns of a line where no person looks: a reason can be long, and a program that wants all of it asks for JSON."""
 
@@ -55,12 +56,12 @@ def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | 
     elif store is None or not (found.rows or found.left_out):
         call.terminal.say(NOTHING_YET)
     else:
-        _print(call, found, acts=acts)
+        _print(call, found, states, acts=acts)
     if not acts:
         daemon.say_none(call, busy)
 
 
-def _print(call: Call, found: "Listing", *, acts: bool) -> None:
+def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool) -> None:
     terminal, now = call.terminal, call.reading.clock.now()
     if found.rows:
         waits = _why_queued(call, found.running, acts=acts)
@@ -76,10 +77,14 @@ def _print(call: Call, found: "Listing", *, acts: bool) -> None:
         ]
         terminal.table(("ID", "STATE", "HARNESS", "AGE", "TITLE"), rows, colour=1, at_most=_WIDEST)
     if found.left_out:
-        more = render.counted(found.left_out, "more task")
-        terminal.say(
-            terminal.style(f"{more}: wk ls --all" if found.rows else f"Nothing here; {more}: wk ls --all", render.DIM)
-        )
+        more = render.counted(found.left_out, "more task" if found.rows else "task")
+        if found.rows:
+            says = f"{more}: wk ls --all"
+        elif states:
+            says = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {more} in other states: wk ls --all"
+        else:
+            says = f"Nothing is going on; {more}: wk ls --all"
+        terminal.say(terminal.style(says, render.DIM))
 
 
 def _since(task: Task) -> "datetime":

@@ -218,7 +218,9 @@ def _usage(usage: "Usage", turns: int | None, tool_calls: int, model: str | None
         else f"{_number(usage.input_tokens)} tokens in, {_number(usage.output_tokens)} out"
     )
     cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}"
-    parts = [tokens, cost, render.counted(tool_calls, "tool call")]
+    # A plain command reports nothing at all: that it called no tool is then not known, and none is no news.
+    tells = tool_calls or turns is not None or usage.input_tokens is not None or usage.output_tokens is not None
+    parts = [tokens, cost, *([render.counted(tool_calls, "tool call")] if tells else [])]
     if turns is not None:
         parts.append(render.counted(turns, "turn"))
     if model:
