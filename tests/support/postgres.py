@@ -42,7 +42,7 @@ _WIPE = """
 SET lock_timeout = '10s'; SET session_replication_role = replica;
 UPDATE watchkeeper.counter SET last = 0;
 UPDATE watchkeeper.tally SET tasks = 0;
-UPDATE watchkeeper.meta SET fence = 0, database_id = replace(gen_random_uuid()::text, '-', '');
+UPDATE watchkeeper.meta SET fence = 0, forgotten = 0, database_id = replace(gen_random_uuid()::text, '-', '');
 """
 _BORN = f"""
 import ctypes, os, signal, sys

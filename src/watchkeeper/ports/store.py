@@ -15,6 +15,7 @@ from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
 from watchkeeper.domain.model import Outcome, Run, Task, TaskState
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
+from watchkeeper.ports.keeping import Keeping
 
 T = TypeVar("T")
 
@@ -451,6 +452,11 @@ class Tx(Protocol):
     @property
     def outbox(self) -> Outbox:
         """The outbox."""
+        ...
+
+    @property
+    def keeping(self) -> Keeping:
+        """What is let go of."""
         ...
 
     @property

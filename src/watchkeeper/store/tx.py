@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from watchkeeper.store.accounts import StoredAccounts
     from watchkeeper.store.journal import StoredJournal
+    from watchkeeper.store.keeping import StoredKeeping
     from watchkeeper.store.machines import StoredMachines
     from watchkeeper.store.outbox import StoredOutbox
     from watchkeeper.store.outcomes import StoredOutcomes
@@ -87,6 +88,13 @@ class StoredTx:
         from watchkeeper.store.outbox import StoredOutbox
 
         return StoredOutbox(self._rows)
+
+    @property
+    def keeping(self) -> StoredKeeping:
+        """What is let go of."""
+        from watchkeeper.store.keeping import StoredKeeping
+
+        return StoredKeeping(self._rows)
 
     @property
     def machines(self) -> StoredMachines:

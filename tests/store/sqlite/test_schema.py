@@ -29,7 +29,19 @@ from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, Migration, Schema, 
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import Statements, parameters, parse
 
-TOPICS = ("tasks", "runs", "queue", "rules", "waits", "accounts", "outcomes", "journal", "outbox", "machines")
+TOPICS = (
+    "tasks",
+    "runs",
+    "queue",
+    "rules",
+    "waits",
+    "accounts",
+    "outcomes",
+    "journal",
+    "outbox",
+    "machines",
+    "keeping",
+)
 NEXT = Schema(
     migrations=(*SCHEMA.migrations, Migration(name="9999_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"))
 )

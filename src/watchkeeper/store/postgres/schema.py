@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 PACKAGE = "watchkeeper.store.postgres"
 
-SCHEMA = Schema(migrations=(shipped(PACKAGE, "0001_first"), shipped(PACKAGE, "0002_queue")))
+SCHEMA = Schema(
+    migrations=(shipped(PACKAGE, "0001_first"), shipped(PACKAGE, "0002_queue"), shipped(PACKAGE, "0003_keeping"))
+)
 """What this version knows."""
 
 _RECORD = """

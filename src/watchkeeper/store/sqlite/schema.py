@@ -50,7 +50,7 @@ def _shipped(name: str) -> Migration:
     return Migration(name=name, read=partial(read_text, PACKAGE, f"migrations/{name}.sql"))
 
 
-SCHEMA = Schema(migrations=(_shipped("0001_first"), _shipped("0002_queue")))
+SCHEMA = Schema(migrations=(_shipped("0001_first"), _shipped("0002_queue"), _shipped("0003_keeping")))
 """What this version knows."""
 
 

@@ -9,7 +9,7 @@ CREATE TABLE meta (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     database_id TEXT NOT NULL CHECK (database_id <> ''),
     fence INTEGER NOT NULL CHECK (fence >= 0)
-) STRICT;
+, forgotten INTEGER NOT NULL DEFAULT 0 CHECK (forgotten >= 0)) STRICT;
 
 CREATE TABLE machine (
     id TEXT PRIMARY KEY CHECK (id <> ''),

@@ -1,0 +1,41 @@
+"""What is kept, and what is let go: tasks that are removed, history that nobody needs any more."""
+
+from datetime import datetime
+from typing import Protocol
+
+from watchkeeper.domain.task_record import TaskState
+
+
+class Keeping(Protocol):
+    """Letting go of rows, within one transaction."""
+
+    def remove_task(self, task_id: str) -> None:
+        """Delete a task that has ended with everything that is only about it: runs, executions, outcomes, approvals, relations. Its history stays.
+
+        Raises:
+            NoSuchTask: there is none.
+            Stale: something still refers to it, such as the claim of a run that is not settled.
+        """
+        ...
+
+    def ended(self, state: TaskState, before: datetime, limit: int, after: int = 0) -> list[tuple[int, str]]:
+        """Tasks in a final state that ended before a time and are not pinned, in the order in which they were handed over: place and id.
+
+        `after` is the place of the last one of the page before.
+        """
+        ...
+
+    def forget_history(self, before: datetime, limit: int, after: int = 0) -> tuple[int, int | None]:
+        """Delete history from before a time that is about no task, or about one that was removed.
+
+        Looks at no more than `limit` entries behind number `after`. Returns how many were deleted, and behind which number to go on; None: that was all.
+        """
+        ...
+
+    def forgotten(self) -> int:
+        """The largest number that was deleted from the journal; up to it the history has gaps. 0: none."""
+        ...
+
+    def forget_operations(self, before: datetime, limit: int) -> int:
+        """Delete the notes that kept claims from being made twice, once nobody can ask again. Returns how many."""
+        ...

@@ -1,0 +1,82 @@
+"""Letting go of rows: tasks that are removed, history and notes that nobody needs any more."""
+
+from datetime import datetime
+
+from watchkeeper.domain.task_record import TaskState
+from watchkeeper.errors import NoSuchTask, Stale
+from watchkeeper.store.rows import Row, RowConflict, Rows
+from watchkeeper.store.values import Columns, ticks
+
+_ABOUT_A_TASK = (
+    "keeping_drop_launches",
+    "keeping_drop_outcomes",
+    "keeping_drop_runs",
+    "keeping_drop_executions",
+    "keeping_drop_sessions",
+    "keeping_drop_authorisations",
+    "keeping_drop_dependencies",
+    "keeping_drop_dependents",
+    "keeping_drop_labels",
+    "keeping_drop_spec",
+)
+"""What goes with a task, in an order in which nothing refers to what has gone."""
+
+
+class StoredKeeping:
+    """The port's `Keeping`."""
+
+    def __init__(self, rows: Rows) -> None:
+        """Work within one transaction."""
+        self._rows = rows
+
+    def remove_task(self, task_id: str) -> None:
+        """Delete a task that has ended with everything that is only about it. Raises NoSuchTask, and Stale if something still refers to it."""
+        try:
+            for statement in _ABOUT_A_TASK:
+                _ = self._rows.run(statement, task_id=task_id)
+            gone = self._rows.run("keeping_drop_task", task_id=task_id)
+        except RowConflict as conflict:
+            raise Stale(f"Something still refers to task '{task_id}': nothing was removed.") from conflict
+        if gone != 1:
+            raise NoSuchTask(f"There is no task '{task_id}'.")
+
+    def ended(self, state: TaskState, before: datetime, limit: int, after: int = 0) -> list[tuple[int, str]]:
+        """Tasks in a final state that ended before a time and are not pinned: place and id."""
+        found = self._rows.all("keeping_ended", state=state.value, before=ticks(before), after=after, limit=limit)
+        return [_place(row) for row in found]
+
+    def forget_history(self, before: datetime, limit: int, after: int = 0) -> tuple[int, int | None]:
+        """Delete history from before a time that is about no task, or about one that was removed."""
+        page = [_number_pair(row) for row in self._rows.all("keeping_history", after=after, limit=limit)]
+        old = [seq for seq, at in page if at < ticks(before)]
+        if not old:
+            return 0, None
+        gone = [
+            _number(row) for row in self._rows.all("keeping_forget", after=after, last=old[-1], before=ticks(before))
+        ]
+        if gone:
+            _ = self._rows.run("keeping_note_forgotten", seq=max(gone))
+        return len(gone), old[-1] if len(page) == limit else None
+
+    def forgotten(self) -> int:
+        """The largest number that was deleted from the journal."""
+        return _number(self._rows.one("keeping_forgotten") or ())
+
+    def forget_operations(self, before: datetime, limit: int) -> int:
+        """Delete the notes that kept claims from being made twice."""
+        return self._rows.run("keeping_forget_operations", before=ticks(before), limit=limit)
+
+
+def _place(row: Row) -> tuple[int, str]:
+    with Columns(row, "task") as column:
+        return column.number(), column.text()
+
+
+def _number_pair(row: Row) -> tuple[int, int]:
+    with Columns(row, "entry") as column:
+        return column.number(), column.number()
+
+
+def _number(row: Row) -> int:
+    with Columns(row, "number") as column:
+        return column.number()
