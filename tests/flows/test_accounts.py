@@ -1,7 +1,11 @@
 """Two accounts of one harness: the tasks of the one that is signed out wait, those of the other run, and after a sign-in all go on without a command."""
 
+import contextlib
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -230,3 +234,42 @@ def test_a_refused_key_is_its_tasks_own(rig: Rig) -> None:
     assert accounts(rig)["claude:own"]["sign_in"] == "out"
     status = rig.wk("status").stdout.decode()
     assert "claude:own is signed out; 2 tasks. Sign in: wk account login claude:own" in status
+
+
+LOGIN = """\
+#!/bin/sh
+case "$1 $2" in
+"--version ") echo 1.0 ;;
+"auth login") [ -t 0 ] && [ -t 1 ] || exit 7; shift 2; printf 'Code for %s: ' "$*"; read -r code; echo "$code" > "$CLAUDE_CONFIG_DIR/.credentials.json" ;;
+"auth status") [ -s "$CLAUDE_CONFIG_DIR/.credentials.json" ] ;;
+esac
+"""
+
+
+def test_the_programs_own_login_has_the_terminal(rig: Rig) -> None:
+    """With what follows `--`; without a terminal it is refused before anything is started."""
+    program = replaying(rig, "answer_only")
+    _ = program.write_text(LOGIN)
+    rig.wk("account", "add", "claude", "work")
+    refused = rig.wk("account", "login", "claude:work", check=False)
+    assert refused.returncode == 2
+    assert b"needs a terminal" in refused.stderr
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "watchkeeper", "account", "login", "claude:work", "--", "--sso"]
+    with subprocess.Popen(
+        command, env=rig.environment, cwd=rig.repo, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    ) as login:
+        os.close(theirs)
+        said = b""
+        while b"Code for --sso: " not in said:
+            said += os.read(ours, 1000)
+        os.write(ours, b"a secret code\n")
+        with contextlib.suppress(OSError):  # what a terminal says whose other end is closed
+            while data := os.read(ours, 1000):
+                said += data
+        assert login.wait() == 0
+    os.close(ours)
+    assert b"claude:work is signed in" in said
+    assert (rig.state / "accounts" / "claude" / "work" / ".credentials.json").read_text() == "a secret code\n"
+    assert accounts(rig)["claude:work"]["sign_in"] == "in"
+    assert b"a secret code" not in (rig.state / "wk.db").read_bytes()
