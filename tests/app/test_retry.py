@@ -1,0 +1,54 @@
+"""A person wants another run: what was captured for it is kept exactly as long as somebody may name it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from app.stage import Verbs
+from support.records import add, make_task
+
+from watchkeeper.app.retry import retry
+from watchkeeper.domain.model import TaskState
+from watchkeeper.errors import NoSuchTask, Refused
+from watchkeeper.ports.store import Tx
+from watchkeeper.runtimes.system import RandomIds
+
+ENVIRONMENT = {"LANG": "C"}
+
+
+class _Interrupted:
+    """A store whose user presses Ctrl-C when the commit has been made and the answer is not there yet."""
+
+    def __init__(self, verbs: Verbs) -> None:
+        self._store = verbs.store
+
+    def read(self, work: Callable[[Tx], Any]) -> Any:
+        return self._store.read(work)
+
+    def transact(self, name: str, work: Callable[[Tx], Any], *, durable: bool = True) -> Any:
+        self._store.transact(name, work, durable=durable)
+        raise KeyboardInterrupt
+
+
+def _retry(verbs: Verbs, store: Any, task_id: str = "t1") -> None:
+    retry(store, verbs.environments, verbs.runtime, verbs.clock, RandomIds(), task_id, ENVIRONMENT, by="ada")
+
+
+def test_ctrl_c_after_the_commit_keeps_the_environment(verbs: Verbs) -> None:
+    """The task names it, so the run that follows must find it."""
+    _ = verbs.store.transact("test", lambda tx: add(tx, make_task(state=TaskState.FAILED, ended_at=verbs.clock.now())))
+    with pytest.raises(KeyboardInterrupt):
+        _retry(verbs, _Interrupted(verbs))
+    task = verbs.task()
+    assert task.state is TaskState.QUEUED
+    assert verbs.environments.get(task.environment_id) == ENVIRONMENT
+
+
+def test_what_is_refused_leaves_no_environment(verbs: Verbs) -> None:
+    """It may hold secrets, and nobody names it."""
+    _ = verbs.store.transact("test", lambda tx: add(tx, make_task()))
+    with pytest.raises(Refused):
+        _retry(verbs, verbs.store)
+    with pytest.raises(NoSuchTask):
+        _retry(verbs, verbs.store, "t9")
+    assert list(verbs.environments.ids()) == []
