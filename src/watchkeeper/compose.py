@@ -161,7 +161,7 @@ class Watchkeeper:
         from watchkeeper.runtimes.process import ProcessRuntime
         from watchkeeper.runtimes.shim_image import install_shim
 
-        return ProcessRuntime(
+        runtime = ProcessRuntime(
             self.state.path,
             self.sockets,
             self.wake_address,
@@ -171,6 +171,9 @@ class Watchkeeper:
             start_grace_s=self.settings.daemon_start_grace_s,
             nofile=self._nofile,
         )
+        if self.settings.store_url is not None:
+            runtime.machine = self.state.known_node() or "a machine without a daemon yet"
+        return runtime
 
     @cached_property
     def sockets(self) -> Path:

@@ -20,6 +20,7 @@
     ├── DaemonError                      7  the daemon is not there, does not start, or is there already
     ├── Refused                          8  not allowed in this state, or not by you
     │   ├── Stale
+    │   ├── Elsewhere                    it is on another machine
     │   └── InsideAgent                 13  a daemon is never born inside an agent
     └── SettingsError                    9  a setting is unknown or has a wrong value
 
@@ -163,6 +164,10 @@ class Refused(WatchkeeperError):
 
 class Stale(Refused):
     """The record has moved on: nothing was written."""
+
+
+class Elsewhere(Refused):
+    """That is on another machine."""
 
 
 class InsideAgent(Refused):

@@ -3,17 +3,20 @@
 import contextlib
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from support.rig import Rig
 
 from watchkeeper.app.add import AddRequest, Plan, add
+from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import Task, TaskSpec
 from watchkeeper.environment import capture
+from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Program
-from watchkeeper.ports.store import Tx
+from watchkeeper.ports.store import Claim, MachineRecord, Store, Tx
 
 T = TypeVar("T")
 
@@ -51,14 +54,20 @@ class Fleet:
         """The id of a machine."""
         return self._parts[number].state.node()
 
-    def add(self, tasks: int) -> list[Task]:
+    def add(self, tasks: int, **given: Any) -> list[Task]:
         """Hand over so many tasks that may run anywhere, on each machine in turn; each notes that its agent began."""
-        return [
-            self._add(self._parts[number % len(self._parts)], f"append {self.log} {number}") for number in range(tasks)
-        ]
+        prompts = [f"append {self.log} {number}" for number in range(tasks)]
+        return [self._add(self._parts[at % len(self._parts)], prompt, given) for at, prompt in enumerate(prompts)]
 
-    def _add(self, parts: Watchkeeper, prompt: str) -> Task:
-        spec = TaskSpec(prompt=prompt, title="one of many", harness="demo", model=None, cwd=str(self.work))
+    def _add(self, parts: Watchkeeper, prompt: str, given: dict[str, Any]) -> Task:
+        fields: dict[str, Any] = {
+            "prompt": prompt,
+            "title": "one of many",
+            "harness": "demo",
+            "model": None,
+            "cwd": str(self.work),
+        }
+        spec = TaskSpec(**(fields | given))
         request = AddRequest(
             spec=spec,
             environment=capture(parts.environ, (), "demo"),
@@ -76,6 +85,27 @@ class Fleet:
     def read(self, work: Callable[[Tx], T]) -> T:
         """Look into the database. Raises StateError while it cannot be reached."""
         return self._parts[0].store.read(work)
+
+    def transact(self, work: Callable[[Tx], T]) -> T:
+        """Change something in the database."""
+        return self._parts[0].store.transact("test", work)
+
+    def store(self, number: int) -> Store:
+        """A machine's way into the database."""
+        return self._parts[number].store
+
+    def clock(self, number: int) -> Clock:
+        """A machine's clock."""
+        return self._parts[number].clock
+
+    def now(self) -> datetime:
+        """The time, by the database."""
+        return self.clock(0).now()
+
+    def claim(self, number: int, machine: MachineRecord) -> Claim | None:
+        """Claim as that machine."""
+        parts = self._parts[number]
+        return claim(parts.store, parts.clock, parts.ids, Claimant(machine=machine, limit=9), parts.ids.operation())
 
     def close(self) -> None:
         """End every process."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.cli.follow import Watcher
 from watchkeeper.cli.render import counted
 from watchkeeper.domain.model import RESTING_TASK_STATES, Run, RunState, Task
-from watchkeeper.errors import NotFound
+from watchkeeper.errors import Elsewhere, NotFound
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -122,8 +122,10 @@ def pieces(
 
     Raises:
         NotFound: the task has no such run.
+        Elsewhere: it is on another machine.
     """
     executions = call.runtime().executions()
+    here = call.runtime().machine
     reader: LogReader | None = None
     hiding: _Hiding | None = None
     ended = False
@@ -133,6 +135,8 @@ def pieces(
         while True:
             chosen = _chosen(runs, number, reader.run if reader is not None else None, ended=ended)
             if chosen is not None and (reader is None or reader.run.id != chosen.id):
+                if here and chosen.machine != here:
+                    raise _elsewhere(store, chosen)
                 reader, ended = LogReader(executions, chosen, stream), False
                 watcher.add(reader.directory)
                 hiding = _Hiding(call, store, executions, task, chosen)
@@ -154,6 +158,15 @@ def pieces(
             changed, mark = store.changed(mark)
             if changed:
                 task, runs = _load(store, task_id)
+
+
+def _elsewhere(store: "Store", run: Run) -> Elsewhere:
+    machine = store.read(lambda tx: tx.machines.get(run.machine))
+    name = machine.name if machine is not None and machine.name else run.machine
+    return Elsewhere(
+        f"The output of run {run.number} is on {name}: executions/{run.execution_id}/stdout.log in its state directory.",
+        hint=f"Type `wk logs {run.task_id}` there.",
+    )
 
 
 class _Hiding:

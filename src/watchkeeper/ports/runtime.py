@@ -92,6 +92,11 @@ class Runtime(Protocol):
         """The directories themselves."""
         ...
 
+    @property
+    def machine(self) -> str:
+        """The id of the machine whose processes these are; empty where only one can be meant."""
+        ...
+
 
 class Executions(Protocol):
     """Reading and removing execution directories."""

@@ -77,6 +77,8 @@ class ProcessRuntime:
         self._start_grace_s = start_grace_s
         self._database_id = database_id
         self._nofile = nofile
+        self.machine = ""
+        """The id of this machine, where several share a database; whoever joins us sets it."""
         self._guard = threading.Lock()
         self._shims: list[subprocess.Popen[bytes]] = []
         self._since: dict[str, float] = {}

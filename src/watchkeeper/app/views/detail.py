@@ -6,12 +6,15 @@ from pathlib import Path
 
 from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.secrets import redactor_of
-from watchkeeper.app.views.rows import TaskRow, owner, row
+from watchkeeper.app.views.rows import TaskRow, row
+from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Executions, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
+
+_Tried = tuple[Run, Outcome | None, Whereabouts | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,8 @@ class RunDetail:
 
     run: Run
     outcome: Outcome | None
+    on: str | None
+    """On which other machine it is; then the paths are those below its state directory there."""
     directory: Path
     stdout: Path
     stderr: Path
@@ -48,27 +53,47 @@ class TaskDetail:
 def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str], Harness], task_id: str) -> TaskDetail:
     """Everything about a task. Raises NoSuchTask."""
 
-    def read(tx: Tx) -> tuple[Task, Run | None, Authorisation | None, list[tuple[Run, Outcome | None]]]:
+    def read(tx: Tx) -> tuple[Task, Authorisation | None, list[_Tried]]:
         task = tx.tasks.get(task_id)
-        runs = [(run, tx.outcomes.get(run.id)) for run in tx.runs.of_task(task_id)]
-        return task, owner(tx, task), tx.outcomes.authorisation(task_id), runs
+        runs = [(run, tx.outcomes.get(run.id), of_run(store, tx, run)) for run in tx.runs.of_task(task_id)]
+        return task, tx.outcomes.authorisation(task_id), runs
 
-    task, run, authorisation, runs = store.read(read)
+    task, authorisation, runs = store.read(read)
+    run, there = next(((run, there) for run, _, there in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
-        row=row(task, run, runtime),
+        row=row(task, run, runtime, there),
         authorisation=authorisation,
-        runs=tuple(_run_detail(runtime(), harness, task, run, outcome) for run, outcome in runs),
-        takeover=_takeover(harness, task, runs),
+        runs=tuple(_run_detail(runtime(), harness, task, *each) for each in runs),
+        takeover=_takeover(harness, task, [(run, outcome) for run, outcome, _ in runs]),
     )
 
 
 def _run_detail(
-    runtime: Runtime, harness: Callable[[str], Harness], task: Task, run: Run, outcome: Outcome | None
+    runtime: Runtime,
+    harness: Callable[[str], Harness],
+    task: Task,
+    run: Run,
+    outcome: Outcome | None,
+    there: Whereabouts | None,
 ) -> RunDetail:
     executions = runtime.executions()
+    afar = elsewhere(run, there, runtime)
+    if afar is not None:
+        directory = Path("executions") / run.execution_id
+        return RunDetail(
+            run=run,
+            outcome=outcome,
+            on=afar.name,
+            directory=directory,
+            stdout=directory / "stdout.log",
+            stderr=directory / "stderr.log",
+            complaints=None,
+            known=None,
+        )
     return RunDetail(
         run=run,
         outcome=outcome,
+        on=None,
         directory=executions.path(run),
         stdout=executions.log(run, "stdout"),
         stderr=executions.log(run, "stderr"),

@@ -3,6 +3,8 @@
 Apart from `standing`, so that a list of tasks at rest needs neither the runs' records nor the reading of evidence.
 """
 
+from watchkeeper.app.views import whereabouts
+from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere
 from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
 from watchkeeper.domain.run_record import LIVE_RUN_STATES, Run, RunState
 from watchkeeper.domain.task_record import Task, TaskState
@@ -25,10 +27,15 @@ _BY_VERDICT = {
 _MAY_BE_STOPPING = frozenset({"running", "starting"})
 
 
-def look(task: Task, run: Run, runtime: Runtime | None) -> tuple[str, str, Evidence | None, Verdict | None] | None:
+def look(
+    task: Task, run: Run, runtime: Runtime | None, there: Whereabouts | None = None
+) -> tuple[str, str, Evidence | None, Verdict | None] | None:
     """A word, a sentence on why, and the evidence behind them; None for a run that is settled."""
     if run.state not in LIVE_RUN_STATES:
         return None
+    afar = elsewhere(run, there, runtime)
+    if afar is not None:
+        return whereabouts.look(task, run, afar)
     evidence, trouble = _look(task, run, runtime)
     verdict = judge(evidence) if evidence is not None else None
     if task.state is TaskState.HELD:

@@ -6,6 +6,7 @@ from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
 from watchkeeper.app.views.rows import TaskRow
 from watchkeeper.app.views.standing import Standing
+from watchkeeper.app.views.whereabouts import Whereabouts
 from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
 from watchkeeper.ports.harness import StreamEvent
 from watchkeeper.ports.store import Authorisation, JournalEntry
@@ -55,6 +56,7 @@ def run(run: Run) -> Json:
         "state": run.state.value,
         "fence": run.fence,
         "execution": run.execution_id,
+        "machine": run.machine,
         "claimed_at": time(run.claimed_at),
         "started_at": time(agent.started_at if agent is not None else None),
         "settled_at": time(run.settled_at),
@@ -64,6 +66,16 @@ def run(run: Run) -> Json:
         "reason": run.reason,
         "proof": None if run.proof is None else run.proof.value,
         "harness_session": run.harness_session,
+    }
+
+
+def machine(there: Whereabouts) -> Json:
+    """A machine that shares the database."""
+    return {
+        "id": there.machine,
+        "name": there.name,
+        "reachable": there.reachable,
+        "lease_until": time(there.since),
     }
 
 
@@ -143,6 +155,7 @@ def run_detail(detail: RunDetail) -> Json:
     """A run with its outcome and its files."""
     return {
         **run(detail.run),
+        "on": detail.on,
         "directory": str(detail.directory),
         "stdout": str(detail.stdout),
         "stderr": str(detail.stderr),

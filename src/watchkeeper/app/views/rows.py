@@ -11,6 +11,7 @@ from watchkeeper.errors import NotFound
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from watchkeeper.app.views.whereabouts import Whereabouts
     from watchkeeper.domain.run_record import Run
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store, Tx
@@ -43,44 +44,50 @@ def listing(
 ) -> Listing:
     """Tasks in `states`, and with them the newest `recent` of those that ended; of all together the newest `limit`."""
 
-    def read(tx: Tx) -> tuple[list[tuple[Task, Run | None]], int, int]:
+    def read(tx: Tx) -> tuple[list[tuple[Task, Run | None, Whereabouts | None]], int, int]:
         tasks = _newest(tx, states, limit)
         if recent:
             ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
             tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)[:limit]
         counts = tx.tasks.counts()
         left_out = sum(counts.values()) - len(tasks)
-        return [(task, owner(tx, task)) for task in tasks], left_out, counts.get(TaskState.RUNNING, 0)
+        return [(task, *owner(store, tx, task)) for task in tasks], left_out, counts.get(TaskState.RUNNING, 0)
 
     found, left_out, running = store.read(read)
     # Looking at processes is slow, so it is done after the snapshot was let go.
-    rows = tuple(row(task, run, runtime) for task, run in found)
+    rows = tuple(row(task, run, runtime, there) for task, run, there in found)
     return Listing(rows=rows, left_out=left_out, running=running)
 
 
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
     """One task. Raises NoSuchTask."""
 
-    def read(tx: Tx) -> tuple[Task, Run | None]:
+    def read(tx: Tx) -> tuple[Task, Run | None, Whereabouts | None]:
         task = tx.tasks.get(task_id)
-        return task, owner(tx, task)
+        return task, *owner(store, tx, task)
 
-    return row(*store.read(read), runtime)
+    task, run, there = store.read(read)
+    return row(task, run, runtime, there)
 
 
-def row(task: Task, run: Run | None, runtime: Callable[[], Runtime]) -> TaskRow:
+def row(task: Task, run: Run | None, runtime: Callable[[], Runtime], there: Whereabouts | None = None) -> TaskRow:
     """A row with its evidence; the runtime is made only for a live run."""
-    return TaskRow(task=task, run=run, standing=standing(task, run, runtime() if run is not None else None))
+    return TaskRow(task=task, run=run, standing=standing(task, run, runtime() if run is not None else None, there))
 
 
-def owner(tx: Tx, task: Task) -> Run | None:
-    """The run that owns a task now."""
+def owner(store: Store, tx: Tx, task: Task) -> tuple[Run | None, Whereabouts | None]:
+    """The run that owns a task now, and where that is if machines share the database."""
     if task.run_id is None:
-        return None
+        return None, None
     try:
-        return tx.runs.get(task.run_id)
+        run = tx.runs.get(task.run_id)
     except NotFound:
-        return None
+        return None, None
+    if not store.is_shared:
+        return run, None
+    from watchkeeper.app.views.whereabouts import of_run  # noqa: PLC0415 - most lists are of one machine
+
+    return run, of_run(store, tx, run)
 
 
 def _newest(tx: Tx, states: Sequence[TaskState], limit: int) -> list[Task]:

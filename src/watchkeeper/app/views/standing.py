@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from watchkeeper.domain.task_record import Task, TaskState
 
 if TYPE_CHECKING:
+    from watchkeeper.app.views.whereabouts import Whereabouts
     from watchkeeper.domain.evidence import Evidence, Verdict
     from watchkeeper.domain.run_record import Run
     from watchkeeper.ports.runtime import Runtime
@@ -22,6 +23,7 @@ WORDS: dict[str, str] = {
     "stopping": "it was told to stop and has not ended yet",
     "ending": "its agent has ended; the outcome is being decided",
     "lost?": "its agent is gone without an exit record; a daemon will look and decide",
+    "unreachable": "the machine that it is on was not heard of lately; nothing is concluded from that",
     "unknown": "what became of its agent cannot be found out from here",
     "needs you": "it stopped because a person is needed; the reason says why",
     "held": "what happened is uncertain; `wk show` has the evidence",
@@ -51,12 +53,15 @@ class Standing(NamedTuple):
     verdict: Verdict | None = None
 
 
-def standing(task: Task, run: Run | None, runtime: Runtime | None) -> Standing:
-    """Where a task stands. `run` is the one that owns it now; without a runtime, or a live run, only the row is asked."""
+def standing(task: Task, run: Run | None, runtime: Runtime | None, there: Whereabouts | None = None) -> Standing:
+    """Where a task stands. `run` is the one that owns it now; without a runtime, or a live run, only the row is asked.
+
+    `there` is where the run is, if machines share the database.
+    """
     if run is not None:
         from watchkeeper.app.views import live  # noqa: PLC0415 - a list of tasks at rest needs no evidence
 
-        found = live.look(task, run, runtime)
+        found = live.look(task, run, runtime, there)
         if found is not None:
             return Standing(*found)
     return Standing(word=_AT_REST.get(task.state, "starting"), why=task.reason)

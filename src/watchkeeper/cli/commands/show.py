@@ -120,6 +120,8 @@ def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
     elif run.state is RunState.HELD:
         yield _field("  proof", _proof(run.proof))
         yield from _known(detail.known)
+    if detail.on is not None:
+        yield _field("  machine", f"{render.clean(detail.on)}, where its logs are, below the state directory")
     yield _field("  logs", str(detail.stdout))
     yield _field("", str(detail.stderr))
     if detail.complaints is not None and (kind in _WITHOUT_AN_END or run.state is RunState.HELD):

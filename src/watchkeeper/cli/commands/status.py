@@ -11,6 +11,7 @@ from watchkeeper.domain.model import TaskState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.health import Health
+    from watchkeeper.app.views.whereabouts import Whereabouts
     from watchkeeper.ports.service import DaemonInfo
 
 _WORDS = {
@@ -31,23 +32,40 @@ _WORDS = {
 def command(call: Call, as_json: bool) -> None:
     """Say in one line how everything is, and name what needs you."""
     from watchkeeper.app.views.health import NOTHING, health
+    from watchkeeper.app.views.whereabouts import everyone
 
     store = call.store
     found = None if store is None else health(store, call.runtime)
     info = None if store is None else daemon.running(call)
+    machines = [] if store is None else everyone(store)
     if as_json:
         from watchkeeper.app.views import plain
 
         database = "none" if found is None else "ok"
         closed = [accounts.plain(call, row) for row in accounts.closed(call)]
-        told = {**plain.health(found or NOTHING), "accounts_closed": closed}
+        told = {
+            **plain.health(found or NOTHING),
+            "accounts_closed": closed,
+            "machines": [plain.machine(each) for each in machines],
+        }
         call.terminal.document({"daemon": daemon.plain(info), "database": database, **told})
     elif found is None:
         call.terminal.say(NOTHING_YET)
     else:
         _print(call, found, info)
+        for each in machines:
+            call.terminal.say(_machine(each))
     if found is not None:
         daemon.warn_for(call, found)
+
+
+def _machine(there: "Whereabouts") -> str:
+    """One that shares the database, and when it was last heard of."""
+    name = f"machine {render.clean(there.name)} ({there.machine[:6]})"
+    if there.reachable:
+        return f"{name}: heard of"
+    since = f" since {render.clock(there.since)}" if there.since is not None else ""
+    return f"{name}: not heard of{since}; its runs stay as they are"
 
 
 def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
