@@ -1,6 +1,6 @@
 """What the tests of verbs stand on."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,7 +88,7 @@ class Verbs:
 
 
 @contextmanager
-def open_verbs(root: Path) -> Iterator[Verbs]:
+def open_verbs(root: Path) -> Generator[Verbs]:
     """A real database and a real runtime in `root`, on a clock that is moved by hand."""
     state = root / "state"
     state.mkdir(mode=0o700)

@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
@@ -20,7 +20,7 @@ from watchkeeper.ports.service import DaemonInfo, Order
 
 
 @contextmanager
-def _draining(rig: Rig, how: str = "--drain") -> Iterator["subprocess.Popen[bytes]"]:
+def _draining(rig: Rig, how: str = "--drain") -> Generator["subprocess.Popen[bytes]"]:
     drain = subprocess.Popen(
         [sys.executable, "-m", "watchkeeper", "daemon", "stop", how],
         env=rig.environment,

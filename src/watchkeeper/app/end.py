@@ -4,6 +4,7 @@ The run is final; that its agent may work on is not. Its shim is asked if it ans
 identity. Nothing is concluded from silence: as long as something may be alive that was not reached, it is tried again, a bounded number of times.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from watchkeeper.domain.effects import EndExecution
@@ -23,8 +24,10 @@ class EndAnswer:
     """The sweep that was made, if one was."""
 
 
-def end_settled(runtime: Runtime, run: Run, effect: EndExecution) -> EndAnswer:
-    """Try once to end what is left of a settled run. Raises OSError if the system is in trouble."""
+def end_settled(
+    runtime: Runtime, run: Run, effect: EndExecution, hide: Callable[[SweepReport], SweepReport]
+) -> EndAnswer:
+    """Try once to end what is left of a settled run; `hide` takes the secrets out of what a sweep tells. Raises OSError if the system is in trouble."""
     verdict, evidence = _look(runtime, run)
     match verdict.kind:
         case VerdictKind.NEVER_LAUNCHED | VerdictKind.LOST_TO_REBOOT:
@@ -32,11 +35,11 @@ def end_settled(runtime: Runtime, run: Run, effect: EndExecution) -> EndAnswer:
         case VerdictKind.ENDED if evidence.gone is not None:
             return EndAnswer(over=True, says=verdict.reason)
         case VerdictKind.SHIM_DIED:
-            return _swept(runtime.sweep(run), surely=True)
+            return _swept(hide(runtime.sweep(run)), surely=True)
         case VerdictKind.ENDED if verdict.final:
-            return _swept(runtime.sweep(run), surely=True)
+            return _swept(hide(runtime.sweep(run)), surely=True)
         case _:
-            return _tell(runtime, run, effect, verdict)
+            return _tell(runtime, run, effect, verdict, hide)
 
 
 def _look(runtime: Runtime, run: Run) -> tuple[Verdict, Evidence]:
@@ -50,13 +53,15 @@ def _look(runtime: Runtime, run: Run) -> tuple[Verdict, Evidence]:
     return verdict, evidence
 
 
-def _tell(runtime: Runtime, run: Run, effect: EndExecution, verdict: Verdict) -> EndAnswer:
+def _tell(
+    runtime: Runtime, run: Run, effect: EndExecution, verdict: Verdict, hide: Callable[[SweepReport], SweepReport]
+) -> EndAnswer:
     try:
         runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why)
     except ShimUnreachable as problem:
         if verdict.kind is VerdictKind.WAITING:
             return EndAnswer(over=False, says=str(problem))  # it starts, and an agent may come after any sweep
-        sweep = runtime.sweep(run, asked=True)
+        sweep = hide(runtime.sweep(run, asked=True))
         # Of a run whose agent nobody has seen, that nothing was found says nothing: it may be about to start.
         return _swept(sweep, surely=run.agent is not None or bool(sweep.ended))
     return EndAnswer(over=True, says="Its shim was told.")

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from watchkeeper.app.end import EndAnswer, end_settled
 from watchkeeper.app.record import apply_run, journal_sweep
+from watchkeeper.app.secrets import hide_sweep, redactor_of
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, StartShim
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
@@ -12,7 +13,7 @@ from watchkeeper.domain.run import RunEvent, ShimStarted, StopTold
 from watchkeeper.errors import NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
-from watchkeeper.ports.runtime import Runtime, ShimUnreachable
+from watchkeeper.ports.runtime import Runtime, ShimUnreachable, SweepReport
 from watchkeeper.ports.store import OutboxRow, Store, Tx
 
 MAX_START_ATTEMPTS = 5
@@ -149,7 +150,7 @@ class Performer:
             self._done(row)
             return
         try:
-            answer = end_settled(self.runtime, run, effect)
+            answer = end_settled(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
         except OSError as problem:
             answer = EndAnswer(over=False, says=str(problem))
         gives_up = not answer.over and row.attempts + 1 >= MAX_END_ATTEMPTS
@@ -171,6 +172,10 @@ class Performer:
         self.store.transact("end_settled", work)
         if gives_up:
             done.given_up.append(GivenUp(run_id=run.id, says=answer.says))
+
+    def _hide(self, run: Run, sweep: SweepReport) -> SweepReport:
+        spec = self.store.read(lambda tx: tx.tasks.get(run.task_id)).spec
+        return hide_sweep(lambda: redactor_of(self.runtime.executions(), run, spec), sweep) or sweep
 
     def _done(self, row: OutboxRow, run: Run | None = None, event: RunEvent | None = None) -> None:
         def work(tx: Tx) -> None:
