@@ -62,7 +62,7 @@ _YES_NO = ("false", "true")
 _CONFIG = re.compile(r"""[\w."'-]+\s*=\s*\S.*""")
 _OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.unbounded|hooks|projects\.")
 """Beginnings of keys of which the rights that were said depend."""
-_SECRET = "bearer_token"  # noqa: S105 - the name of one
+_SECRET = re.compile(r"bearer_token|(?<!env_)http_headers")
 
 _HINT = "`npm install -g @openai/codex` installs it; `codex login` then signs you in."
 
@@ -184,9 +184,9 @@ def _check_options(options: Mapping[str, str]) -> None:
         if _CONFIG.fullmatch(line) is None:
             msg = f"The option config of the codex harness has a line that is no setting: '{key[:60]}'."
             raise BadTask(msg, hint='Each line is one setting of Codex, such as model_provider = "mine".')
-        if _SECRET in line:
+        if _SECRET.search(line):
             msg = f"The option config of the codex harness holds a secret under '{key[:60]}', which everybody on this machine could read."
-            raise BadTask(msg, hint="Name a variable that holds it: model_providers.NAME.env_key.")
+            raise BadTask(msg, hint="Name a variable that holds it: model_providers.NAME.env_key or .env_http_headers.")
         if _OURS.match(key.replace('"', "").replace("'", "")):
             msg = f"The option config of the codex harness may not set '{key[:60]}': what an agent may do is said before it starts."
             raise BadTask(msg, hint="Use the options sandbox, network_access and isolation.")

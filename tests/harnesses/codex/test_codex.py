@@ -87,6 +87,7 @@ def test_options_become_flags_and_configuration() -> None:
         {"config": '"approval_policy" = "on-request"'},
         {"config": 'model_provider = "mine"\npermissions.x = 1'},
         {"config": 'model_providers.mine.experimental_bearer_token = "hidden"'},
+        {"config": 'model_providers.mine.http_headers = { "Authorization" = "hidden" }'},
     ],
 )
 def test_an_option_that_cannot_be_is_refused(options: dict[str, str]) -> None:

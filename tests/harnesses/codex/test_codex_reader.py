@@ -281,6 +281,21 @@ def test_a_refused_edit_counts_unless_the_agent_edited_elsewhere() -> None:
     assert replay("way_round")[1].ok
 
 
+@pytest.mark.parametrize(
+    ("refused", "kind"),
+    [
+        ("patch rejected: x; rejected by user approval settings", K.PERMISSION_DENIED),
+        ("approval policy is Never", None),
+    ],
+)
+def test_a_command_that_ran_makes_up_for_a_wish_but_not_for_an_edit(refused: str, kind: K | None) -> None:
+    """Whoever was asked to edit and could only look has not done it."""
+    reader = CodexReader()
+    _ = reader.feed(item("command_execution", command="ls", exit_code=0, status="completed") + COMPLETED)
+    stderr = f"2026-01-01T00:00:00Z ERROR codex_core::tools::router: error={refused}\n"
+    assert reader.trace(exit_fact(0), stderr).kind is kind
+
+
 def test_a_sandbox_that_cannot_be_set_up_is_told_apart_from_a_command_that_fails() -> None:
     """As soon as one command has really run, the sandbox works."""
     broken = item(
