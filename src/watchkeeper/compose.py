@@ -15,6 +15,7 @@ from watchkeeper.settings import Settings, load
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments
+    from watchkeeper.app.environments import TaskEnvironments
     from watchkeeper.app.launch import Launcher
     from watchkeeper.app.observe import Observer
     from watchkeeper.app.perform import Performer
@@ -255,9 +256,15 @@ class Watchkeeper:
         return harness_names()
 
     @cached_property
+    def task_environments(self) -> "TaskEnvironments":
+        """Under which environment each task's agent works here."""
+        from watchkeeper.app.environments import TaskEnvironments
+
+        return TaskEnvironments(environments=self.environments, machine=self.state.node(), environ=self.environ)
+
+    @cached_property
     def launcher(self) -> "Launcher":
         """Prepares executions."""
-        from watchkeeper.app.environments import TaskEnvironments
         from watchkeeper.app.launch import Launcher, LaunchRules
 
         rules = LaunchRules(
@@ -269,9 +276,7 @@ class Watchkeeper:
             store=self.store,
             clock=self.clock,
             runtime=self.runtime,
-            environments=TaskEnvironments(
-                environments=self.environments, machine=self.state.node(), environ=self.environ
-            ),
+            environments=self.task_environments,
             workspace=self.workspace,
             harness=self.harness,
             rules=rules,
@@ -353,7 +358,7 @@ class Watchkeeper:
             machine=self.state.node(),
             harness=self.harness,
             options=self.settings.harness_options,
-            environments=self.environments,
+            environments=self.task_environments,
             accounts=self.accounts,
             looker=SignInLooker(),
             environ=self.environ,

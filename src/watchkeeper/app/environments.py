@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from errno import EBADMSG
 
+from watchkeeper.app.accounts import with_keys
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.model import Task
-from watchkeeper.environment import allowed, capture
+from watchkeeper.environment import capture
 from watchkeeper.errors import BadTask
 from watchkeeper.ports.environment import Environments
 
@@ -50,10 +51,7 @@ class TaskEnvironments:
     def _own(self, task: Task, account: Account | None) -> Mapping[str, str]:
         spec = task.spec
         try:
-            found = capture(self.environ, spec.environment_names, spec.harness)
+            environ, keys = with_keys(account, self.environ) if account is not None else (self.environ, ())
+            return capture(environ, (*spec.environment_names, *keys), spec.harness)
         except BadTask as lacking:
             raise EnvironmentUnknown(f"It was handed over on another machine, and here: {lacking}") from lacking
-        keys = account.variables if account is not None else ()
-        return found | {
-            name: self.environ[name] for name in keys if name in self.environ and not allowed(name, spec.harness)
-        }

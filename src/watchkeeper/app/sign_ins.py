@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any
+from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.domain.account import Account, AccountState, Bearing, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.sign_in import Look, Looker, signs_in
 from watchkeeper.ports.store import Store, Tx
@@ -33,9 +33,8 @@ class Lack:
     harness: str
     state: AccountState | None
     """None: the program is what is missing."""
-    environment_id: str | None
-    """Of a task that waits for it."""
-    asked: tuple[str, ...] = ()
+    lender: Task | None
+    """A task that waits for it, under whose environment is looked; None: under our own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +48,7 @@ class SignIns:
     """A harness by name; raises UnknownHarness."""
     options: Callable[[str], Mapping[str, str]]
     """The settings of a harness, by name."""
-    environments: Environments
+    environments: TaskEnvironments
     accounts: AccountEnvironments
     looker: Looker
     environ: Mapping[str, str]
@@ -66,10 +65,11 @@ class SignIns:
             if told is None:
                 return Bearing(opens=False)
             account = self._account(spec.account_id)
-            environment = self.accounts.apply(harness, account, self._kept(task.environment_id), spec.environment_names)
+            kept = self.environments.of(task, account)
+            environment = self.accounts.apply(harness, account, kept, spec.environment_names)
         except HomeGone:
             return Bearing()
-        except (HarnessError, OSError):
+        except (HarnessError, EnvironmentUnknown, OSError):
             return Bearing(opens=False)
         if any(environment.get(name) for name in told.key_variables):
             return Bearing(keyed=True)
@@ -85,8 +85,9 @@ class SignIns:
             return self._program(lack)
         try:
             harness = self.harness(lack.harness)
-            environment = self.accounts.apply(harness, lack.account, self._lent(lack), lack.asked)
-        except (HomeGone, HarnessError, OSError):
+            asked = lack.lender.spec.environment_names if lack.lender is not None else ()
+            environment = self.accounts.apply(harness, lack.account, self._lent(lack), asked)
+        except (HomeGone, HarnessError, EnvironmentUnknown, OSError):
             return None
         told = signs_in(harness)
         if told is None:
@@ -153,7 +154,7 @@ class SignIns:
         """Whether a program that was missing is there now. Costs a look at the PATH while it is not."""
         try:
             program = self.harness(lack.harness).find(self._lent(lack), self.options(lack.harness))
-        except (HarnessError, OSError):
+        except (HarnessError, EnvironmentUnknown, OSError):
             return None
         at = self.clock.now()
         state = HarnessState(harness=lack.harness, machine=self.machine, present=True, says=program.path, at=at)
@@ -170,11 +171,7 @@ class SignIns:
         return self.store.read(lambda tx: find_any(tx, account_id))
 
     def _lent(self, lack: Lack) -> Mapping[str, str]:
-        return self.environ if lack.environment_id is None else self._kept(lack.environment_id)
-
-    def _kept(self, environment_id: str) -> Mapping[str, str]:
-        kept = self.environments.get(environment_id)
-        return self.environ if kept is None else kept
+        return self.environ if lack.lender is None else self.environments.of(lack.lender, lack.account)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,6 +202,5 @@ def _lack(tx: Tx, account_id: str, state: AccountState | None, lenders: list[Tas
         account_id=account_id,
         harness=account_id.partition(":")[0],
         state=state,
-        environment_id=lender.environment_id if lender else None,
-        asked=lender.spec.environment_names if lender else (),
+        lender=lender,
     )

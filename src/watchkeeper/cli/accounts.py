@@ -1,6 +1,7 @@
 """Which account a task works under, and what the person is told of it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -225,7 +226,8 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
         where = f"it works with the key in {keys[0][2] or keys[0][0]}" if keys else "its harness does not say how"
         raise UsageError(f"There is no login for {account.id}: {where}.", hint=f"wk account show {account.id}")
     if account.home is None and account.name != OWN:
-        _ = parts.accounts.homes.make(account.harness, account.name)
+        with said(f"The home of {account.id} could not be made"):
+            _ = parts.accounts.homes.make(account.harness, account.name)
     environment = parts.accounts.apply(harness, account, call.environ)
     program = harness.find(environment, parts.settings.harness_options(account.harness))
     argv = told.login(program, terminal=call.terminal.stdin_is_terminal)
@@ -238,6 +240,17 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
     seen = look(call, account)
     record(call, account, seen)
     return code, seen
+
+
+@contextmanager
+def said(what: str) -> Generator[None]:
+    """Say what the system refused. Raises StateDirectoryUnusable."""
+    try:
+        yield
+    except OSError as error:
+        raise StateDirectoryUnusable(
+            f"{what}: {error.strerror or error}.", hint="`wk doctor` looks at the state directory."
+        ) from error
 
 
 def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]:

@@ -86,7 +86,8 @@ def add(
         by=call.person,
     )
     check_account(found, account)
-    made = add_account(parts.store, parts.clock, parts.accounts.homes, account)
+    with accounts.said(f"The home of {account.id} could not be made, so nothing was added"):
+        made = add_account(parts.store, parts.clock, parts.accounts.homes, account)
     if as_json:
         call.terminal.document({"id": account.id, "home": accounts.home(call, account), "variables": list(variables)})
         return
@@ -176,7 +177,8 @@ def rm(call: Call, account: str, delete_home: bool) -> None:
     home = accounts.home(call, chosen)
     _ = remove(parts.store, parts.clock, chosen.id, call.person)
     if delete_home:
-        _ = parts.accounts.homes.delete(chosen.harness, chosen.name)
+        with accounts.said(f"{chosen.id} was removed, but its home {home} could not be deleted"):
+            _ = parts.accounts.homes.delete(chosen.harness, chosen.name)
     kept = f" Its home stays: {home}" if home and not delete_home and Path(home).exists() else ""
     call.terminal.say(f"Removed {chosen.id}.{kept}")
 
