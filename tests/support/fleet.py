@@ -12,11 +12,12 @@ from support.rig import Rig
 from watchkeeper.app.add import AddRequest, Plan, add
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.compose import Watchkeeper
-from watchkeeper.domain.model import Task, TaskSpec
+from watchkeeper.domain.model import Task, TaskSpec, TaskState
+from watchkeeper.domain.wait import Wait
 from watchkeeper.environment import capture
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Program
-from watchkeeper.ports.store import Claim, MachineRecord, Store, Tx
+from watchkeeper.ports.store import Authorisation, Claim, MachineRecord, Store, Tx
 
 T = TypeVar("T")
 
@@ -54,12 +55,14 @@ class Fleet:
         """The id of a machine."""
         return self._parts[number].state.node()
 
-    def add(self, tasks: int, **given: Any) -> list[Task]:
-        """Hand over so many tasks that may run anywhere, on each machine in turn; each notes that its agent began."""
+    def add(self, tasks: int, *, on_hold: datetime | None = None, **given: Any) -> list[Task]:
+        """Hand over so many tasks that may run anywhere, on each machine in turn; each notes that its agent began. None begins before `on_hold`."""
         prompts = [f"append {self.log} {number}" for number in range(tasks)]
-        return [self._add(self._parts[at % len(self._parts)], prompt, given) for at, prompt in enumerate(prompts)]
+        return [
+            self._add(self._parts[at % len(self._parts)], prompt, on_hold, given) for at, prompt in enumerate(prompts)
+        ]
 
-    def _add(self, parts: Watchkeeper, prompt: str, given: dict[str, Any]) -> Task:
+    def _add(self, parts: Watchkeeper, prompt: str, on_hold: datetime | None, given: dict[str, Any]) -> Task:
         fields: dict[str, Any] = {
             "prompt": prompt,
             "title": "one of many",
@@ -76,7 +79,20 @@ class Fleet:
             machine=parts.state.node(),
         )
         agreed = Plan(spec=spec, program=Program(path="", version=None), says="as asked")
-        return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
+        if on_hold is None:
+            return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
+        return parts.store.transact("test", lambda tx: self._later(tx, parts, request, on_hold))
+
+    def _later(self, tx: Tx, parts: Watchkeeper, request: AddRequest, at: datetime) -> Task:
+        now = parts.clock.now()
+        task = Task(
+            id=parts.ids.task(), spec=request.spec, state=TaskState.QUEUED, created_at=now, updated_at=now,
+            environment_id=parts.ids.execution(), environment_machine="elsewhere", wake_at=at, wake_for=Wait.NOT_BEFORE,
+        )  # fmt: skip
+        tx.tasks.add(task)
+        allowed = Authorisation(id=task.environment_id, task_id=task.id, kind="person", by="ada", says="", at=now)
+        tx.outcomes.authorise(allowed)
+        return task
 
     def started(self) -> Counter[str]:
         """How often the agent of each task began."""
