@@ -16,7 +16,9 @@ class Kept(StrEnum):
     DELETED = "deleted"
     """The task has ended, and it was deleted."""
     MISSING = "missing"
-    """It should be here, or on the machine that the task was added on, and is not here."""
+    """It should be here, and is not."""
+    ELSEWHERE = "elsewhere"
+    """It is kept on another machine, the one that the task was handed over on."""
     DAMAGED = "damaged"
 
 
@@ -48,14 +50,16 @@ class TaskEnvironment(NamedTuple):
     @property
     def missing(self) -> tuple[str, ...]:
         """What was asked for and is not there, as long as the task may need it."""
-        if self.kept is Kept.DELETED:
+        if self.kept in {Kept.DELETED, Kept.ELSEWHERE}:
             return ()
         there = {variable.name for variable in self.variables}
         return tuple(name for name in self.task.spec.environment_names if name not in there)
 
 
-def environment_of(environments: Environments, task: Task) -> TaskEnvironment:
-    """What is kept for a task."""
+def environment_of(environments: Environments, task: Task, here: str) -> TaskEnvironment:
+    """What is kept for a task, as seen from the machine `here`."""
+    if task.environment_machine not in {"", here} and task.state not in FINAL_TASK_STATES:
+        return TaskEnvironment(task, Kept.ELSEWHERE, ())
     try:
         found = environments.get(task.environment_id) if task.environment_id else None
     except OSError:
@@ -71,6 +75,7 @@ def plain(seen: TaskEnvironment, path: str) -> dict[str, object]:
         "id": seen.task.id,
         "state": seen.task.state.value,
         "kept": seen.kept.value,
+        "machine": seen.task.environment_machine or None,
         "file": path if seen.kept in {Kept.KEPT, Kept.DAMAGED} else None,
         "asked": list(seen.task.spec.environment_names),
         "missing": list(seen.missing),

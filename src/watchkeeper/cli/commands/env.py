@@ -33,16 +33,17 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
 
     store, found_id = call.find(task_id)
     task = store.read(lambda tx: tx.tasks.get(found_id))
-    seen = environment_of(call.reading.environments, task)
+    seen = environment_of(call.reading.environments, task, call.reading.state.known_node() or "")
     path = str(call.reading.state.environments / f"{task.environment_id}.json")
     if as_json:
         call.terminal.document(plain(seen, path))
         return
-    for line in _lines(seen, path):
+    machines = {machine.id: machine.name for machine in store.read(lambda tx: tx.machines.all())}
+    for line in _lines(seen, path, machines.get(task.environment_machine) or task.environment_machine):
         call.terminal.prose(line, hang=_LABEL)
 
 
-def _lines(seen: "TaskEnvironment", path: str) -> "Iterator[str]":
+def _lines(seen: "TaskEnvironment", path: str, machine: str) -> "Iterator[str]":
     from watchkeeper.app.views.environment import Hiding, Kept
 
     task = seen.task
@@ -56,6 +57,8 @@ def _lines(seen: "TaskEnvironment", path: str) -> "Iterator[str]":
             )
         case Kept.MISSING:
             yield _field("kept", f"not on this machine; wk retry {task.id} takes this shell's")
+        case Kept.ELSEWHERE:
+            yield _field("kept", f"on the machine {render.clean(machine)}, where it was handed over")
         case Kept.DAMAGED:
             yield _field("kept", f"in {path}, which cannot be read; wk retry {task.id} takes this shell's")
     yield from _names("asked for", task.spec.environment_names)
