@@ -1,18 +1,15 @@
 """A held run whose agent is alive: what a person's word on it does to the agent, and that no second one is led into its directory."""
 
-import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from support.flow_words import daemon_log, healthy, working
-from support.rig import MARKER, Rig
+from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.domain.model import Proof, Run, TaskState
 from watchkeeper.errors import Exit
-from watchkeeper.runtimes import proc
 
 STUBBORN = 3
 """The agent and its two grandchildren."""
@@ -20,17 +17,6 @@ STUBBORN = 3
 
 def _directory(rig: Rig, run: Run) -> Path:
     return rig.state / "executions" / run.execution_id
-
-
-def _alive(run: Run) -> list[int]:
-    """Living processes that carry the run's mark, wherever its directory is."""
-    mark, found = f"{MARKER}={run.execution_id}".encode(), list[int]()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if mark in (entry / "environ").read_bytes().split(b"\0") and proc.identity(int(entry.name)):
-                    found.append(int(entry.name))
-    return found
 
 
 def _take_away(rig: Rig, path: Path) -> None:
@@ -62,7 +48,7 @@ def test_the_agent_of_a_held_run_is_ended_with_it(rig: Rig, command: str, damage
     said = rig.wk(command, task_id).stdout.decode()
     assert f"{task_id}  stopped; its agent, pid {run.agent.pid}, was alive and has ended" in said
     assert "not proven" in said
-    wait_until(lambda: not _alive(run), what="nothing of it is alive")
+    wait_until(lambda: not rig.carrying(run.execution_id), what="nothing of it is alive")
     outcome = rig.outcome(run.id)
     assert outcome is not None and outcome.proof is Proof.UNPROVEN
     wait_until(lambda: not rig.pending(), within_s=20, what="the effect is done")
@@ -73,9 +59,9 @@ def test_the_agent_of_a_held_run_is_ended_with_it(rig: Rig, command: str, damage
 def test_grandchildren_of_a_held_run_are_ended_too(rig: Rig) -> None:
     """In sessions of their own, deaf to TERM, and known by their mark only."""
     task_id, run = _held(rig, _take_away, "stubborn")
-    wait_until(lambda: len(_alive(run)) >= STUBBORN, within_s=20, what="the grandchildren live")
+    wait_until(lambda: len(rig.carrying(run.execution_id)) >= STUBBORN, within_s=20, what="the grandchildren live")
     rig.wk("stop", task_id)
-    wait_until(lambda: not _alive(run), within_s=20, what="nothing of it is alive")
+    wait_until(lambda: not rig.carrying(run.execution_id), within_s=20, what="nothing of it is alive")
 
 
 def test_no_second_agent_beside_a_living_one(rig: Rig) -> None:
@@ -104,7 +90,7 @@ def test_a_stop_that_nobody_performed_is_not_forgotten(rig: Rig) -> None:
     wait_until(lambda: rig.died, within_s=20, what="the daemon died")
     rig.disarm()
     rig.start_daemon()
-    wait_until(lambda: not _alive(run) and not rig.pending(), within_s=20, what="its agent is ended")
+    wait_until(lambda: not rig.carrying(run.execution_id) and not rig.pending(), within_s=20, what="its agent is ended")
     assert "not ended" not in daemon_log(rig)
 
 

@@ -122,6 +122,27 @@ def _stop(rig: Rig) -> str:
     return task_id
 
 
+def _held(rig: Rig) -> str:
+    """The directory of a stubborn agent's run is away, so the run is held; a person kills it all the same, and everything of it is ended."""
+    rig.start_daemon()
+    task_id = _hand_over(rig, "stubborn", "wait", str(rig.root / "never"))
+    wait_until(lambda: len(rig.survivors()) >= 3, within_s=20, what="the agent and its grandchildren work")
+    (run,) = rig.runs(task_id)
+    away, path = rig.root / "away", rig.state / "executions" / run.execution_id
+    path.rename(away)
+    wait_until(lambda: rig.task(task_id).state is TaskState.HELD, within_s=20, what="it is held")
+    rig.open_gate()
+    _insist(rig, "kill", task_id, "--no-wait")
+
+    def ended() -> bool:
+        rig.keep_daemon()
+        return not rig.carrying(run.execution_id) and not rig.pending()
+
+    wait_until(ended, within_s=40, what="nothing of it is alive, and nothing more is tried")
+    away.rename(path)
+    return task_id
+
+
 def _retry(rig: Rig) -> str:
     """The first run fails; a person has it tried again."""
     rig.start_daemon()
@@ -165,6 +186,7 @@ FLOWS = (
     Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0, least=70),
     Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7, least=12),
     Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None, least=30),
+    Flow(name="held", play=_held, ends=TaskState.STOPPED, code=None, least=12),
     Flow(name="retry", play=_retry, ends=TaskState.DONE, code=0, least=60),
 )
 
@@ -221,7 +243,7 @@ def _of_exit(rig: Rig, flow: Flow, run: Run, code: int | None) -> list[str]:
     wanted = 5 if flow.name == "retry" and run.number == 1 else flow.code
     found = [] if code == wanted else [f"run {run.id} ended with {code} instead of {wanted}"]
     whole = RELEASED_LOG if flow.name == "observe" else WHOLE_LOG
-    if flow.name != "stop" and rig.log_hash(run) != whole:
+    if flow.name not in {"stop", "held"} and rig.log_hash(run) != whole:
         found.append(f"the log of run {run.id} is not whole: {len(rig.log(run))} bytes")
     return found
 

@@ -234,7 +234,11 @@ class Rig:
 
     def survivors(self) -> list[int]:
         """Living processes that carry the mark of an execution of this rig."""
-        ids = {f"{MARKER}={path.name}".encode() for path in (self.state / "executions").glob("*")}
+        return self.carrying(*(path.name for path in (self.state / "executions").glob("*")))
+
+    def carrying(self, *execution_ids: str) -> list[int]:
+        """Living processes that carry the mark of one of these executions, wherever its directory is."""
+        ids = {f"{MARKER}={each}".encode() for each in execution_ids}
         found: list[int] = []
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and int(entry.name) != os.getpid():
