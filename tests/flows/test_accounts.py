@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Task, TaskState
 
 TRANSCRIPTS = Path(__file__).parents[1] / "harnesses" / "claude" / "transcripts"
+
+
+@pytest.fixture(autouse=True)
+def untroubled(rig: Rig) -> Iterator[None]:
+    """No loop of a daemon has failed in the end."""
+    yield
+    logs = [path.read_text() for path in (rig.root / "daemon.log", rig.state / "daemon.log") if path.exists()]
+    assert "tick failed" not in "".join(logs)
 
 
 def hand_over(rig: Rig, account: str, prompt: str = "say Done.", *options: str) -> str:

@@ -23,6 +23,6 @@ class SignInLoop(Loop):
         for lack in lacks:
             look = self._sign_ins.look_again(lack)
             if look is not None:
-                self.log.info("looked at", account=lack.account_id, sign_in=look.sign_in.value, says=look.says)
+                self.log.info("looked", account=lack.account_id, sign_in=look.sign_in.value, says=look.says)
                 opened += 1
         return Ticked(worked=opened > 0, due_s=self._poll_s if lacks else None)
