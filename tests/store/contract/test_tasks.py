@@ -36,6 +36,13 @@ def test_an_id_is_taken_once(store: Store) -> None:
     assert store.read(lambda tx: tx.tasks.get("t1")).reason == ""
 
 
+def test_an_id_is_taken_once_whatever_else_is_said(store: Store) -> None:
+    """Broken text in another column makes no other error of it."""
+    store.transact("add", lambda tx: tx.tasks.add(make_task()))
+    with pytest.raises(Stale, match="t1"):
+        store.transact("add", lambda tx: tx.tasks.add(make_task(reason="no '\udcff'")))
+
+
 def test_no_such_task(store: Store) -> None:
     with pytest.raises(NoSuchTask, match="nobody"):
         store.read(lambda tx: tx.tasks.get("nobody"))

@@ -170,8 +170,6 @@ class Connection:
                 return self._rows(sql, values)
             except apsw.ConstraintError as error:
                 raise conflict(error) from error
-            except UnicodeEncodeError:
-                return self._rows(sql, {key: _storable(value) for key, value in (values or {}).items()})
 
     def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""
@@ -188,7 +186,10 @@ class Connection:
         return self.query(self._statements[name], values)
 
     def _rows(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
-        found = self._raw.execute(sql, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
+        try:
+            found = self._raw.execute(sql, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
+        except UnicodeEncodeError:
+            return self._rows(sql, {key: _storable(value) for key, value in (values or {}).items()})
         return cast("list[Row]", found)
 
 

@@ -55,8 +55,8 @@ SELECT
     ),
     task.parked,
     (
-        SELECT claim.task_id FROM claim
-        WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine) LIMIT 1
+        SELECT min(claim.task_id) FROM claim
+        WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine)
     ),
     (
         SELECT min(lane_closed.reason) FROM lane_closed
@@ -74,7 +74,7 @@ DELETE FROM label WHERE task_id = :task_id;
 SELECT DISTINCT name FROM label WHERE name >= :first AND name < :beyond ORDER BY name LIMIT :limit;
 
 -- name: tasks_labelled
-SELECT task_id FROM label WHERE name = :name;
+SELECT task_id FROM label WHERE name = :name ORDER BY task_id;
 
 -- name: tasks_ids_like
 SELECT id FROM task WHERE id >= :first AND id < :beyond ORDER BY seq DESC LIMIT :limit;
@@ -92,7 +92,7 @@ SELECT 1 FROM task WHERE environment_id = :environment_id AND ended_at IS NULL L
 SELECT state, tasks FROM tally;
 
 -- name: tasks_pinned
-SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC;
+SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC, seq DESC;
 
 -- name: tasks_checkouts_of_dependents
 SELECT DISTINCT task.checkout FROM dependency CROSS JOIN LATERAL (

@@ -55,8 +55,8 @@ SELECT
     ),
     task.parked,
     (
-        SELECT claim.task_id FROM claim
-        WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine) LIMIT 1
+        SELECT min(claim.task_id) FROM claim
+        WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine)
     ),
     (
         SELECT min(lane_closed.reason) FROM lane_closed
