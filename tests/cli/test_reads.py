@@ -35,6 +35,7 @@ def test_a_newcomer_is_told_how_to_begin(wk: "Wk") -> None:
     [
         ["show", "0l1"],
         ["logs", "0l1"],
+        ["env", "0l1"],
         ["wait", "0l1"],
         ["stop", "0l1"],
         ["kill", "0l1"],

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from watchkeeper.app.read_output import read_trace
-from watchkeeper.app.secrets import redactor_of
 from watchkeeper.app.views.rows import TaskRow, row
 from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
@@ -103,6 +101,9 @@ def _run_detail(
 
 
 def _known(harness: Callable[[str], Harness], task: Task, executions: Executions, run: Run) -> Trace | None:
+    from watchkeeper.app.read_output import read_trace  # noqa: PLC0415 - few tasks are held, and it brings the search for secrets along
+    from watchkeeper.app.secrets import redactor_of  # noqa: PLC0415 - the same
+
     try:
         redactor = redactor_of(executions, run, task.spec)
         return read_trace(harness(task.spec.harness), task.spec, executions, run, run.exit, redactor)
