@@ -101,8 +101,8 @@ def test_an_effect_of_a_newer_version_stands_in_nobodys_way(sqlite: SqliteStore)
 
     def work(tx):
         for number in range(150):
-            _ = inside(sqlite).run("outbox_put", kind="dance", payload=f'{{"step":{number}}}', at=1)
-        _ = inside(sqlite).run("outbox_put", kind="forget_environment", payload='{"new":1}', at=1)
+            _ = inside(sqlite).run("outbox_put", kind="dance", payload=f'{{"step":{number}}}', at=1, machine="")
+        _ = inside(sqlite).run("outbox_put", kind="forget_environment", payload='{"new":1}', at=1, machine="")
         tx.outbox.put([known], NOON)
 
     sqlite.transact("put", work)

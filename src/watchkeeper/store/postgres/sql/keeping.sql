@@ -41,7 +41,7 @@ SELECT seq, at FROM journal WHERE seq > :after ORDER BY seq LIMIT :limit;
 -- name: keeping_forget
 DELETE FROM journal
 WHERE seq > :after AND seq <= :last AND at < :before
-    AND (task_id IS NULL OR NOT EXISTS (SELECT 1 FROM task WHERE task.id = journal.task_id))
+    AND (task_id IS NULL OR NOT EXISTS (SELECT 1 FROM task WHERE task.id = journal.task_id OFFSET 0))
 RETURNING seq;
 
 -- name: keeping_note_forgotten
