@@ -21,7 +21,15 @@ def test_every_kind_of_entry_has_words() -> None:
     """Also without any facts, as an older version may have left them away."""
     kinds = {f"run.{_kind(object.__new__(event))}" for event in RUN_EVENTS}
     kinds |= {f"task.{_kind(object.__new__(event))}" for event in TASK_EVENTS}
-    kinds |= {"task.waiting", "task.ready", "queue.waiting", "queue.moving", "queue.paused", "queue.resumed", "queue.limited"}
+    kinds |= {
+        "task.waiting",
+        "task.ready",
+        "queue.waiting",
+        "queue.moving",
+        "queue.paused",
+        "queue.resumed",
+        "queue.limited",
+    }
     kinds |= {"task.added", "run.reserved", "run.swept", "run.end_told", "run.end_given_up", "daemon.started"}
     assert kinds == KINDS
     assert all(kind not in _says(kind) for kind in kinds)

@@ -113,7 +113,7 @@ def test_ls_says_when_there_is_no_room(wk: "Wk", monkeypatch: pytest.MonkeyPatch
     waits = wk.add("waits")
     wk.become(waits, TaskState.QUEUED, wake_at=wk.parts.clock.now() - timedelta(seconds=1), reason="It was busy.")
     answer = wk("ls", "--state", "queued", WATCHKEEPER_QUEUE_LIMIT="1")
-    assert "waits (waits: 1 of 1 agents are at work)" in answer.out
+    assert "waits (waits: limit, 1 of 1 agents are at work)" in answer.out
     assert "waits: " not in wk("ls").out
 
 
@@ -159,7 +159,7 @@ def test_ls_says_why_and_when_again(wk: "Wk") -> None:
     soon = wk.parts.clock.now() + timedelta(seconds=90)
     wk.become(task_id, TaskState.QUEUED, wake_at=soon, reason="The service was overloaded.")
     answer = wk("ls")
-    assert "flaky (again in 1m" in answer.out and "overloaded" in answer.out
+    assert "flaky (waits: not before, in 1m" in answer.out and "overloaded" in answer.out
 
 
 def test_control_codes_never_reach_the_terminal(wk: "Wk") -> None:
@@ -192,7 +192,7 @@ def test_status_names_what_needs_a_person(wk: "Wk") -> None:
     said = wk("status", "--json").json
     assert said["daemon"]["running"] is False and said["counts"] == {"queued": 1, "needs_input": 1}
     assert [row["id"] for row in said["needs_you"]] == [asked]
-    keys = "daemon database counts live_runs outbox_pending journal_last needs_you accounts_closed machines"
+    keys = "daemon database counts live_runs outbox_pending journal_last needs_you accounts_closed machines waits"
     assert set(said) == set(keys.split())
 
 
@@ -200,9 +200,12 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     """Programs rely on them: a key may be added, none may go."""
     task_id = wk.add()
     row = wk("ls", "--json").json[0]
-    keys = "id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
+    keys = "priority account machine project checkout after not_before labels waits"
+    keys += " id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
     assert set(row) == set(keys.split())
-    more = "prompt argv environment_names deadline_s on_lost leftovers priority authorisation evidence run_history takeover"
+    more = (
+        "prompt argv environment_names deadline_s on_lost leftovers authorisation evidence run_history takeover reasons"
+    )
     assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())
 
 

@@ -56,6 +56,7 @@ CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
      [Dependency(task_id="p1", state=TaskState.RUNNING)], HERE),
     (Wait.PATH, "reserved by task t2", make_task(), facts(reserved_by=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(parked=True, holders=("t2",)), [], HERE),
+    (Wait.CHECKOUT_BUSY, "task t2, which is held, may still work", make_task(), facts(holders=("t2",), held=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2 stands before it", make_task(), facts(parked=True, before="t2"), [], HERE),
     (Wait.NOT_BEFORE, "put off", waits(60, Wait.NOT_BEFORE), facts(ready=False), [], HERE),
     (Wait.RETRY_AT, "tried again", waits(60, Wait.RETRY_AT), facts(ready=False), [], HERE),

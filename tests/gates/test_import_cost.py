@@ -22,7 +22,7 @@ HEAVY = frozenset({
 
 LISTING = frozenset({
     "", "__main__", "errors", "crash", "settings", "compose",
-    "app", "app.views", "app.views.rows", "app.views.standing",
+    "app", "app.views", "app.views.brief", "app.views.rows", "app.views.standing",
     "cli", "cli.call", "cli.command", "cli.commands", "cli.commands.ls", "cli.daemon", "cli.errors", "cli.main", "cli.render",
     "daemon", "daemon.client", "ports", "ports.service",
     "domain", "domain.failure_kind", "domain.lock_state", "domain.task_record", "domain.wait",

@@ -27,7 +27,7 @@ def refused(rig: Rig, *command: str, code: Exit, says: str, hint: bool = True, g
 
 def healthy(rig: Rig) -> None:
     """A task that is handed over now is done, by an agent that began once."""
-    task_id = rig.run("lines", "3", "exit", "0")
+    task_id = rig.run("lines", "3", "exit", "0", options=("--shared",))  # a held run keeps its checkout
     assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE, rig.task(task_id)
     assert rig.started_runs().count(f"{task_id}.1") == 1
 

@@ -28,6 +28,8 @@ class Wait(StrEnum):
 class BriefWait(NamedTuple):
     """What lists tell of a queued task's wait, without asking for everything that may close its lane."""
 
+    ready: bool
+    """Its time has come."""
     unmet: int
     """How many of the tasks that it waits for are not done."""
     on: str | None

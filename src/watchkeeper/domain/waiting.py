@@ -34,6 +34,8 @@ class WaitFacts:
     parked: bool
     holders: tuple[str, ...]
     """The tasks that work in its checkout now, where it may run."""
+    held: tuple[str, ...] = ()
+    """Those of them that are held: whether somebody still works there is uncertain."""
     before: str | None
     """The queued task that stands before it in its checkout and lane."""
     reserved_by: tuple[str, ...] = ()
@@ -92,10 +94,13 @@ def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency]
     return (*_dependencies(task, dependencies), *(reason for reason in found if reason is not None))
 
 
-def busy(holders: Sequence[str]) -> Reason:
-    """The reason of a task in whose checkout others work."""
+def busy(holders: Sequence[str], held: Sequence[str] = ()) -> Reason:
+    """The reason of a task in whose checkout others work, or may still work, as those that are held."""
     word = "works" if len(holders) == 1 else "work"
-    return Reason(wait=Wait.CHECKOUT_BUSY, says=f"{_named(holders)} {word} in its checkout", tasks=tuple(holders))
+    says = f"{_named(holders)} {word} in its checkout"
+    if held:
+        says = f"{_named(held)}, which {'is' if len(held) == 1 else 'are'} held, may still work in its checkout: `wk show {held[0]}`"
+    return Reason(wait=Wait.CHECKOUT_BUSY, says=says, tasks=tuple(holders))
 
 
 def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequence[str]]) -> tuple[str, ...] | None:
@@ -151,7 +156,7 @@ def _path(facts: WaitFacts) -> Reason | None:
 
 def _checkout(facts: WaitFacts) -> Reason | None:
     if facts.holders:
-        return busy(facts.holders)
+        return busy(facts.holders, facts.held)
     if facts.parked and facts.before is not None:
         return Reason(
             wait=Wait.CHECKOUT_BUSY,

@@ -35,7 +35,12 @@ class StoredOutbox:
         after = 0
         while len(due) < limit:
             page = self._rows.all(
-                "outbox_due", now=ticks(now), beyond=ticks(now + LONGEST_WAIT), after=after, machine=machine, limit=_PAGE
+                "outbox_due",
+                now=ticks(now),
+                beyond=ticks(now + LONGEST_WAIT),
+                after=after,
+                machine=machine,
+                limit=_PAGE,
             )
             due += [row for row in map(_row, page) if row is not None]
             if len(page) < _PAGE:

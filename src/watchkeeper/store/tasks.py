@@ -107,7 +107,7 @@ class StoredTasks:
             return
         place = self._place(task.spec)
         holders = self._rows.all("waits_holders", checkout=checkout)
-        taken = any(task.spec.machine in {None, machine} for machine, _ in holders)
+        taken = any(task.spec.machine in {None, machine} for machine, *_ in holders)
         if taken or self._rows.one("waits_before", id=task.id, **place) is not None:
             _ = self._rows.run("queue_park", id=task.id)
 
@@ -130,9 +130,10 @@ class StoredTasks:
         if row is None:
             raise NoSuchTask(f"There is no task '{task_id}'.")
         with Columns(row, "task") as column:
-            unmet, on = column.number(), column.text_or_none()
+            ready, unmet, on = bool(column.number()), column.number(), column.text_or_none()
             on_id, _, state = (on or "").partition(" ")
             return BriefWait(
+                ready=ready,
                 unmet=unmet,
                 on=on_id or None,
                 on_state=state or None,

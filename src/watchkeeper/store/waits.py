@@ -1,6 +1,6 @@
 """The facts behind the wait of a single task, and their audit: what is kept must be what it is derived from."""
 
-from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.model import RunState, TaskState
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.errors import NoSuchTask
 from watchkeeper.store.queue import lane_from
@@ -31,6 +31,11 @@ class StoredWaits:
             checkout, lane_id, priority = column.text_or_none(), column.number(), column.number()
         place = lane_from(lane)
         holders = [] if checkout is None else self._rows.all("waits_holders", checkout=checkout)
+        here = [
+            (str(holder), state)
+            for machine, holder, state in holders
+            if holder != task_id and place.machine in {None, machine}
+        ]
         before = None
         if parked:
             before = self._rows.one("waits_before", id=task_id, checkout=checkout, lane=lane_id, priority=priority)
@@ -39,9 +44,8 @@ class StoredWaits:
             ready=ready,
             unmet=unmet,
             parked=parked,
-            holders=tuple(
-                str(holder) for machine, holder in holders if holder != task_id and place.machine in {None, machine}
-            ),
+            holders=tuple(holder for holder, _ in here),
+            held=tuple(holder for holder, state in here if state == RunState.HELD),
             before=None if before is None else str(before[0]),
         )
 

@@ -1,12 +1,17 @@
 """Everything at once: how many tasks there are in each state, what waits to be done, what needs a person."""
 
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from watchkeeper.app.views.brief import brief
 from watchkeeper.app.views.rows import TaskRow, row
 from watchkeeper.domain.model import TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
+
+LOOKED_AT = 200
+"""How many queued tasks are asked why they wait."""
 
 NAMED = 20
 """How many tasks that need a person are named."""
@@ -23,6 +28,8 @@ class Health:
     journal_last: int
     needs_you: tuple[TaskRow, ...]
     live_runs: int
+    waits: dict[str, int] = field(default_factory=dict[str, int])
+    """How many queued tasks wait for what, by the words of the list; empty if there are more than are looked at."""
 
     def waiting_for_a_daemon(self) -> int:
         """How many tasks nothing will happen to unless a daemon runs."""
@@ -45,6 +52,15 @@ def health(store: Store, runtime: Callable[[], Runtime]) -> Health:
             journal_last=tx.journal.last(),
             needs_you=tuple(row(task, None, runtime) for task in needing),
             live_runs=len(tx.runs.live()),
+            waits=_waits(tx),
         )
 
     return store.read(read)
+
+
+def _waits(tx: Tx) -> dict[str, int]:
+    """By word, how many queued tasks wait for that first."""
+    if tx.tasks.counts().get(TaskState.QUEUED, 0) > LOOKED_AT:
+        return {}
+    found = (brief(tx, task) for task in tx.tasks.in_states([TaskState.QUEUED], LOOKED_AT))
+    return dict(Counter(each.wait for each in found if each is not None).most_common())

@@ -20,6 +20,7 @@ def row(row: TaskRow) -> Json:
         **task(row.task),
         "shown": row.standing.word,
         "why": row.standing.why,
+        "waits": None if row.brief is None else {"wait": row.brief.wait, "says": row.brief.says},
         "run": None if row.run is None else run(row.run),
     }
 
@@ -42,6 +43,14 @@ def task(task: Task) -> Json:
         "runs": task.runs,
         "attempts": task.attempts,
         "max_attempts": task.spec.max_attempts,
+        "priority": task.spec.priority,
+        "account": task.spec.account,
+        "machine": task.spec.machine,
+        "project": task.spec.project,
+        "checkout": task.spec.checkout,
+        "after": list(task.spec.after),
+        "not_before": time(task.spec.not_before),
+        "labels": list(task.spec.labels),
         "stop": _stop(task.stop),
     }
 
@@ -143,7 +152,6 @@ def detail(detail: TaskDetail) -> Json:
         "deadline_s": spec.deadline_s,
         "on_lost": spec.on_lost.value,
         "leftovers": spec.leftovers,
-        "priority": spec.priority,
         "authorisation": None if detail.authorisation is None else authorisation(detail.authorisation),
         "evidence": evidence(detail.row.standing),
         "run_history": [run_detail(each) for each in detail.runs],
@@ -212,6 +220,7 @@ def health(health: Health) -> Json:
         "live_runs": health.live_runs,
         "outbox_pending": health.outbox_pending,
         "journal_last": health.journal_last,
+        "waits": health.waits,
         "needs_you": [row(each) for each in health.needs_you],
     }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from watchkeeper.app.views.brief import Brief, brief
 from watchkeeper.app.views.standing import Standing, standing
 from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.errors import NotFound
@@ -29,6 +30,8 @@ class TaskRow(NamedTuple):
     task: Task
     run: Run | None
     standing: Standing
+    brief: Brief | None = None
+    """Why it waits, if it is queued and that is known."""
 
 
 class Listing(NamedTuple):
@@ -44,30 +47,31 @@ def listing(
 ) -> Listing:
     """Tasks in `states`, and with them the newest `recent` of those that ended; of all together the newest `limit`."""
 
-    def read(tx: Tx) -> tuple[list[tuple[Task, Run | None, Whereabouts | None]], int, int]:
+    def read(tx: Tx) -> tuple[list[tuple[Task, Brief | None, Run | None, Whereabouts | None]], int, int]:
         tasks = _newest(tx, states, limit)
         if recent:
             ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
             tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)[:limit]
         counts = tx.tasks.counts()
         left_out = sum(counts.values()) - len(tasks)
-        return [(task, *owner(store, tx, task)) for task in tasks], left_out, counts.get(TaskState.RUNNING, 0)
+        rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks]
+        return rows, left_out, counts.get(TaskState.RUNNING, 0)
 
     found, left_out, running = store.read(read)
     # Looking at processes is slow, so it is done after the snapshot was let go.
-    rows = tuple(row(task, run, runtime, there) for task, run, there in found)
+    rows = tuple(row(task, run, runtime, there)._replace(brief=why) for task, why, run, there in found)
     return Listing(rows=rows, left_out=left_out, running=running)
 
 
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
     """One task. Raises NoSuchTask."""
 
-    def read(tx: Tx) -> tuple[Task, Run | None, Whereabouts | None]:
+    def read(tx: Tx) -> tuple[Task, Brief | None, Run | None, Whereabouts | None]:
         task = tx.tasks.get(task_id)
-        return task, *owner(store, tx, task)
+        return task, brief(tx, task), *owner(store, tx, task)
 
-    task, run, there = store.read(read)
-    return row(task, run, runtime, there)
+    task, why, run, there = store.read(read)
+    return row(task, run, runtime, there)._replace(brief=why)
 
 
 def row(task: Task, run: Run | None, runtime: Callable[[], Runtime], there: Whereabouts | None = None) -> TaskRow:

@@ -22,6 +22,11 @@ _WIDEST = 200
 """Columns of a line where no person looks: a reason can be long, and a program that wants all of it asks for JSON."""
 
 
+_OWN = frozenset({"dependency", "checkout busy"})
+_TIMES = frozenset({"not before", "retry at", "quota until"})
+"""What a task waits for by itself, in the words of `Wait`, which a list of tasks that do not wait need not know."""
+
+
 @click.command(cls=Command, name="ls", short_help="List tasks.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Every task, however long ago it ended.")
 @click.option(
@@ -64,14 +69,15 @@ def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | 
 def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool) -> None:
     terminal, now = call.terminal, call.reading.clock.now()
     if found.rows:
-        waits = _why_queued(call, found.running, acts=acts)
+        most = call.reading.settings.queue_limit
+        limit = f"limit, {found.running} of {most} agents are at work" if found.running >= most else ""
         rows = [
             (
                 row.task.id,
                 row.standing.word,
                 row.task.spec.harness,
                 render.age(_since(row.task), now),
-                _about(row, now, waits),
+                _about(row, now, limit, acts=acts),
             )
             for row in found.rows
         ]
@@ -91,21 +97,25 @@ def _since(task: Task) -> "datetime":
     return task.ended_at or task.created_at
 
 
-def _why_queued(call: Call, running: int, *, acts: bool) -> str:
-    """Why a task whose time has come is not running, if that is known."""
-    limit = call.reading.settings.queue_limit
-    if not acts:
-        return "no daemon runs"
-    return f"{running} of {limit} agents are at work" if running >= limit else ""
-
-
-def _about(row: "TaskRow", now: "datetime", waits: str) -> str:
+def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
     """The title, and behind it why it is not simply running or done."""
     task, title = row.task, render.clean(row.task.spec.title)
     if task.state is TaskState.QUEUED:
-        again_s = 0.0 if task.wake_at is None else (task.wake_at - now).total_seconds()
-        if again_s > 0:
-            return f"{title} (again in {render.duration(again_s)}: {render.clean(task.reason)})"
+        waits = _waits(row, now, limit, acts=acts)
         return f"{title} (waits: {waits})" if waits else title
     why = render.clean(row.standing.why)
     return f"{title} ({why})" if why and task.state is not TaskState.DONE else title
+
+
+def _waits(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
+    """The first reason why a queued task waits. What closes its lane holds only while a daemon runs."""
+    known, task = row.brief, row.task
+    left_s = 0.0 if task.wake_at is None else (task.wake_at - now).total_seconds()
+    says = render.clean(known.says) if known is not None else ""
+    if known is not None and known.wait in _TIMES and left_s > 0:
+        return f"{known.wait}, in {render.duration(left_s)}{f': {says}' if says else ''}"
+    if known is not None and known.wait in _OWN:
+        return f"{known.wait}{f', {says}' if says else ''}"
+    if not acts:
+        return "no daemon runs"
+    return limit if known is None or known.wait in {"limit", *_TIMES} else known.wait

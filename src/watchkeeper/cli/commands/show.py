@@ -1,7 +1,7 @@
 """`wk show`: one task in full."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import click
 from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.queue_view import plain_reason, says
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
@@ -17,6 +18,7 @@ from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
+    from watchkeeper.domain.lanes import Reason
     from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
 
 _FILES = 12
@@ -37,31 +39,32 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     Where it stands and why, what it was allowed, every run with its proof and changes, the evidence at this moment, its
     logs, and how to take the conversation over in the program itself.
     """
-    from watchkeeper.app.views import plain
+    from watchkeeper.app.views import plain, why
     from watchkeeper.app.views.detail import detail
+    from watchkeeper.cli.here import here
 
     store, found_id = call.find(task_id)
     found = detail(store, call.runtime, call.reading.harness, found_id)
+    queued = found.task.state is TaskState.QUEUED
+    reasons = why.why(store, here(call), found_id).reasons if queued else ()
     if found.takeover:
         found = replace(found, takeover=accounts.with_home(call, found.task.spec, found.takeover))
     if as_json:
-        call.terminal.document(plain.detail(found))
+        call.terminal.document({**plain.detail(found), "reasons": [plain_reason(reason) for reason in reasons]})
     else:
-        for line in _lines(call, found):
+        for line in _lines(call, found, reasons):
             call.terminal.prose(line, hang=_LABEL)
     daemon.warn_if_none(call, int(found.task.state in {TaskState.QUEUED, TaskState.RUNNING}))
 
 
-def _lines(call: Call, found: "TaskDetail") -> Iterator[str]:
+def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iterator[str]:
     terminal, task, spec, now = call.terminal, found.task, found.task.spec, call.reading.clock.now()
     yield terminal.style(f"{task.id}  {render.clean(spec.title)}", render.BOLD)
     word, why = found.row.standing.word, found.row.standing.why
     because = f": {render.clean(why)}" if why and task.state is not TaskState.DONE else ""
     yield _field("state", terminal.word(word) + because)
-    if task.wake_at is not None and task.state is TaskState.QUEUED:
-        yield _field(
-            "again", f"in {render.duration((task.wake_at - now).total_seconds())} ({render.clock(task.wake_at)})"
-        )
+    for reason in reasons:
+        yield _field("waits", says(reason))
     if task.stop is not None:
         yield _field(
             "stop", f"{task.stop.how.value}, asked by {render.clean(task.stop.by)} {render.clock(task.stop.at)}"
@@ -69,6 +72,7 @@ def _lines(call: Call, found: "TaskDetail") -> Iterator[str]:
     account = f" as {spec.account}" if spec.account != OWN else ""
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(spec.cwd))
+    yield _field("queue", render.clean(_place(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
     if found.authorisation is not None:
@@ -83,6 +87,18 @@ def _lines(call: Call, found: "TaskDetail") -> Iterator[str]:
     if found.takeover:
         yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
     yield _field("next", _next(found))
+
+
+def _place(found: "TaskDetail") -> str:
+    """Where it stands in the queue, and beside whom it works."""
+    spec = found.task.spec
+    parts = [f"priority {spec.priority}"] if spec.priority else []
+    parts += [f"project {spec.project}"] if spec.project else []
+    parts += [f"labels {', '.join(spec.labels)}"] if spec.labels else []
+    parts += [f"after {', '.join(spec.after)}"] if spec.after else []
+    parts += [f"not before {render.clock(spec.not_before)}"] if spec.not_before is not None else []
+    parts.append("beside others" if spec.checkout is None else f"alone in {spec.checkout}")
+    return ", ".join(parts)
 
 
 def _rules(found: "TaskDetail") -> str:

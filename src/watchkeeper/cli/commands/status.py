@@ -70,7 +70,12 @@ def _machine(there: "Whereabouts") -> str:
 
 def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
     terminal, now = call.terminal, call.reading.clock.now()
-    counts = [f"{found.counts[state]} {word}" for state, word in _WORDS.items() if found.counts.get(state)]
+    waits = ", ".join(f"{count} {wait}" for wait, count in found.waits.items())
+    counts = [
+        f"{found.counts[state]} {word}" + (f" ({waits})" if waits and state is TaskState.QUEUED else "")
+        for state, word in _WORDS.items()
+        if found.counts.get(state)
+    ]
     up = (
         f"daemon up {render.duration((now - info.started_at).total_seconds())} (pid {info.pid})"
         if info

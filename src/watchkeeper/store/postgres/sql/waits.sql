@@ -44,7 +44,8 @@ SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project
 FROM task JOIN lane ON lane.id = task.lane WHERE task.id = :task_id;
 
 -- name: waits_holders
-SELECT machine, task_id FROM claim WHERE checkout = :checkout ORDER BY machine;
+SELECT claim.machine, claim.task_id, run.state FROM claim JOIN run ON run.id = claim.run_id
+WHERE claim.checkout = :checkout ORDER BY claim.machine;
 
 -- name: waits_before
 SELECT id FROM task

@@ -47,6 +47,7 @@ WHERE id IN (SELECT task_id FROM dependency WHERE on_id = :on_id);
 
 -- name: tasks_brief
 SELECT
+    task.ready,
     task.unmet,
     (
         SELECT dependency.on_id || ' ' || other.state FROM dependency JOIN task AS other ON other.id = dependency.on_id

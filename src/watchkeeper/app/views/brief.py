@@ -1,0 +1,40 @@
+"""The first reason why a task waits, in a word and a few more, as lists show it: told from what is kept beside its row, so that a list stays quick.
+
+`why` has every reason, computed at this moment. Here the lane's own reason is the one that a claim of the daemon last told.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
+from watchkeeper.domain.wait import BriefWait, Wait
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.store import Tx
+
+
+# A named tuple, as in `settings`: every command waits for the class.
+class Brief(NamedTuple):
+    """A word of the closed list, and what a line has room for."""
+
+    wait: str
+    says: str = ""
+
+
+def brief(tx: Tx, task: Task) -> Brief | None:
+    """The first reason why a queued task waits, as far as it is known without looking further."""
+    return told(task, tx.tasks.brief(task.id)) if task.state is TaskState.QUEUED else None
+
+
+def told(task: Task, known: BriefWait) -> Brief | None:
+    """The same from what was read."""
+    if known.unmet:
+        stands = f" {known.on_state}" if known.on_state in FINAL_TASK_STATES else ""
+        more = f" and {known.unmet - 1} more" if known.unmet > 1 else ""
+        return Brief(Wait.DEPENDENCY.value, f"task {known.on}{stands}{more}")
+    if not known.ready and task.wake_at is not None:
+        return Brief((task.wake_for or Wait.NOT_BEFORE).value, task.reason)
+    if known.holder is not None or known.parked:
+        return Brief(Wait.CHECKOUT_BUSY.value, "" if known.holder is None else f"task {known.holder}")
+    return None if known.lane_told is None else Brief(known.lane_told)
