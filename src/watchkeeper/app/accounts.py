@@ -151,6 +151,16 @@ def unknown(accounts: Sequence[Account], account_id: str) -> NotFound:
     )
 
 
+def key_of(harness: Harness, account: Account) -> tuple[str, str] | None:
+    """The variable with the key that an account works with instead of a sign-in, and whose value it takes; None if it signs in."""
+    told = signs_in(harness)
+    for variable in account.variables if told is not None else ():
+        name, _, source = variable.partition("=")
+        if told is not None and name in told.key_variables:
+            return name, source or name
+    return None
+
+
 def with_keys(account: Account, environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
     """The caller's environment with the keys of an account under the names that its program knows, and these names.
 

@@ -7,7 +7,7 @@ shows. So each change of a sign-in's files is worth one look, see `domain.sign_i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any
+from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any, key_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.domain.account import Account, AccountState, Bearing, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
@@ -192,6 +192,9 @@ class Asker:
             return Look(sign_in=SignIn.OUT, says=str(problem).rstrip("."))
         except HarnessError as problem:
             return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
+        key = key_of(harness, account)
+        if key is not None and not environment.get(key[0]):
+            return Look(sign_in=SignIn.UNKNOWN, says=f"it works with the key in {key[1]}, which is not set here")
         return self.looker.look(harness, environment, self.options(account.harness))
 
 

@@ -71,6 +71,15 @@ def warn_if_out(call: "Call", task: Task) -> None:
         call.terminal.note(f"It waits: account {account} is signed out. Sign in: wk account login {account}")
 
 
+def may_sign_in(call: "Call", account: Account) -> bool:
+    """Whether it has a sign-in of its own, not just a key."""
+    from watchkeeper.app.accounts import key_of
+    from watchkeeper.ports.sign_in import signs_in
+
+    harness = call.reading.harness(account.harness)
+    return signs_in(harness) is not None and key_of(harness, account) is None
+
+
 def find(call: "Call", typed: str) -> Account:
     """The account that was typed as `HARNESS:NAME`, or as `HARNESS` for the own one.
 
@@ -216,14 +225,15 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
         UsageError: there is nothing to sign in to, or it needs a terminal.
         HarnessError: the program is missing.
     """
+    from watchkeeper.app.accounts import key_of
     from watchkeeper.ports.sign_in import signs_in
 
     parts = call.writing
     harness = parts.harness(account.harness)
     told = signs_in(harness)
-    keys = [each.partition("=") for each in account.variables if told and each.partition("=")[0] in told.key_variables]
-    if told is None or keys:
-        where = f"it works with the key in {keys[0][2] or keys[0][0]}" if keys else "its harness does not say how"
+    taken = key_of(harness, account)
+    if told is None or taken is not None:
+        where = f"it works with the key in {taken[1]}" if taken is not None else "its harness does not say how"
         raise UsageError(f"There is no login for {account.id}: {where}.", hint=f"wk account show {account.id}")
     if account.home is None and account.name != OWN:
         with said(f"The home of {account.id} could not be made"):

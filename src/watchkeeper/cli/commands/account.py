@@ -94,7 +94,7 @@ def add(
     call.terminal.say(f"Added {account.id}.")
     if account.home is None and not made and accounts.home(call, account):
         call.terminal.note(f"Its home was there already: {accounts.home(call, account)}")
-    if not variables:
+    if accounts.may_sign_in(call, account):
         call.terminal.say(call.terminal.style(f"sign in: wk account login {account.id}", render.DIM))
     call.terminal.say(call.terminal.style(f'use it: wk run --account {account.id} "…"', render.DIM))
 
