@@ -107,7 +107,7 @@ def long_walks(text: str) -> list[str]:
         scan = re.search(r"(?:Seq|Index|Index Only|Bitmap Index|Bitmap Heap) Scan.*? on (\w+)", line)
         if scan is None or (scan[1] not in GROWING and "Bitmap Index" not in line) or "Bitmap Heap" in line:
             continue
-        if not re.search(r"Index Cond: .*(\$\d|[\w"]\.\w+|InitPlan)", after):
+        if not re.search(r'Index Cond: .*(\$\d|[\w"]\.\w+|InitPlan)', after):
             found.append(line.strip())
     return found
 
