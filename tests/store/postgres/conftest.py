@@ -35,6 +35,6 @@ def postgres(url: str) -> Iterator[PostgresStore]:
 @pytest.fixture(scope="module")
 def victim() -> Iterator[Server]:
     """A server of its own for a module of tests that stop and start it."""
-    server = Server("listen_addresses=127.0.0.1")
+    server = Server()
     yield server
     server.remove()

@@ -10,4 +10,4 @@ SELECT seq, at, kind, task_id, run_id, fence, data FROM journal
 WHERE task_id = :task_id AND seq > :seq ORDER BY seq LIMIT :limit;
 
 -- name: journal_last
-SELECT max(seq) FROM journal;
+SELECT (SELECT seq FROM journal ORDER BY seq DESC LIMIT 1);

@@ -22,12 +22,15 @@ SELECT id FROM lane WHERE machine = :machine AND harness = :harness AND account 
 
 -- name: queue_lanes
 WITH RECURSIVE seen (lane) AS (
-    SELECT min(lane) FROM task
-    WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+    (
+        SELECT lane FROM task
+        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0 ORDER BY lane LIMIT 1
+    )
     UNION ALL
     SELECT (
-        SELECT min(lane) FROM task
+        SELECT lane FROM task
         WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0 AND lane > seen.lane
+        ORDER BY lane LIMIT 1
     )
     FROM seen WHERE seen.lane IS NOT NULL
 )
@@ -65,13 +68,17 @@ WHERE id = :id AND parked < 1 AND state || '' = 'queued' AND stop_at IS NULL AND
 
 -- name: queue_unpark
 WITH RECURSIVE seen (lane) AS (
-    SELECT min(lane) FROM task
-    WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+    (
+        SELECT lane FROM task
+        WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        ORDER BY lane LIMIT 1
+    )
     UNION ALL
     SELECT (
-        SELECT min(lane) FROM task
+        SELECT lane FROM task
         WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
             AND lane > seen.lane
+        ORDER BY lane LIMIT 1
     )
     FROM seen WHERE seen.lane IS NOT NULL
 ),
