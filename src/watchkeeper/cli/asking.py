@@ -217,16 +217,19 @@ def say_rights(call: "Call", says: str, *, as_json: bool) -> None:
 
 
 def say_waits(call: "Call", task: Task) -> None:
-    """Say why a task does not start at once, where that is its own affair or its account's."""
-    from watchkeeper.app.announce import first_own
+    """Say why a task does not start at once, where that is likely to last."""
+    from watchkeeper.app.views.why import why
+    from watchkeeper.cli.here import here
     from watchkeeper.cli.queue_view import says
+    from watchkeeper.domain.wait import Wait
 
-    parts = call.writing
-    reason = parts.store.read(lambda tx: first_own(tx, tx.tasks.get(task.id), parts.clock.now()))
-    if reason is None:
+    found = why(call.writing.store, here(call), task.id).reasons
+    # That there is no room just now is how it is most of the time.
+    lasting = [reason for reason in found if reason.wait is not Wait.LIMIT]
+    if lasting and lasting[0].wait is Wait.SIGNED_OUT:
         accounts.warn_if_out(call, task)
-    else:
-        call.terminal.note(f"It waits: {says(reason)}")
+    elif lasting:
+        call.terminal.note(f"It waits: {says(lasting[0])}")
 
 
 def rights(agreed: "Plan") -> dict[str, object]:

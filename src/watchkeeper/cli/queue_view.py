@@ -59,7 +59,7 @@ def _lane(view: "LaneView", called: dict[str, str], *, several: bool) -> "Iterat
     parts = [lane.harness if lane.account == f"{lane.harness}:own" else lane.account]
     if lane.project:
         parts.append(f"project {lane.project}")
-    if several or lane.machine is None:
+    if several:
         parts.append(f"on {called.get(lane.machine, lane.machine) if lane.machine else 'any machine'}")
     yield render.clean(f"{', '.join(parts)}: {view.waiting} waiting")
     for reason in view.reasons:

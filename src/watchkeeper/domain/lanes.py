@@ -5,7 +5,7 @@ the lanes that have ready tasks, however many tasks those are, and takes the fir
 (a dependency, a busy checkout, a time) is kept beside its row; see `waiting`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -101,15 +101,8 @@ def open_lanes(lanes: Sequence[Lane], place: Place) -> list[Lane]:
 
 def closed(lane: Lane, place: Place) -> tuple[Reason, ...]:
     """Everything that closes a lane at this place, the most lasting reason first; empty if it is open."""
-    found = (
-        _paused(lane, place),
-        _other_machine(lane, place),
-        _harness_missing(lane, place),
-        _signed_out(lane, place),
-        _quota(lane, place),
-        _limit(lane, place),
-    )
-    return tuple(reason for reason in found if reason is not None)
+    found = (_other_machine(lane, place), _harness_missing(lane, place), _signed_out(lane, place), _quota(lane, place))
+    return (*_paused(lane, place), *(reason for reason in found if reason is not None), *_limits(lane, place))
 
 
 def concerns(rule: QueueRule, lane: Lane, machine: str) -> bool:
@@ -128,13 +121,12 @@ def scope_says(scope: str, name: str, names: Mapping[str, str]) -> str:
     return "the queue" if scope == "all" else f"{scope} {names.get(name, name) if scope == 'machine' else name}"
 
 
-def _paused(lane: Lane, place: Place) -> Reason | None:
+def _paused(lane: Lane, place: Place) -> Iterator[Reason]:
     for rule in place.rules:
         if rule.paused and concerns(rule, lane, place.machine):
             what = scope_says(rule.scope, rule.name, place.names)
             by = f" by {rule.by}" if rule.by else ""
-            return Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}")
-    return None
+            yield Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}")
 
 
 def _other_machine(lane: Lane, place: Place) -> Reason | None:
@@ -170,15 +162,14 @@ def _quota(lane: Lane, place: Place) -> Reason | None:
     )
 
 
-def _limit(lane: Lane, place: Place) -> Reason | None:
+def _limits(lane: Lane, place: Place) -> Iterator[Reason]:
     here = sum(each.agents for each in place.occupied if each.machine == place.machine)
     if here >= place.limit:
-        return Reason(wait=Wait.LIMIT, says=f"{here} of {place.limit} agents are at work on this machine")
+        yield Reason(wait=Wait.LIMIT, says=f"{here} of {place.limit} agents are at work on this machine")
     for rule in place.rules:
         if rule.max_running is None or not concerns(rule, lane, place.machine):
             continue
         at_work = sum(each.agents for each in place.occupied if concerns(rule, each.lane, each.machine))
         if at_work >= rule.max_running:
             what = scope_says(rule.scope, rule.name, place.names)
-            return Reason(wait=Wait.LIMIT, says=f"{at_work} of {rule.max_running} agents of {what} are at work")
-    return None
+            yield Reason(wait=Wait.LIMIT, says=f"{at_work} of {rule.max_running} agents of {what} are at work")
