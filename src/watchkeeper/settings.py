@@ -182,6 +182,9 @@ _KEYS = (
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
     _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
+    _key("prune.keep_tasks_days", _count(0, 36500), 36500, "days", "How long ended tasks are kept; pinned ones for ever.",
+         default_says="for ever"),
+    _key("prune.keep_history_days", _count(1, 36500), 90, "days", "How long the history of removed tasks is kept."),
     _key("store.url", _store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
          default_says="sqlite"),
     _key("environment.names", _names, [], "list of names", "Variables that agents get beside the standard ones.",
@@ -210,6 +213,8 @@ class Settings(NamedTuple):
     logs_limit_bytes: int
     stop_grace_s: float
     prune_keep_days: int
+    prune_keep_tasks_days: int
+    prune_keep_history_days: int
     store_url: str | None
     environment_names: tuple[str, ...]
     values: tuple[Value, ...]

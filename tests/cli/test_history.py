@@ -31,6 +31,7 @@ def test_every_kind_of_entry_has_words() -> None:
         "queue.limited",
     }
     kinds |= {"task.added", "run.reserved", "run.swept", "run.end_told", "run.end_given_up", "daemon.started"}
+    kinds |= {"task.removed", "execution.left", "database.restored"}
     assert kinds == KINDS
     assert all(kind not in _says(kind) for kind in kinds)
 

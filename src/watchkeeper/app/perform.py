@@ -5,8 +5,9 @@ from datetime import timedelta
 
 from watchkeeper.app.end import EndAnswer, end_settled
 from watchkeeper.app.record import apply_run, journal_sweep
+from watchkeeper.app.remove import discard
 from watchkeeper.app.secrets import hide_sweep, redactor_of
-from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, StartShim
+from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, RemoveExecution, StartShim
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
 from watchkeeper.domain.run import RunEvent, ShimStarted, StopTold
@@ -102,6 +103,10 @@ class Performer:
             case ForgetEnvironment(environment_id=environment_id):
                 self.environments.forget(environment_id)
                 self._done(row)
+                return None
+            case RemoveExecution() as effect:
+                if not discard(self.store, self.clock, self.runtime.executions(), row, effect):
+                    self._again(row)
                 return None
 
     def _run(self, run_id: str, fence: int) -> Run | None:

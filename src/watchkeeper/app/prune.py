@@ -1,5 +1,6 @@
 """Remove what is provably no longer needed: old execution directories, directories of runs that were never prepared, environments of nobody."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -26,18 +27,23 @@ class Pruner:
         self.executions.tidy()
         removed: list[str] = []
         problems: list[Exception] = []
-        for execution_id in self.executions.names():
-            run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
-            if run is not None and self._may_go(run):
-                try:
-                    self.executions.remove(run)
-                except (OSError, WatchkeeperError) as problem:
-                    problems.append(problem)
-                else:
-                    removed.append(execution_id)
+        for run in self.candidates():
+            try:
+                self.executions.remove(run)
+            except (OSError, WatchkeeperError) as problem:
+                problems.append(problem)
+            else:
+                removed.append(run.execution_id)
         if problems:
             raise problems[0]
         return removed
+
+    def candidates(self) -> Iterator[Run]:
+        """The runs whose executions may go."""
+        for execution_id in self.executions.names():
+            run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
+            if run is not None and self._may_go(run):
+                yield run
 
     def forget_unused_environments(self, known_before: frozenset[str]) -> frozenset[str]:
         """Delete environments that no task names and that were already unused at the last pass.
@@ -63,8 +69,10 @@ class Pruner:
             return False
         if self.clock.now() - run.settled_at < timedelta(days=self.keep_days):
             return False
-        return self.store.read(lambda tx: _has_ended(tx, run))
+        return self.store.read(lambda tx: _lets_go(tx, run))
 
 
-def _has_ended(tx: Tx, run: Run) -> bool:
-    return tx.tasks.get(run.task_id).state in FINAL_TASK_STATES
+def _lets_go(tx: Tx, run: Run) -> bool:
+    """Whether a run's task has ended and nobody wants to keep it."""
+    task = tx.tasks.get(run.task_id)
+    return task.state in FINAL_TASK_STATES and task.pinned_at is None

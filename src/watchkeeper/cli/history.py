@@ -107,6 +107,12 @@ def _daemon(facts: Facts) -> str:
     return f"a daemon started (pid {_get(facts, 'pid')})" + (f"; it found {had}" if had else "")
 
 
+def _restored(facts: Facts) -> str:
+    at = facts.get("backup_of")
+    until = f" of {render.clock(datetime.fromisoformat(at))}" if isinstance(at, str) else ""
+    return f"the database was restored from a backup{until}"
+
+
 def _waits(facts: Facts) -> str:
     until = facts.get("until")
     at = f", until {render.clock(datetime.fromisoformat(until))}" if isinstance(until, str) else ""
@@ -166,6 +172,9 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.end_told": _with("what may be left of it was looked at", "reason"),
     "run.end_given_up": _with("what may be left of it could not be ended; it is not tried any more", "reason"),
     "daemon.started": _daemon,
+    "task.removed": lambda facts: f"removed by {_get(facts, 'by')}: {_get(facts, 'title')}",
+    "execution.left": _with("the directory of one of its runs was left alone", "reason"),
+    "database.restored": _restored,
 }
 KINDS = frozenset(_WORDS)
 """The kinds of entries that have words. A test compares them with all that there are."""

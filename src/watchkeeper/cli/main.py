@@ -21,7 +21,7 @@ from watchkeeper.errors import Exit, UsageError, WatchkeeperError
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
     "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
-    "Keep house": ("backup", "restore"),
+    "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
     "Steer": ("queue", "cancel", "stop", "kill"),
     "Set up": ("doctor", "account", "config", "daemon", "completion", "version"),
 }

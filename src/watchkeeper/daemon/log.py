@@ -24,7 +24,7 @@ MESSAGES: Mapping[str, str] = {
     "shim silent": "a shim that is to end its agent has not answered for half a minute; it is asked on, more seldom",
     "not ended": "what may be left of a run that was settled without proof could not be ended, and is not tried any more",
     "looked": "the sign-in of an account, or a program, for which tasks wait had changed, and was looked at",
-    "pruned": "execution directories that are no longer needed were removed",
+    "pruned": "execution directories that are no longer needed, and tasks that ended long ago, were removed",
     "tick failed": "a loop's pass failed; it is tried again",
     "recovered": "a loop that had failed works again",
     "woke late": "the machine slept, or the daemon was stopped, for a while",

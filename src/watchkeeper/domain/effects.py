@@ -49,11 +49,26 @@ class ForgetEnvironment:
     environment_id: str
 
 
-Effect = StartShim | EndExecution | ForgetEnvironment
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveExecution:
+    """Delete the directory of an execution whose task was removed, so that it is known by nothing but this. Twice is harmless: gone is gone."""
 
-EFFECTS: tuple[type[StartShim] | type[EndExecution] | type[ForgetEnvironment], ...] = (
+    kind: ClassVar[str] = "remove_execution"
+    run_id: str
+    task_id: str
+    fence: int
+    execution_id: str
+    device: int | None
+    inode: int | None
+    keep_logs: bool
+
+
+Effect = StartShim | EndExecution | ForgetEnvironment | RemoveExecution
+
+EFFECTS: tuple[type[StartShim] | type[EndExecution] | type[ForgetEnvironment] | type[RemoveExecution], ...] = (
     StartShim,
     EndExecution,
     ForgetEnvironment,
+    RemoveExecution,
 )
 """Every kind of effect there is."""

@@ -51,6 +51,10 @@ class Descriptions(Protocol):
         """What each directory says of itself; one that cannot be read is left out."""
         ...
 
+    def kept_logs(self, task_id: str) -> Path:
+        """Where the logs of a removed task are kept, if they were kept."""
+        ...
+
 
 class Staged(Protocol):
     """A backup that is about to become the database: a copy beside it, brought up to date."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
 
@@ -40,6 +41,58 @@ class SweepReport:
     """What was ended, as `pid command`."""
     spared: tuple[str, ...] = ()
     """What was left alone and why, a sentence each: a stranger under a recorded pid, a process that cannot be read."""
+
+
+class Prepared(Protocol):
+    """What an execution directory is known by: a run, or what is left of one that was removed."""
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        ...
+
+    @property
+    def task_id(self) -> str:
+        """Its task's."""
+        ...
+
+    @property
+    def fence(self) -> int:
+        """Its fence."""
+        ...
+
+    @property
+    def execution_id(self) -> str:
+        """The directory's name."""
+        ...
+
+    @property
+    def directory(self) -> DirectoryIdentity | None:
+        """Which directory was prepared, if that was recorded."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutionName:
+    """What is left of a run that was removed: enough to find its directory, and to leave any other alone."""
+
+    id: str
+    task_id: str
+    fence: int
+    execution_id: str
+    directory: DirectoryIdentity | None
+
+    @classmethod
+    def of(cls, effect: RemoveExecution) -> "ExecutionName":
+        """From what was put down when its task was removed."""
+        known = effect.device is not None and effect.inode is not None
+        return cls(
+            id=effect.run_id,
+            task_id=effect.task_id,
+            fence=effect.fence,
+            execution_id=effect.execution_id,
+            directory=DirectoryIdentity(device=effect.device or 0, inode=effect.inode or 0) if known else None,
+        )
 
 
 class ShimUnreachable(Exception):  # noqa: N818 - an answer, not a failure of ours
@@ -133,7 +186,11 @@ class Executions(Protocol):
         """Finish deletions that a crash interrupted."""
         ...
 
-    def remove(self, run: Run) -> None:
+    def keep_logs(self, run: Prepared) -> Path | None:
+        """Keep the logs of an execution that is about to be removed, and return the directory where they are; None if there are none. Twice is fine."""
+        ...
+
+    def remove(self, run: Prepared) -> None:
         """Delete the directory of a run that is provably not needed. Gone already is fine; one that is not the run's is left alone, and refused."""
         ...
 

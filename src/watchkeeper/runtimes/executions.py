@@ -18,6 +18,7 @@ from watchkeeper.domain.evidence import DirectoryState, GoneFact, LockState
 from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.errors import Refused
 from watchkeeper.ports.backup import DescribedExecution
+from watchkeeper.ports.runtime import Prepared
 from watchkeeper.runtimes import atomic, locks, records
 from watchkeeper.runtimes.records import BadRecord
 
@@ -196,7 +197,40 @@ class ExecutionDirectories:
                 lock=execution.lock(),
             )
 
-    def remove(self, run: Run) -> None:
+    def keep_logs(self, run: Prepared) -> Path | None:
+        """Keep the logs of an execution under names of their own, in `kept-logs/TASK` of the state directory.
+
+        Raises:
+            Refused: an id points elsewhere.
+            OSError: they could not be kept.
+        """
+        into = self.kept_logs(run.task_id)
+        found = [stream for stream in ("stdout", "stderr") if self._has_log(run, stream)]
+        if not found:
+            return into if into.exists() else None
+        into.mkdir(mode=atomic.DIRECTORY_MODE, parents=True, exist_ok=True)
+        crashpoint("executions.keep.before")
+        for stream in found:
+            with contextlib.suppress(FileExistsError):  # kept by an earlier try
+                os.link(self.named(run.execution_id) / log_name(stream), into / f"{run.id}.{log_name(stream)}")
+        crashpoint("executions.keep.after")
+        atomic.sync_directory(into)
+        atomic.sync_directory(into.parent)
+        return into
+
+    def kept_logs(self, task_id: str) -> Path:
+        """Where the logs of a removed task are kept. Raises Refused for an id that could point elsewhere."""
+        return self.root.parent / "kept-logs" / self.named(task_id).name
+
+    def _has_log(self, run: Prepared, stream: str) -> bool:
+        try:
+            with atomic.directory(self.named(run.execution_id)) as fd:
+                ours = run.directory is None or identity_of(fd) == run.directory
+                return ours and os.stat(log_name(stream), dir_fd=fd, follow_symlinks=False).st_size > 0
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+
+    def remove(self, run: Prepared) -> None:
         """Delete a run's directory that is provably not needed, and what is left of earlier attempts to delete or prepare it. Gone already is fine.
 
         It loses its name first, so that a crash half-way leaves nothing under the name that looks whole.
@@ -231,7 +265,7 @@ class ExecutionDirectories:
         delete(gone)
         crashpoint("executions.remove.delete.after")
 
-    def _is_of(self, run: Run, path: Path, found: DirectoryIdentity) -> bool:
+    def _is_of(self, run: Prepared, path: Path, found: DirectoryIdentity) -> bool:
         """Whether a directory is the one that was prepared for a run; of one that was written and never recorded, its spec tells."""
         if run.directory is not None:
             return found == run.directory

@@ -12,7 +12,8 @@ from enum import StrEnum
 from typing import Never, TypeVar, cast
 
 from watchkeeper.domain.evidence import DecidedBy, DecisionRecord, GoneFact
-from watchkeeper.domain.model import AgentIdentity, EndReason, ExitFact, Leftover, Run
+from watchkeeper.domain.model import AgentIdentity, EndReason, ExitFact, Leftover
+from watchkeeper.ports.runtime import Prepared
 
 FORMAT = 1
 """The version of the directory's layout that this code writes and reads."""
@@ -51,7 +52,7 @@ class SpecIdentity:
     execution_id: str
 
     @classmethod
-    def of(cls, database_id: str, run: Run) -> "SpecIdentity":
+    def of(cls, database_id: str, run: Prepared) -> "SpecIdentity":
         """The identity that a run's directory must have."""
         return cls(
             database_id=database_id,

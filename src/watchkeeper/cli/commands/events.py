@@ -36,7 +36,8 @@ _NEWEST = 50
 def command(call: Call, follow: bool, after: int | None, task_id: str | None, as_json: bool) -> None:
     """Print the history in words: one line for everything that was committed, in that order.
 
-    The number in front is a cursor: `wk events --after N` goes on where you stopped and misses nothing.
+    The number in front is a cursor: `wk events --after N` goes on where you stopped and misses nothing. Where pruning
+    has let something go behind it, that is said first (as JSON: an entry of the kind `history.forgotten`).
     """
     store = call.store
     only = None
@@ -47,11 +48,24 @@ def command(call: Call, follow: bool, after: int | None, task_id: str | None, as
             call.terminal.say(NOTHING_YET)
         return
     start = _start(store, after, only)
+    if after is not None:
+        _tell_of_a_gap(call, store, after, as_json=as_json)
     try:
         for entry in _entries(call, store, start, only, follow=follow):
             _print(call, entry, as_json=as_json)
     except KeyboardInterrupt:
         raise Detached("Detached; everything goes on. Stop a task: wk stop ID") from None
+
+
+def _tell_of_a_gap(call: Call, store: "Store", after: int, *, as_json: bool) -> None:
+    """A cursor must not pass over what is missing in silence."""
+    through = store.read(lambda tx: tx.keeping.forgotten())
+    if after >= through:
+        return
+    if as_json:
+        call.terminal.line({"seq": after, "kind": "history.forgotten", "data": {"through": through}})
+    else:
+        call.terminal.note(f"Not everything up to {through} is kept: history of removed tasks is let go of in time.")
 
 
 def _start(store: "Store", after: int | None, only: str | None) -> int:

@@ -1,0 +1,158 @@
+"""Remove tasks: the record goes in one transaction, which also puts down what is to be deleted; the directories go after it.
+
+    look ─▶ one transaction: every obstacle again, rows deleted, history, an effect for each execution ─▶ effects: logs kept, directory deleted
+
+So a crash leaves either the task as it was, or no task and effects in the outbox that name every directory that is still to go. Ids are never given again, and
+the history stays until it is pruned.
+"""
+
+from dataclasses import dataclass
+
+from watchkeeper.domain.effects import RemoveExecution
+from watchkeeper.domain.lock_state import LockState
+from watchkeeper.domain.model import Run, Task, TaskState
+from watchkeeper.domain.removal import Obstacle, alive, may_be_alive, obstacles
+from watchkeeper.domain.waiting import Dependency
+from watchkeeper.errors import Refused
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.runtime import ExecutionName, Executions, Runtime
+from watchkeeper.ports.store import OutboxRow, Store, Tx
+
+MAX_ATTEMPTS = 12
+"""How often a directory that is not to be touched is tried before it is left for good, and that is told."""
+
+
+class NotRemovable(Refused):
+    """The task cannot be removed now."""
+
+    def __init__(self, task_id: str, reasons: tuple[Obstacle, ...]) -> None:
+        """Name every reason."""
+        self.reasons = reasons
+        hints = " ".join(dict.fromkeys(each.hint for each in reasons))
+        super().__init__(f"Task '{task_id}' was not removed: {'; '.join(each.says for each in reasons)}.", hint=hints)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Removed:
+    """What went."""
+
+    task: Task
+    executions: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remover:
+    """Removes tasks."""
+
+    store: Store
+    clock: Clock
+    runtime: Runtime
+    machine: str
+    """This machine's id: only here can be seen whether something is alive."""
+
+    def _look(self, task_id: str, *, trusting: bool) -> tuple[Obstacle, ...]:
+        """Every reason against removing a task."""
+        task, runs, dependents = self.store.read(lambda tx: _load(tx, task_id))
+        seen = () if task.state is TaskState.RUNNING else self._seen_alive(runs)
+        return (*obstacles(task, runs, dependents, trusting=trusting), *seen)
+
+    def require(self, task_id: str, *, trusting: bool = False) -> None:
+        """See that nothing stands against removing a task. Changes nothing.
+
+        Raises:
+            NoSuchTask: there is none.
+            NotRemovable: with every reason.
+        """
+        reasons = self._look(task_id, trusting=trusting)
+        if reasons:
+            raise NotRemovable(task_id, reasons)
+
+    def remove(self, task_id: str, *, by: str, keep_logs: bool = False, trusting: bool = False) -> Removed:
+        """Remove a task that has ended; its directories go soon after.
+
+        Raises:
+            NoSuchTask: there is none.
+            NotRemovable: with every reason.
+        """
+        self.require(task_id, trusting=trusting)
+
+        def work(tx: Tx) -> Removed:
+            task, runs, dependents = _load(tx, task_id)
+            again = obstacles(task, runs, dependents, trusting=trusting)
+            if again:
+                raise NotRemovable(task_id, again)
+            at = self.clock.now()
+            tx.keeping.remove_task(task_id)
+            for run in runs:
+                effect = _effect(run, keep_logs=keep_logs)
+                tx.outbox.put([effect], at, run.machine if self.store.is_shared else "")
+            data: dict[str, object] = {
+                "by": by,
+                "title": task.spec.title,
+                "executions": len(runs),
+                "logs_kept": keep_logs,
+            }
+            _ = tx.journal.append("task.removed", at, task_id=task_id, data=data)
+            return Removed(task=task, executions=len(runs))
+
+        return self.store.transact("remove", work)
+
+    def _seen_alive(self, runs: list[Run]) -> list[Obstacle]:
+        """What is alive although its run is settled. Only doubtful ones are looked at, and only here."""
+        found: list[Obstacle] = []
+        for run in runs:
+            if run.machine != self.machine or not may_be_alive(run):
+                continue
+            agent = self.runtime.living_agent(run)
+            if agent is not None:
+                found.append(alive(run, f"the agent (pid {agent.pid})"))
+            elif self.runtime.observe(run, stop_asked=True).lock is LockState.HELD:
+                found.append(alive(run, "the shim"))
+        return found
+
+
+def discard(store: Store, clock: Clock, executions: Executions, row: OutboxRow, effect: RemoveExecution) -> bool:
+    """Delete a removed execution's directory, its logs kept before if that was asked for. False: it is not to be touched now, so try again.
+
+    After a bounded number of tries it is left for good, and that is told in the journal.
+
+    Raises:
+        OSError: the system failed; try again.
+    """
+    name = ExecutionName.of(effect)
+    problem = ""
+    try:
+        if effect.keep_logs:
+            executions.keep_logs(name)
+        executions.remove(name)
+    except Refused as refusal:
+        if row.attempts + 1 < MAX_ATTEMPTS:
+            return False
+        problem = str(refusal)
+
+    def work(tx: Tx) -> None:
+        tx.outbox.done(row.id)
+        if problem:
+            data: dict[str, object] = {"execution": effect.execution_id, "reason": problem}
+            _ = tx.journal.append("execution.left", clock.now(), task_id=effect.task_id, data=data)
+
+    store.transact("done_remove_execution", work)
+    return True
+
+
+def _load(tx: Tx, task_id: str) -> tuple[Task, list[Run], list[Dependency]]:
+    task = tx.tasks.get(task_id)
+    dependents = [Dependency(task_id=name, state=tx.tasks.get(name).state) for name in tx.waits.dependents(task_id)]
+    return task, tx.runs.of_task(task_id), dependents
+
+
+def _effect(run: Run, *, keep_logs: bool) -> RemoveExecution:
+    return RemoveExecution(
+        run_id=run.id,
+        task_id=run.task_id,
+        fence=run.fence,
+        execution_id=run.execution_id,
+        device=None if run.directory is None else run.directory.device,
+        inode=None if run.directory is None else run.directory.inode,
+        keep_logs=keep_logs,
+    )

@@ -1,0 +1,98 @@
+"""`wk prune`: let go of what is old."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.cli.call import NOTHING_YET, Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.types import DURATION
+
+if TYPE_CHECKING:
+    from watchkeeper.app.remove import NotRemovable
+    from watchkeeper.app.retention import Swept
+    from watchkeeper.domain.model import Task
+
+_SHOWN = 20
+
+
+@click.command(cls=Command, name="prune", short_help="Let go of old tasks, logs and history.")
+@click.option(
+    "--older-than",
+    "older_s",
+    metavar="DUR",
+    type=DURATION,
+    help="Remove tasks that ended longer ago. [default: as `prune.keep_tasks_days` says]",
+)
+@click.option(
+    "--keep", metavar="N", type=click.IntRange(0, 10_000), default=0, help="Keep the newest N that ended, however old."
+)
+@click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, older_s: float | None, keep: int, dry_run: bool, as_json: bool) -> None:
+    """Remove tasks that ended long ago, logs that are kept no longer, and history of what is gone.
+
+    The settings `prune.keep_tasks_days`, `prune.keep_days` and `prune.keep_history_days` are the rules; the daemon
+    goes by them too, every hour. Pinned tasks stay, and so does what may be alive, is uncertain, or is waited for:
+    that is told with its reasons.
+    """
+    from watchkeeper.daemon.keeping import retention_of
+
+    call.refuse_inside_agent("prune")
+    if call.store is None:
+        if as_json:
+            call.terminal.document({"tasks": [], "executions": [], "history": 0, "left": []})
+        else:
+            call.terminal.say(NOTHING_YET)
+        return
+    parts = call.reading if dry_run else call.writing
+    retention = retention_of(parts)
+    older_than = None if older_s is None else timedelta(seconds=older_s)
+    swept = retention.tasks(by=call.person, older_than=older_than, keep=keep, dry_run=dry_run)
+    gone = {task.id for task in swept.removed}
+    if dry_run:
+        executions = [run.execution_id for run in parts.pruner.candidates() if run.task_id not in gone]
+        history = 0
+    else:
+        executions = parts.pruner.prune()
+        history = retention.history()
+    if as_json:
+        call.terminal.document(_plain(swept, executions, history))
+    else:
+        _tell(call, swept, len(executions), history, dry_run=dry_run)
+    if swept.removed and not dry_run:
+        daemon.ensure(call, "Removed; what is left of it on disk goes when a daemon runs", starts=False)
+
+
+def _tell(call: Call, swept: "Swept", executions: int, history: int, *, dry_run: bool) -> None:
+    say = call.terminal.say
+    for task in swept.removed[:_SHOWN]:
+        say(f"{task.id}  {'would be removed' if dry_run else 'was removed'}: {render.clean(task.spec.title)}")
+    if len(swept.removed) > _SHOWN:
+        say(f"… and {len(swept.removed) - _SHOWN} more")
+    for task, refusal in swept.refused[:_SHOWN]:
+        say(f"{task.id}  stays: {_reasons(refusal)}")
+    counts = [render.counted(len(swept.removed), "task"), f"{render.counted(executions, 'execution')} of others"]
+    if not dry_run:
+        counts.append(render.counted(history, "entry of history", "entries of history"))
+    say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(counts)}.")
+
+
+def _reasons(refusal: "NotRemovable") -> str:
+    return "; ".join(render.clean(each.says) for each in refusal.reasons)
+
+
+def _plain(swept: "Swept", executions: list[str], history: int) -> dict[str, object]:
+    def left(task: "Task", refusal: "NotRemovable") -> dict[str, object]:
+        return {"id": task.id, "reasons": [{"kind": each.kind.value, "says": each.says} for each in refusal.reasons]}
+
+    return {
+        "tasks": [task.id for task in swept.removed],
+        "executions": executions,
+        "history": history,
+        "left": [left(task, refusal) for task, refusal in swept.refused],
+    }

@@ -1,0 +1,29 @@
+"""`wk rename`: another title."""
+
+import click
+
+from watchkeeper.cli import render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.types import TASK_ID
+
+
+@click.command(cls=Command, name="rename", short_help="Give a task another title.")
+@click.argument("task_id", metavar="ID", type=TASK_ID)
+@click.argument("title", metavar="TITLE")
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, task_id: str, title: str, as_json: bool) -> None:
+    """Give a task another title, whatever it is at. Its instruction stays as it was."""
+    from watchkeeper.app.mark import rename
+    from watchkeeper.app.views import plain
+
+    call.refuse_inside_agent("rename tasks")
+    _, found = call.find(task_id)
+    parts = call.writing
+    task = rename(parts.store, parts.clock, found, title, by=call.person)
+    if as_json:
+        call.terminal.document(plain.task(task))
+    else:
+        call.terminal.say(f"{task.id}  is called: {render.clean(task.spec.title)}")

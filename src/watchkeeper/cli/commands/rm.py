@@ -1,0 +1,99 @@
+"""`wk rm`: remove tasks."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import daemon, errors, render
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.types import TASK_ID
+from watchkeeper.errors import Exit, WatchkeeperError
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.removal import Obstacle
+
+
+@dataclass(slots=True, kw_only=True)
+class _Report:
+    """What became of one."""
+
+    typed: str
+    task_id: str | None = None
+    title: str = ""
+    removed: bool = False
+    kept: str | None = None
+    reasons: "tuple[Obstacle, ...]" = ()
+    error: WatchkeeperError | None = None
+
+
+@click.command(cls=Command, name="rm", short_help="Remove tasks that have ended.")
+@click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
+@click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
+@click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, task_ids: tuple[str, ...], keep_log: bool, force: bool, dry_run: bool, as_json: bool) -> int:
+    """Remove tasks: their records, outcomes and logs. What agents changed in your files stays.
+
+    A task is removed only when it has ended, nothing of it may be alive, no other task waits for it, and it is not
+    pinned. Each that is not removed is told with every reason. That it was there stays in `wk events` for a while; its
+    id is never given again.
+    """
+    call.refuse_inside_agent("remove tasks")
+    reports = [
+        _remove(call, typed, keep_log=keep_log, force=force, dry_run=dry_run) for typed in dict.fromkeys(task_ids)
+    ]
+    for report in reports:
+        _tell(call, report, dry_run=dry_run, as_json=as_json)
+    if as_json:
+        call.terminal.document([_plain(report) for report in reports])
+    if not dry_run and any(report.removed for report in reports):
+        daemon.ensure(call, "Removed; what is left of it on disk goes when a daemon runs")
+    return next((int(report.error.exit_code) for report in reports if report.error is not None), Exit.OK)
+
+
+def _remove(call: Call, typed: str, *, keep_log: bool, force: bool, dry_run: bool) -> _Report:
+    from watchkeeper.app.remove import NotRemovable
+    from watchkeeper.daemon.keeping import remover_of
+
+    report = _Report(typed=typed)
+    try:
+        store, report.task_id = call.find(typed)
+        task_id = report.task_id
+        report.title = store.read(lambda tx: tx.tasks.get(task_id)).spec.title
+        if dry_run:
+            remover_of(call.reading).require(task_id, trusting=force)
+        else:
+            removed = remover_of(call.writing).remove(task_id, by=call.person, keep_logs=keep_log, trusting=force)
+            report.removed = True
+            if keep_log and removed.executions:
+                report.kept = str(call.writing.descriptions.kept_logs(task_id))
+    except NotRemovable as refusal:
+        report.error, report.reasons = refusal, refusal.reasons
+    except WatchkeeperError as error:
+        report.error = error
+    return report
+
+
+def _tell(call: Call, report: _Report, *, dry_run: bool, as_json: bool) -> None:
+    if report.error is not None:
+        _ = errors.ours(report.error, call.terminal, as_json=as_json)
+    elif not as_json:
+        words = "would be removed" if dry_run else "was removed"
+        call.terminal.say(f"{report.task_id}  {words}: {render.clean(report.title)}")
+        if report.kept:
+            call.terminal.say(f"  its logs: {render.clean(report.kept)}")
+
+
+def _plain(report: _Report) -> dict[str, object]:
+    return {
+        "id": report.task_id or report.typed,
+        "removed": report.removed,
+        "kept_logs": report.kept,
+        "reasons": [{"kind": each.kind.value, "says": each.says, "hint": each.hint} for each in report.reasons],
+        "error": None if report.error is None else str(report.error),
+    }

@@ -1,0 +1,18 @@
+"""`wk unpin`: keep tasks on top no longer."""
+
+import click
+
+from watchkeeper.cli.call import Call
+from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.pinning import mark
+from watchkeeper.cli.types import TASK_ID
+
+
+@click.command(cls=Command, name="unpin", short_help="Keep tasks on top no longer.")
+@click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
+@json_option
+@debug_option
+@click.pass_obj
+def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
+    """Take back `wk pin`."""
+    return mark(call, task_ids, pinned=False, as_json=as_json)

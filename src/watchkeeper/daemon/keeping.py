@@ -1,0 +1,22 @@
+"""What removes and lets go, joined for whoever asks: the daemon by its rules, commands on a person's word."""
+
+from watchkeeper.app.remove import Remover
+from watchkeeper.app.retention import Retention
+from watchkeeper.compose import Watchkeeper
+
+
+def remover_of(parts: Watchkeeper) -> Remover:
+    """Removes tasks."""
+    return Remover(store=parts.store, clock=parts.clock, runtime=parts.runtime, machine=parts.state.node())
+
+
+def retention_of(parts: Watchkeeper) -> Retention:
+    """Lets go of what the rules of retention let go of."""
+    settings = parts.settings
+    return Retention(
+        store=parts.store,
+        clock=parts.clock,
+        remover=remover_of(parts),
+        keep_tasks_days=settings.prune_keep_tasks_days,
+        keep_history_days=settings.prune_keep_history_days,
+    )

@@ -1,0 +1,126 @@
+"""What is seen alive is not removed, whatever anybody's word; and effects of removals that come twice."""
+
+import subprocess
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from app.stage import Verbs
+from support.records import NOON, settle
+
+from watchkeeper.app.remove import MAX_ATTEMPTS, NotRemovable, Remover
+from watchkeeper.app.stop import stop
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, StopHow
+from watchkeeper.domain.removal import ObstacleKind
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
+from watchkeeper.runtimes.locks import hold_lock
+
+
+def remover(verbs: Verbs) -> Remover:
+    return Remover(store=verbs.store, clock=verbs.clock, runtime=verbs.runtime, machine="m1")
+
+
+def place(verbs: Verbs, task_id: str = "t1") -> tuple[Path, DirectoryIdentity]:
+    """An execution directory."""
+    path = verbs.root / "executions" / f"x-{task_id}-1"
+    path.mkdir(parents=True)
+    found = path.stat()
+    return path, DirectoryIdentity(device=found.st_dev, inode=found.st_ino)
+
+
+def settled(verbs: Verbs, task_id: str = "t1") -> tuple[Run, Path]:
+    """A run that was settled with proof, and its directory with a log."""
+    path, identity = place(verbs, task_id)
+    (path / "stdout.log").write_text("said\n", encoding="utf-8")
+    run = verbs.prepared(task_id, identity)
+    _ = verbs.store.transact("settle", lambda tx: settle(tx, run))
+    return run, path
+
+
+def given_up(verbs: Verbs) -> Run:
+    """A run that a person settled while nothing was known of it."""
+    run = verbs.held()
+    _ = stop(verbs.store, verbs.clock, run.task_id, StopHow.STOP, "me")
+    return verbs.run()
+
+
+def kinds(refusal: pytest.ExceptionInfo[NotRemovable]) -> list[ObstacleKind]:
+    return [each.kind for each in refusal.value.reasons]
+
+
+def test_a_living_agent_bars_removal_whatever_is_said(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it is gone; then a person's word counts, and without it nothing does."""
+    run = given_up(verbs)
+    assert run.proof is not Proof.PROVEN
+    agent = subprocess.Popen(["sleep", "600"])
+    try:
+        who = proc.identity(agent.pid)
+        assert who is not None
+        seen = AgentIdentity(pid=who[0], start_ticks=who[1], boot_id=boot_id(), started_at=NOON)
+        monkeypatch.setattr(verbs.runtime, "living_agent", lambda _: seen if agent.poll() is None else None)
+        for trusting, expected in ((False, [ObstacleKind.UNPROVEN, ObstacleKind.ALIVE]), (True, [ObstacleKind.ALIVE])):
+            with pytest.raises(NotRemovable, match=f"pid {agent.pid}") as refusal:
+                remover(verbs).remove("t1", by="me", trusting=trusting)
+            assert kinds(refusal) == expected
+    finally:
+        agent.kill()
+        agent.wait()
+    with pytest.raises(NotRemovable) as refusal:
+        remover(verbs).remove("t1", by="me")
+    assert kinds(refusal) == [ObstacleKind.UNPROVEN]
+    assert remover(verbs).remove("t1", by="me", trusting=True).executions == 1
+
+
+def test_a_living_shim_bars_removal(verbs: Verbs) -> None:
+    path, identity = place(verbs)
+    run = verbs.prepared("t1", identity)
+    _ = verbs.store.transact("settle", lambda tx: settle(tx, replace(run)))
+    doubtful = replace(verbs.run(), proof=Proof.SWEPT)
+    lock = hold_lock(path / "lock")
+    assert lock is not None
+    found = remover(verbs)._seen_alive([doubtful])
+    assert [each.kind for each in found] == [ObstacleKind.ALIVE]
+    assert "the shim" in found[0].says
+    lock.close()
+    assert remover(verbs)._seen_alive([doubtful]) == []
+    assert remover(verbs)._seen_alive([replace(doubtful, machine="m2")]) == []
+
+
+def test_an_effect_that_comes_twice_is_harmless(verbs: Verbs) -> None:
+    """Its directory goes, its log is kept once; somebody else's directory under that name is not touched by the second."""
+    run, path = settled(verbs)
+    remover(verbs).remove("t1", by="me", keep_logs=True)
+    rows = verbs.store.read(lambda tx: tx.outbox.due(verbs.clock.now(), 10, "m1"))
+    another = verbs.root / "another"
+    another.mkdir()
+    (another / "stdout.log").write_text("another", encoding="utf-8")
+    assert path.exists()
+    verbs.performer().perform_due()
+    assert not path.exists()
+    assert verbs.pending() == 0
+    kept = verbs.root / "kept-logs" / "t1" / f"{run.id}.stdout.log"
+    assert kept.read_text(encoding="utf-8") == "said\n"
+    another.rename(path)
+    verbs.store.transact("again", lambda tx: tx.outbox.put([row.effect for row in rows], verbs.clock.now()))
+    verbs.performer().perform_due()
+    assert path.exists()
+    assert kept.read_text(encoding="utf-8") == "said\n"
+
+
+def test_what_is_not_to_be_touched_is_left_after_a_while_and_holds_up_nothing(verbs: Verbs) -> None:
+    _, first = settled(verbs, "t1")
+    _, second = settled(verbs, "t2")
+    first.rename(verbs.root / "aside")
+    first.mkdir()
+    for name in ("t1", "t2"):
+        remover(verbs).remove(name, by="me")
+    for _ in range(MAX_ATTEMPTS):
+        verbs.performer().perform_due()
+        assert not second.exists()
+        verbs.clock.wall += timedelta(seconds=10)
+    assert verbs.pending() == 0
+    assert first.exists()
+    assert verbs.kinds().count("execution.left") == 1
+    assert [each.name for each in (verbs.root / "executions").iterdir()] == [first.name]

@@ -1,0 +1,78 @@
+"""Every reason against a removal is told, and none is made up."""
+
+from dataclasses import replace
+
+import pytest
+from support.records import NOON, make_run, make_task
+
+from watchkeeper.domain.model import DirectoryIdentity, Proof, Run, RunState, TaskState
+from watchkeeper.domain.removal import ObstacleKind, obstacles
+from watchkeeper.domain.waiting import Dependency
+
+K = ObstacleKind
+DONE = make_task(state=TaskState.DONE, ended_at=NOON)
+PLACE = DirectoryIdentity(device=1, inode=2)
+
+
+def settled(proof: Proof | None, number: int = 1, directory: DirectoryIdentity | None = PLACE) -> Run:
+    """A run that is over."""
+    run = make_run(make_task(), number, directory=directory, proof=proof)
+    return replace(run, number=number, state=RunState.SETTLED, settled_at=NOON)
+
+
+def kinds(*args, **more) -> list[ObstacleKind]:
+    return [each.kind for each in obstacles(*args, **more)]
+
+
+def test_an_ended_task_whose_ends_are_proven_may_go() -> None:
+    runs = [settled(Proof.PROVEN), settled(None, 2, directory=None)]
+    assert kinds(DONE, runs, [Dependency(task_id="t2", state=TaskState.QUEUED)]) == [K.AWAITED]
+    assert kinds(DONE, runs, []) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "kind"),
+    [
+        (TaskState.QUEUED, K.QUEUED),
+        (TaskState.RUNNING, K.RUNNING),
+        (TaskState.NEEDS_INPUT, K.NEEDS_INPUT),
+        (TaskState.HELD, K.HELD),
+    ],
+)
+def test_what_has_not_ended_stays(state: TaskState, kind: ObstacleKind) -> None:
+    """Whatever a person's word is on what may be alive."""
+    for trusting in (False, True):
+        assert kinds(make_task(state=state), [settled(Proof.UNPROVEN)], [], trusting=trusting) == [kind]
+
+
+@pytest.mark.parametrize("proof", [Proof.SWEPT, Proof.UNPROVEN, None])
+def test_what_is_not_proven_to_have_ended_needs_a_persons_word(proof: Proof | None) -> None:
+    runs = [settled(Proof.PROVEN), settled(proof, 2), settled(proof, 3)]
+    found = obstacles(DONE, runs, [])
+    assert [each.kind for each in found] == [K.UNPROVEN, K.UNPROVEN]
+    assert [word for word in ("run 2", "run 3") if any(word in each.says for each in found)] == ["run 2", "run 3"]
+    assert kinds(DONE, runs, [], trusting=True) == []
+
+
+@pytest.mark.parametrize(
+    ("state", "dependent", "stays"),
+    [
+        (TaskState.DONE, TaskState.QUEUED, True),
+        (TaskState.DONE, TaskState.HELD, True),
+        (TaskState.DONE, TaskState.FAILED, False),
+        (TaskState.DONE, TaskState.DONE, False),
+        (TaskState.FAILED, TaskState.QUEUED, True),
+        (TaskState.FAILED, TaskState.STOPPED, True),  # `wk retry` of it would find nothing to wait for
+        (TaskState.FAILED, TaskState.DONE, False),
+    ],
+)
+def test_what_others_wait_for_stays(state: TaskState, dependent: TaskState, stays: bool) -> None:
+    found = kinds(replace(DONE, state=state), [], [Dependency(task_id="t2", state=dependent)])
+    assert found == ([K.AWAITED] if stays else [])
+
+
+def test_every_reason_is_told_with_what_takes_it_away() -> None:
+    task = replace(DONE, state=TaskState.FAILED, pinned_at=NOON)
+    found = obstacles(task, [settled(Proof.SWEPT)], [Dependency(task_id="t2", state=TaskState.QUEUED)])
+    assert [each.kind for each in found] == [K.UNPROVEN, K.AWAITED, K.PINNED]
+    assert all(each.says and each.hint.endswith(".") for each in found)
