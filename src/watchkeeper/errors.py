@@ -15,6 +15,7 @@
     │   │   ├── NoDatabase
     │   │   ├── DatabaseCorrupt
     │   │   ├── DatabaseNewer
+    │   │   ├── DatabaseMoved
     │   │   ├── DatabaseBusy
     │   │   └── DatabaseFull
     ├── DaemonError                      7  the daemon is not there, does not start, or is there already
@@ -140,6 +141,10 @@ class DatabaseCorrupt(DatabaseUnusable):
 
 class DatabaseNewer(DatabaseUnusable):
     """The database was written by a newer version."""
+
+
+class DatabaseMoved(DatabaseUnusable):
+    """The database was moved, or is only half of one."""
 
 
 class DatabaseBusy(DatabaseUnusable):

@@ -27,6 +27,11 @@ class StoredTx:
         self._rows = rows
 
     @property
+    def rows(self) -> Rows:
+        """The transaction itself, for what concerns the whole database."""
+        return self._rows
+
+    @property
     def tasks(self) -> StoredTasks:
         """Tasks."""
         from watchkeeper.store.tasks import StoredTasks

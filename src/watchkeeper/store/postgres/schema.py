@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase
+from watchkeeper.store.marks import MARKED
 from watchkeeper.store.migrations import Schema, missing, shipped
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _nothing(connection: Connection, address: Address) -> DatabaseUnusable:
 
 def refuse_gaps(count: int, number: int, address: Address) -> None:
     """Refuse a database that lacks a migration before its newest one, as a backup does that was restored in part."""
-    if count != number:
+    if count != number != MARKED:
         raise DatabaseCorrupt(
             f"The database {address} was upgraded by half: {count} of its {number} steps are on record.",
             hint="Nothing was changed. Restore the whole backup.",

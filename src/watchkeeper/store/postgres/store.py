@@ -16,6 +16,7 @@ import threading
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.store.marks import MARKED, refusal
 from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.connection import Connection, Patience
@@ -235,6 +236,8 @@ class PostgresStore:
                     seat.drop()
                     continue
                 raise
+            if number == MARKED != self._schema.number:
+                raise refusal(connection, str(self._address))
             refuse_gaps(count, number, self._address)
             return connection, number
 

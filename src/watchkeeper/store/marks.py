@@ -1,0 +1,69 @@
+"""A database that must not be used as it is: one that was moved elsewhere, or one that a move did not finish filling.
+
+It says so where every transaction looks first: its schema's number is one that no version ever has. So whoever has it open notices at the next transaction,
+also a version that knows nothing of marks, to which it is simply a newer one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from watchkeeper.errors import DatabaseMoved
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from watchkeeper.store.rows import Row, Value
+
+MARKED = 1_000_000
+"""The number of a marked database's schema."""
+
+UNFINISHED = "a copy that was not finished"
+_MOVED = "moved to "
+_DIGEST = "0" * 64
+
+
+class RawRows(Protocol):
+    """One open transaction, for SQL of any kind."""
+
+    def query(self, sql: str, values: Mapping[str, Value] | None = None, /) -> list[Row]:
+        """All rows of the answer. Raises DatabaseUnusable and its kinds."""
+        ...
+
+
+def mark(rows: RawRows, says: str) -> None:
+    """Mark the database; `says` is `UNFINISHED` or `moved(...)`."""
+    unmark(rows)
+    sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
+    _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
+
+
+def unmark(rows: RawRows) -> None:
+    """Let it be used again."""
+    _ = rows.query("DELETE FROM migration WHERE number = :number", {"number": MARKED})
+
+
+def moved(where: str) -> str:
+    """What the mark of a database says that was moved."""
+    return f"{_MOVED}{where}"
+
+
+def says(rows: RawRows) -> str:
+    """What the mark says; empty without one."""
+    found = rows.query("SELECT name FROM migration WHERE number = :number", {"number": MARKED})
+    return str(found[0][0]) if found else ""
+
+
+def refusal(rows: RawRows, what: str) -> DatabaseMoved:
+    """Why a marked database, called `what`, is not used."""
+    found = says(rows)
+    if found.startswith(_MOVED):
+        where = found.removeprefix(_MOVED)
+        return DatabaseMoved(
+            f"The database {what} was moved to {where}: nothing more is written here.",
+            hint="`wk config set store URL` makes that one yours on this machine.",
+        )
+    return DatabaseMoved(
+        f"The database {what} is {found or 'marked'}: it cannot be used.",
+        hint="Type `wk store copy` again: it begins anew, and the database that was copied is as it was.",
+    )

@@ -1,0 +1,295 @@
+"""Move everything from one database into another, whatever the two are, so that nobody ever goes on with both.
+
+    destination: new or empty ──▶ filled and marked unfinished, in one transaction ──▶ compared ──▶ ... ──▶ mark taken away
+    source:                       its turn to write is held all the while ─────────────▶ marked moved
+
+A crash before the source is marked leaves the source as it was, and a destination that is empty or says that it is unfinished; the next try begins anew. A
+crash after it leaves a complete destination, which the next try only has to open. The database keeps its id, so execution directories are known as before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Protocol, cast
+
+from watchkeeper.errors import DatabaseCorrupt, DatabaseMoved, Refused
+from watchkeeper.store import marks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from watchkeeper.ports.store import Store, Tx
+    from watchkeeper.store.marks import RawRows
+    from watchkeeper.store.rows import Row, Value
+    from watchkeeper.store.tx import StoredTx
+
+ORDER: Mapping[str, str] = {
+    "meta": "id", "machine": "id", "lane": "id", "task": "seq", "spec": "task_id", "dependency": "task_id, on_id",
+    "label": "task_id, name", "queue_rule": "scope, name", "lane_closed": "machine, lane", "account": "id",
+    "account_state": "account, machine", "harness_state": "harness, machine", "authorisation": "seq", "session": "id",
+    "execution": "id", "run": "id", "claim": "task_id", "launch": "run_id", "outcome": "run_id", "journal": "seq",
+    "outbox": "id", "operation": "id", "tally": "state",
+}  # fmt: skip
+"""Every table, each after those that it refers to, and the order of its rows."""
+
+_MADE_WITH_THE_DATABASE = frozenset({"meta", "tally"})
+_PAGE = 1000
+_AT_ONCE = 40
+
+
+class Place(Protocol):
+    """Where a database is or may be made."""
+
+    @property
+    def says(self) -> str:
+        """For people; nothing secret."""
+        ...
+
+    def open(self, *, marked: bool = False) -> Store:
+        """Open it, made or upgraded if need be. `marked`: only a marked one. Raises DatabaseUnusable and its kinds."""
+        ...
+
+    def columns(self, rows: RawRows, table: str) -> list[str]:
+        """The columns of a table that are written, in any order."""
+        ...
+
+    def set_rules_aside(self, rows: RawRows) -> object:
+        """No trigger acts until `put_rules_back`, which is given the answer; in the same transaction."""
+        ...
+
+    def put_rules_back(self, rows: RawRows, aside: object) -> None:
+        """Triggers act again, and all that is held together by keys was looked at."""
+        ...
+
+    def numbers(self, rows: RawRows) -> dict[str, int]:
+        """By table, the largest number that was ever given."""
+        ...
+
+    def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
+        """The same, set."""
+        ...
+
+    def mark(self, rows: RawRows, says: str) -> None:
+        """Mark it; empty: take the mark away."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """What was moved."""
+
+    counts: dict[str, int]
+    """Rows, by table."""
+    digest: str
+    """Of all rows, the same on both sides."""
+    finished_earlier: bool = False
+    """An earlier try had moved everything, and only the last step was missing."""
+
+
+def move(
+    source: Place, destination: Place, *, adapt: Callable[[Tx], None], progress: Callable[[int, int], None]
+) -> Moved:
+    """Move everything, and leave the source marked.
+
+    `adapt` is called in the destination before it is used.
+
+    Raises:
+        Refused: there is something in the destination.
+        DatabaseMoved: the source was moved elsewhere before.
+        DatabaseUnusable: and its kinds. The source is as it was.
+    """
+    try:
+        here = source.open()
+    except DatabaseMoved:
+        return _finish_earlier(source, destination, adapt)
+    try:
+        marked = _prepare(destination)
+
+        def work(tx: Tx) -> Moved:
+            rows = _raw(tx)
+            _fill(source, rows, destination, marked=marked, progress=progress)
+            moved = _compared(source, rows, destination)
+            source.mark(rows, marks.moved(destination.says))
+            return moved
+
+        moved = here.transact("moved", work)
+    finally:
+        here.close()
+    _open_up(destination, adapt)
+    return moved
+
+
+def _raw(tx: Tx) -> RawRows:
+    return cast("RawRows", cast("StoredTx", tx).rows)
+
+
+def _is_unfinished(destination: Place) -> bool:
+    try:
+        destination.open().close()
+    except DatabaseMoved:
+        return True
+    return False
+
+
+def _prepare(destination: Place) -> bool:
+    """Look whether it can take everything; True if an earlier try did not finish."""
+    try:
+        store = destination.open()
+    except DatabaseMoved:
+        store = destination.open(marked=True)
+        found = store.read(lambda tx: marks.says(_raw(tx)))
+        store.close()
+        if found != marks.UNFINISHED:
+            raise Refused(
+                f"The database {destination.says} was itself moved away: nothing was copied.",
+                hint="Move it out of the way, or name another one.",
+            ) from None
+        return True
+    try:
+        full = store.read(lambda tx: [table for table in ORDER if _has_rows(_raw(tx), table)])
+    finally:
+        store.close()
+    if full:
+        raise Refused(
+            f"The database {destination.says} is not empty ({', '.join(full[:5])}): nothing was copied.",
+            hint="Copy into a new one; what is in two databases cannot be put together.",
+        )
+    return False
+
+
+def _has_rows(rows: RawRows, table: str) -> bool:
+    return table not in _MADE_WITH_THE_DATABASE and bool(rows.query(f"SELECT 1 FROM {table} LIMIT 1"))  # noqa: S608 - one of `ORDER`
+
+
+def _fill(
+    source: Place, given: RawRows, destination: Place, *, marked: bool, progress: Callable[[int, int], None]
+) -> None:
+    total = sum(int(given.query(f"SELECT count(*) FROM {table}")[0][0] or 0) for table in ORDER)  # noqa: S608 - one of `ORDER`
+    there = destination.open(marked=marked)
+
+    def work(tx: Tx) -> None:
+        rows, done = _raw(tx), 0
+        aside = destination.set_rules_aside(rows)
+        for table in reversed(list(ORDER)):
+            _ = rows.query(f"DELETE FROM {table}")  # noqa: S608 - one of `ORDER`
+        for table in ORDER:
+            columns = sorted(destination.columns(rows, table))
+            if columns != sorted(source.columns(given, table)):
+                raise DatabaseCorrupt(f"The two databases keep '{table}' in different columns: nothing was copied.")
+            for chunk in _chunks(_rows(given, table, columns)):
+                _insert(rows, table, columns, chunk)
+                done += len(chunk)
+                progress(done, total)
+        destination.set_numbers(rows, source.numbers(given))
+        destination.put_rules_back(rows, aside)
+        destination.mark(rows, marks.UNFINISHED)
+
+    try:
+        there.transact("filled", work)
+    finally:
+        there.close()
+
+
+def _rows(rows: RawRows, table: str, columns: list[str]) -> Iterator[Row]:
+    sql = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {ORDER[table]} LIMIT :most OFFSET :after"  # noqa: S608 - names of our own schema
+    after = 0
+    while page := rows.query(sql, {"most": _PAGE, "after": after}):
+        yield from page
+        after += len(page)
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while chunk := list(islice(rows, _AT_ONCE)):
+        yield chunk
+
+
+def _insert(rows: RawRows, table: str, columns: list[str], chunk: list[Row]) -> None:
+    names = [[_name(number * len(columns) + at) for at in range(len(columns))] for number in range(len(chunk))]
+    values = ", ".join(f"({', '.join(f':{name}' for name in row)})" for row in names)
+    # The number first: a server may tell prepared statements apart by their beginnings only.
+    sql = f"/* {len(chunk)} {table} */ INSERT INTO {table} ({', '.join(columns)}) VALUES {values}"  # noqa: S608 - names of our own schema
+    given: dict[str, Value] = {}
+    for row, row_names in zip(chunk, names, strict=True):
+        given |= dict(zip(row_names, row, strict=True))
+    _ = rows.query(sql, given)
+
+
+def _name(number: int) -> str:
+    """The name of a parameter: letters only."""
+    letters = ""
+    while True:
+        letters = chr(ord("a") + number % 26) + letters
+        number = number // 26 - 1
+        if number < 0:
+            return f"v_{letters}"
+
+
+def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
+    """Both sides, read from end to end."""
+    there = destination.open(marked=True)
+    try:
+        wanted, found = _sum(source, given), there.read(lambda tx: _sum(destination, _raw(tx)))
+    finally:
+        there.close()
+    if wanted != found:
+        tables = [table for table in ORDER if wanted.counts[table] != found.counts[table]]
+        raise DatabaseCorrupt(
+            f"What was copied to {destination.says} is not what was read ({', '.join(tables) or 'contents differ'}).",
+            hint="Nothing was changed here. Type it again; if it stays so, please report it.",
+        )
+    return wanted
+
+
+def _sum(place: Place, rows: RawRows) -> Moved:
+    total, counts = hashlib.sha256(), dict.fromkeys(ORDER, 0)
+    for table in ORDER:
+        columns = sorted(place.columns(rows, table))
+        total.update(f"{table} {columns}\n".encode())
+        for row in _rows(rows, table, columns):
+            total.update(repr(tuple(map(_plain, row))).encode("utf-8", "backslashreplace"))
+            counts[table] += 1
+    total.update(repr(sorted(place.numbers(rows).items())).encode())
+    return Moved(counts=counts, digest=total.hexdigest())
+
+
+def _plain(value: Value) -> Value:
+    """A value as every database can hold it."""
+    if isinstance(value, str):
+        return value.replace("\x00", "\\x00")
+    return float(value) if isinstance(value, float) else value
+
+
+def _open_up(destination: Place, adapt: Callable[[Tx], None]) -> None:
+    there = destination.open(marked=True)
+
+    def work(tx: Tx) -> None:
+        adapt(tx)
+        destination.mark(_raw(tx), "")
+
+    try:
+        there.transact("opened", work)
+    finally:
+        there.close()
+
+
+def _finish_earlier(source: Place, destination: Place, adapt: Callable[[Tx], None]) -> Moved:
+    """The source was moved already: if it was to here, and that was not opened yet, do that. Raises DatabaseMoved."""
+    here = source.open(marked=True)
+    try:
+        says, mine = here.read(lambda tx: (marks.says(_raw(tx)), tx.machines.database_id()))
+        if says != marks.moved(destination.says) or not _is_unfinished(destination):
+            raise here.read(lambda tx: marks.refusal(_raw(tx), source.says))
+        moved = here.read(lambda tx: _sum(source, _raw(tx)))
+    finally:
+        here.close()
+    there = destination.open(marked=True)
+    try:
+        same = there.read(lambda tx: tx.machines.database_id()) == mine
+    finally:
+        there.close()
+    if not same:
+        raise Refused(f"The database {destination.says} is another one's copy: nothing was changed.")
+    _open_up(destination, adapt)
+    return Moved(counts=moved.counts, digest=moved.digest, finished_earlier=True)

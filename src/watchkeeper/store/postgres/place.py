@@ -1,0 +1,93 @@
+"""A PostgreSQL database as the place that everything is moved from or to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from watchkeeper.store import marks
+from watchkeeper.store.migrations import Schema
+from watchkeeper.store.moving import ORDER
+from watchkeeper.store.postgres.address import Address
+from watchkeeper.store.postgres.schema import SCHEMA
+from watchkeeper.store.postgres.store import PostgresStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from watchkeeper.store.marks import RawRows
+
+_COLUMNS = """
+SELECT column_name::text FROM information_schema.columns
+WHERE table_schema = 'watchkeeper' AND table_name = :name AND is_generated = 'NEVER'
+"""
+_WITH_RULES = (*ORDER, "counter")
+_NOT_A_TABLE = "commit"
+"""Counts transactions, not rows."""
+
+
+class _Marked(Schema):
+    """What a marked database has."""
+
+    __slots__ = ()
+
+    @property
+    def number(self) -> int:
+        """The number of no version."""
+        return marks.MARKED
+
+
+class PostgresPlace:
+    """The port's `Place`, see `store.moving`."""
+
+    def __init__(self, url: str, application: str) -> None:
+        """Where it is, and what its server knows us as. Raises SettingsError."""
+        self._url = url
+        self._application = application
+        self._address = Address(url)
+
+    @property
+    def says(self) -> str:
+        """The database's name and its host."""
+        return str(self._address)
+
+    def open(self, *, marked: bool = False) -> PostgresStore:
+        """Open it, made or upgraded if need be; `marked`: only a marked one."""
+        schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
+        return PostgresStore.open(
+            self._url, create=not marked, upgrade=not marked, schema=schema, application=self._application
+        )
+
+    def columns(self, rows: RawRows, table: str) -> list[str]:
+        """Those that are not generated."""
+        return [str(name) for (name,) in rows.query(_COLUMNS, {"name": table})]
+
+    def set_rules_aside(self, rows: RawRows) -> object:
+        """Our own triggers sleep; those of keys do not."""
+        for table in _WITH_RULES:
+            _ = rows.query(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        return None
+
+    def put_rules_back(self, rows: RawRows, aside: object) -> None:
+        """Look at all keys now, because a table whose keys are not looked at yet cannot be altered."""
+        del aside
+        _ = rows.query("SET CONSTRAINTS ALL IMMEDIATE")
+        for table in _WITH_RULES:
+            _ = rows.query(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+    def numbers(self, rows: RawRows) -> dict[str, int]:
+        """By table, the largest number that was ever given."""
+        found = rows.query("SELECT name, last FROM counter WHERE last > 0 ORDER BY name")
+        return {str(name): int(last or 0) for name, last in found if name != _NOT_A_TABLE}
+
+    def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
+        """The same, set."""
+        _ = rows.query("UPDATE counter SET last = 0 WHERE name <> :name", {"name": _NOT_A_TABLE})
+        for name, last in numbers.items():
+            _ = rows.query("UPDATE counter SET last = :last WHERE name = :name", {"name": name, "last": last})
+
+    def mark(self, rows: RawRows, says: str) -> None:
+        """Mark it; empty: take the mark away."""
+        if says:
+            marks.mark(rows, says)
+        else:
+            marks.unmark(rows)

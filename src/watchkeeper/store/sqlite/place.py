@@ -1,0 +1,85 @@
+"""A SQLite database as the place that everything is moved from or to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from watchkeeper.store import marks
+from watchkeeper.store.sqlite.schema import SCHEMA, Schema
+from watchkeeper.store.sqlite.store import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from watchkeeper.store.marks import RawRows
+
+_TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
+
+
+class _Marked(Schema):
+    """What a marked database has."""
+
+    __slots__ = ()
+
+    @property
+    def number(self) -> int:
+        """The number of no version."""
+        return marks.MARKED
+
+
+class SqlitePlace:
+    """The port's `Place`, see `store.moving`."""
+
+    def __init__(self, database: Path, turnstile: Path) -> None:
+        """The database file, and where its writers take turns."""
+        self._database = database
+        self._turnstile = turnstile
+
+    @property
+    def says(self) -> str:
+        """The file."""
+        return f"'{self._database}'"
+
+    def open(self, *, marked: bool = False) -> SqliteStore:
+        """Open it, made or upgraded if need be; `marked`: only a marked one."""
+        schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
+        return SqliteStore.open(self._database, self._turnstile, create=not marked, upgrade=not marked, schema=schema)
+
+    def columns(self, rows: RawRows, table: str) -> list[str]:
+        """Those that are not generated."""
+        found = rows.query("SELECT name FROM pragma_table_xinfo(:name) WHERE hidden = 0", {"name": table})
+        return [str(name) for (name,) in found]
+
+    def set_rules_aside(self, rows: RawRows) -> object:
+        """Drop the triggers, and tell what they were."""
+        triggers = {str(name): str(sql) for name, sql in rows.query(_TRIGGERS)}
+        for name in triggers:
+            _ = rows.query(f"DROP TRIGGER {name}")
+        return triggers
+
+    def put_rules_back(self, rows: RawRows, aside: object) -> None:
+        """Make them again; keys are looked at when the transaction is committed."""
+        for sql in cast("dict[str, str]", aside).values():
+            _ = rows.query(sql)
+
+    def numbers(self, rows: RawRows) -> dict[str, int]:
+        """By table, the largest number that was ever given."""
+        found = rows.query("SELECT name, seq FROM sqlite_sequence WHERE seq > 0 ORDER BY name")
+        return {str(name): int(last or 0) for name, last in found}
+
+    def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
+        """The same, set."""
+        _ = rows.query("DELETE FROM sqlite_sequence")
+        for name, last in numbers.items():
+            _ = rows.query(
+                "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", {"name": name, "last": last}
+            )
+
+    def mark(self, rows: RawRows, says: str) -> None:
+        """Mark it; empty: take the mark away."""
+        if says:
+            marks.mark(rows, says)
+        else:
+            marks.unmark(rows)
+        _ = rows.query(f"PRAGMA user_version={marks.MARKED if says else SCHEMA.number}")
