@@ -227,9 +227,9 @@ class Settings(NamedTuple):
         _ = options.pop(ACCOUNT, None)
         return options
 
-    def harness_account(self, name: str) -> str:
-        """The name of the account that tasks of a harness work under if they name none."""
-        return next((str(v.value) for v in self.values if v.key == f"harness.{name}.{ACCOUNT}"), "own")
+    def harness_account(self, name: str) -> str | None:
+        """The name of the account that tasks of a harness work under if they name none; None: the user's own."""
+        return next((str(v.value) for v in self.values if v.key == f"harness.{name}.{ACCOUNT}"), None)
 
 
 _ATTRIBUTES = {

@@ -242,7 +242,30 @@ def test_a_refused_key_is_its_tasks_own(rig: Rig) -> None:
     waiting(rig, other)
     assert accounts(rig)["claude:own"]["sign_in"] == "out"
     status = rig.wk("status").stdout.decode()
-    assert "claude:own is signed out; 2 tasks. Sign in: wk account login claude:own" in status
+    assert "claude:own is signed out; 1 task. Sign in: wk account login claude:own" in status
+
+
+def test_a_task_with_a_key_does_not_wait_for_the_sign_in_of_the_home(rig: Rig) -> None:
+    """It works under an account of its own, which nobody adds; asked for again without any key it is refused."""
+    program = replaying(rig, "not_logged_in")
+    rig.start_daemon()
+    out = claude_task(rig)
+    waiting(rig, out)
+    text = program.read_text()
+    good = f'[ -n "$ANTHROPIC_API_KEY" ] && exec tail -n +2 {TRANSCRIPTS}/answer_only.jsonl\n'
+    _ = program.write_text(text.replace("tail", f"{good}tail", 1))
+    plain = rig.settings
+    rig.settings = {**plain, "ANTHROPIC_API_KEY": "sk-test-fine"}
+    keyed = rig.wait_resting(claude_task(rig))
+    assert (keyed.state, keyed.spec.account) == (TaskState.DONE, "key")
+    assert rig.task(out).state is TaskState.QUEUED
+    said = rig.wk("run", "--harness", "claude", "--dry-run", "Do it.").stderr.decode()
+    assert said.startswith("claude 1.0 with a key of your environment in ")
+    rig.settings = plain
+    refused = rig.wk("retry", keyed.id, check=False)
+    assert refused.returncode == 5
+    assert b"works with a key of your environment, and none is set" in refused.stderr
+    assert rig.wk("account", "add", "claude", "key", check=False).returncode == 2
 
 
 LOGIN = """\

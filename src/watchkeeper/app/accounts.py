@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from watchkeeper.domain.account import OWN, Account
+from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.errors import BadTask, NotFound, Refused, UsageError
 from watchkeeper.ports.accounts import Homes
@@ -40,7 +40,7 @@ def check(harness: Harness, account: Account) -> None:
                 f"'{word[:64]}' cannot be the name of an {what}.",
                 hint="Names are small letters, digits, dots, dashes and underscores, and begin with a letter or a digit.",
             )
-    if account.name == OWN:
+    if account.name in IMPLICIT:
         raise UsageError(
             f"{account.id} is your own home: it is there without being added.", hint="Choose another name."
         )
@@ -121,9 +121,14 @@ def of_task(tx: Tx, task: Task) -> Account | None:
 
 
 def find_any(tx: Tx, account_id: str) -> Account | None:
-    """The account of that id, the user's own home among them."""
+    """The account of that id, those among them that nobody adds."""
+    return implicit(account_id) or find(tx, account_id)
+
+
+def implicit(account_id: str) -> Account | None:
+    """The account of that id if it is one that nobody adds."""
     harness, _, name = account_id.partition(":")
-    return Account(harness=harness, name=OWN) if name == OWN else find(tx, account_id)
+    return Account(harness=harness, name=name) if name in IMPLICIT else None
 
 
 def require(tx: Tx, account_id: str) -> Account:
@@ -154,11 +159,12 @@ def unknown(accounts: Sequence[Account], account_id: str) -> NotFound:
 def key_of(harness: Harness, account: Account) -> tuple[str, str] | None:
     """The variable with the key that an account works with instead of a sign-in, and whose value it takes; None if it signs in."""
     told = signs_in(harness)
-    for variable in account.variables if told is not None else ():
-        name, _, source = variable.partition("=")
-        if told is not None and name in told.key_variables:
-            return name, source or name
-    return None
+    if told is None or not told.key_variables:
+        return None
+    if account.name == KEY:
+        return told.key_variables[0], " or ".join(told.key_variables)
+    parts = [variable.partition("=") for variable in account.variables]
+    return next(((name, source or name) for name, _, source in parts if name in told.key_variables), None)
 
 
 def with_keys(account: Account, environ: Mapping[str, str]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -199,7 +205,7 @@ class AccountEnvironments:
         if account is None:
             raise HomeGone("The account of this task was removed.")
         told = signs_in(harness)
-        if account.name == OWN or told is None:
+        if account.name in IMPLICIT or told is None:
             return environment
         home = self.home(account)
         if home is None or not Path(home).is_dir():
@@ -211,4 +217,4 @@ class AccountEnvironments:
 
     def home(self, account: Account) -> str | None:
         """Where an account's home is; None for the user's own, which the environment says."""
-        return account.home or (None if account.name == OWN else self.homes.path(account.harness, account.name))
+        return account.home or (None if account.name in IMPLICIT else self.homes.path(account.harness, account.name))

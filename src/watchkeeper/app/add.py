@@ -9,7 +9,7 @@ from watchkeeper.app.announce import tell_added
 from watchkeeper.app.relations import check_relations, check_wishes
 from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.account import OWN
+from watchkeeper.domain.account import KEY, OWN
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import BadTask, NotFound
@@ -68,7 +68,7 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None) 
     found = program or harness.find(request.environment, request.options)
     rights = harness.rights(spec, request.options)
     version = f" {found.version}" if found.version else ""
-    account = f" as {spec.account}" if spec.account != OWN else ""
+    account = {OWN: "", KEY: " with a key of your environment"}.get(spec.account, f" as {spec.account}")
     says = f"{harness.name}{version}{account} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
     return Plan(spec=spec, program=found, says=says)
 

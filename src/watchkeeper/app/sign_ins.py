@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any, key_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
-from watchkeeper.domain.account import Account, AccountState, Bearing, SignIn, SignInSeen
+from watchkeeper.domain.account import KEY, Account, AccountState, Bearing, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
@@ -64,6 +64,8 @@ class SignIns:
             told = signs_in(harness)
             if told is None:
                 return Bearing(opens=False)
+            if spec.account == KEY:
+                return Bearing(keyed=True)
             account = self._account(spec.account_id)
             kept = self.environments.of(task, account)
             environment = self.accounts.apply(harness, account, kept, spec.environment_names)
@@ -193,7 +195,7 @@ class Asker:
         except HarnessError as problem:
             return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
         key = key_of(harness, account)
-        if key is not None and not environment.get(key[0]):
+        if key is not None and not any(environment.get(name) for name in (key[0], *key[1].split(" or "))):
             return Look(sign_in=SignIn.UNKNOWN, says=f"it works with the key in {key[1]}, which is not set here")
         return self.looker.look(harness, environment, self.options(account.harness))
 

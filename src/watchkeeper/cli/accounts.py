@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import age, clean, clock, counted
-from watchkeeper.domain.account import OWN, Account, SignIn
+from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account, SignIn
 from watchkeeper.domain.model import Task, TaskSpec
-from watchkeeper.errors import NoDatabase, StateDirectoryUnusable, UsageError
+from watchkeeper.errors import BadTask, NoDatabase, StateDirectoryUnusable, UsageError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -41,14 +41,16 @@ def split(typed: str | None, harness: str | None) -> tuple[str | None, str | Non
 
 
 def choose(call: "Call", spec: TaskSpec, typed: str | None) -> tuple[TaskSpec, Mapping[str, str], tuple[str, ...]]:
-    """The task under the account that was typed, else the configured one, else the user's own; with the caller's environment and which of it the account adds.
+    """The task under the account that was typed, else the configured one, else the user's own, with a key if the agent gets one.
+
+    Returns the caller's environment with it, and which of that the account adds.
 
     Raises:
         NotFound: there is no such account.
         BadTask: a variable that the account names is not set.
     """
     _, name = split(typed or call.reading.settings.harness_account(spec.harness), spec.harness)
-    chosen = replace(spec, account=name or OWN)
+    chosen = replace(spec, account=name or (KEY if _keys(call, spec) else OWN))
     environ, names = environment(call, chosen)
     return chosen, environ, names
 
@@ -57,9 +59,27 @@ def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[
     """The caller's environment with the keys of a task's account, and the names under which it has them. Raises as `choose`."""
     if spec.account == OWN:
         return call.environ, ()
+    if spec.account == KEY:
+        keys = _keys(call, spec)
+        if not keys:
+            raise BadTask(
+                f"Account {spec.account_id} works with a key of your environment, and none is set.",
+                hint=f"Set one first, or use your sign-in: --account {spec.harness}:{OWN}",
+            )
+        return call.environ, keys
     from watchkeeper.app.accounts import with_keys
 
     return with_keys(_account(call, spec.account_id), call.environ)
+
+
+def _keys(call: "Call", spec: TaskSpec) -> tuple[str, ...]:
+    """The keys in the caller's environment that the agent would get."""
+    from watchkeeper.environment import allowed
+    from watchkeeper.ports.sign_in import signs_in
+
+    told = signs_in(call.reading.harness(spec.harness))
+    given = {name for name in call.environ if allowed(name, spec.harness)} | set(spec.environment_names)
+    return tuple(name for name in (told.key_variables if told else ()) if name in given and call.environ.get(name))
 
 
 def warn_if_out(call: "Call", task: Task) -> None:
@@ -235,7 +255,7 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
     if told is None or taken is not None:
         where = f"it works with the key in {taken[1]}" if taken is not None else "its harness does not say how"
         raise UsageError(f"There is no login for {account.id}: {where}.", hint=f"wk account show {account.id}")
-    if account.home is None and account.name != OWN:
+    if account.home is None and account.name not in IMPLICIT:
         with said(f"The home of {account.id} could not be made"):
             _ = parts.accounts.homes.make(account.harness, account.name)
     environment = parts.accounts.apply(harness, account, call.environ)
@@ -274,7 +294,7 @@ def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]
         age(state.sign_in_at, now) if state.sign_in_at else "-",
         f"until {clock(limit)}" if limit else "-",
         str(found.tasks),
-        where or ("your own" if account.name == OWN else f"keys: {', '.join(account.variables)}"),
+        where or ("your own" if account.name in IMPLICIT else f"keys: {', '.join(account.variables)}"),
     )
 
 
@@ -307,11 +327,10 @@ def _environ(call: "Call", account: Account) -> Mapping[str, str]:
 
 
 def _account(call: "Call", account_id: str) -> Account:
-    from watchkeeper.app.accounts import require, unknown
+    from watchkeeper.app.accounts import implicit, require, unknown
 
-    harness, _, name = account_id.partition(":")
-    if name == OWN:
-        return Account(harness=harness, name=OWN)
+    if found := implicit(account_id):
+        return found
     try:
         store = call.reading.store
     except (NoDatabase, StateDirectoryUnusable):

@@ -7,6 +7,13 @@ from enum import StrEnum
 OWN = "own"
 """The name of the account that is the user's own home; every harness has one without anybody adding it."""
 
+KEY = "key"
+"""The name of the account that is the user's own home with a key in the environment of whoever hands a task over: it wins over the home's sign-in, and each
+task has its own. Nobody adds it either."""
+
+IMPLICIT = (OWN, KEY)
+"""Accounts that are there without being added."""
+
 
 class SignIn(StrEnum):
     """Whether an account is signed in, as far as is known."""

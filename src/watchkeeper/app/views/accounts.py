@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from watchkeeper.domain.account import OWN, Account, AccountState
+from watchkeeper.domain.account import IMPLICIT, OWN, Account, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -26,10 +26,15 @@ def rows(tx: Tx | None, machine: str, own: Iterable[str]) -> list[AccountRow]:
         return [_row(Account(harness=name, name=OWN), machine, {}, {}) for name in sorted(set(own))]
     states = tx.accounts.states(machine)
     tasks = tx.accounts.open_tasks()
-    known = {account.partition(":")[0] for account in states.keys() | tasks.keys() if account.endswith(f":{OWN}")}
-    owned = [Account(harness=name, name=OWN) for name in set(own) | known]
-    every = sorted([*owned, *tx.accounts.all()], key=lambda each: (each.harness, each.name != OWN, each.name))
+    known = {(harness, name) for harness, _, name in (each.partition(":") for each in states.keys() | tasks.keys())}
+    implicit = {(name, OWN) for name in own} | {each for each in known if each[1] in IMPLICIT}
+    owned = [Account(harness=harness, name=name) for harness, name in implicit]
+    every = sorted([*owned, *tx.accounts.all()], key=_order)
     return [_row(account, machine, states, tasks) for account in every]
+
+
+def _order(account: Account) -> tuple[str, int, str]:
+    return account.harness, IMPLICIT.index(account.name) if account.name in IMPLICIT else len(IMPLICIT), account.name
 
 
 def _row(account: Account, machine: str, states: Mapping[str, AccountState], tasks: Mapping[str, int]) -> AccountRow:

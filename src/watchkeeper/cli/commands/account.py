@@ -9,7 +9,7 @@ from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS, Command, SplittingCommand, after_dashes, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, HARNESS
-from watchkeeper.domain.account import OWN, Account, SignIn
+from watchkeeper.domain.account import IMPLICIT, Account, SignIn
 from watchkeeper.errors import Exit, Refused, UsageError
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def rm(call: Call, account: str, delete_home: bool) -> None:
 
     call.refuse_inside_agent("remove accounts")
     chosen = accounts.find(call, account)
-    if chosen.name == OWN:
+    if chosen.name in IMPLICIT:
         raise Refused(f"{chosen.id} is your own home, which is always there.", hint="Sign out in the program itself.")
     if delete_home and chosen.home is not None:
         raise UsageError(f"The home of {chosen.id} is a directory of yours and is not deleted: {chosen.home}.")
