@@ -202,7 +202,7 @@ def test_a_used_up_subscription_waits_for_its_reset(rig: ClaudeRig) -> None:
     assert task.wake_at is not None
     assert abs(task.wake_at - datetime.now(UTC) - timedelta(hours=1)) < timedelta(minutes=2)
     assert (len(rig.runs(task_id)), len(rig.requests("limit"))) == (1, 1)
-    assert "again" in rig.show(task_id)
+    assert "quota until" in rig.show(task_id)
 
 
 @pytest.mark.parametrize("ends", ["alone", "watched"])
