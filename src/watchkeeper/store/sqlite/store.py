@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
 from watchkeeper.store.filesystem import refuse_network_filesystem
-from watchkeeper.store.marks import MARKED, refusal
 from watchkeeper.store.sqlite.connection import Connection, refuse_half_restored
 from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
 from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
@@ -218,9 +217,11 @@ class SqliteStore:
         number = connection.pragma("user_version")
         if number == self._schema.number:
             return
-        if number == MARKED:
-            raise refusal(connection, f"'{self._path}'")
         if number > self._schema.number:
+            from watchkeeper.store.marks import MARKED, refusal  # noqa: PLC0415 - hardly any database is marked
+
+            if number == MARKED:
+                raise refusal(connection, f"'{self._path}'")
             raise DatabaseNewer(
                 f"The database '{self._path}' was written by a newer version of Watchkeeper.",
                 hint="Upgrade Watchkeeper; nothing was changed.",
