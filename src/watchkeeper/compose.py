@@ -90,7 +90,14 @@ class Watchkeeper:
 
     @cached_property
     def backups(self) -> "Backups":
-        """Backups of the database. Raises StateDirectoryUnusable."""
+        """Backups of the database. Raises StateDirectoryUnusable, and Refused where PostgreSQL makes them."""
+        if self.settings.store_url is not None:
+            from watchkeeper.errors import Refused
+
+            hint = (
+                "`pg_dump --format=custom --schema=watchkeeper --file=FILE URL` copies it, `pg_restore` puts it back."
+            )
+            raise Refused("The database is on PostgreSQL, whose own programs copy it.", hint=hint)
         from watchkeeper.store.sqlite.backup import SqliteBackups
 
         return SqliteBackups(self.state.database, self.state.turnstile)

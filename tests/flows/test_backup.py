@@ -199,3 +199,13 @@ def test_a_backup_in_a_directory_is_named_for_its_time_and_says_what_it_lacks(ri
     with sqlite3.connect(made) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
     db.close()
+
+
+def test_a_database_on_postgresql_is_for_its_own_programs(rig: Rig, file: Path) -> None:
+    """And the refusal does not say the password."""
+    rig.settings = {"WATCHKEEPER_STORE_URL": "postgresql://me:s3cret@nowhere.invalid/db"}
+    for command in ("backup", "restore"):
+        refused(rig, command, str(file), code=Exit.REFUSED, says="PostgreSQL")
+    done = rig.wk("backup", str(file), check=False)
+    assert b"pg_dump" in done.stderr
+    assert b"s3cret" not in done.stderr

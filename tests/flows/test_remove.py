@@ -171,6 +171,20 @@ def test_a_task_has_another_title_whatever_it_is_at(rig: Rig) -> None:
     assert rig.task(works).spec.title == "Once more"
 
 
+def test_pinned_tasks_are_on_top(rig: Rig) -> None:
+    """The last pinned one first, whatever it is at and however old; a list of other states does not show it."""
+    old, other, new = done(rig), done(rig), done(rig)
+    rig.wk("pin", other, old)
+    listed = json.loads(rig.wk("ls", "--json").stdout)
+    assert [row["id"] for row in listed] == [old, other, new]
+    assert [row["pinned_at"] is not None for row in listed] == [True, True, False]
+    assert rig.wk("ls").stdout.decode().splitlines()[1].endswith("(pinned)")
+    assert [row["id"] for row in json.loads(rig.wk("ls", "--limit", "2", "--json").stdout)] == [old, other]
+    assert json.loads(rig.wk("ls", "--state", "failed", "--json").stdout) == []
+    rig.wk("unpin", old, other)
+    assert [row["id"] for row in json.loads(rig.wk("ls", "--json").stdout)] == [new, other, old]
+
+
 def test_pinned_tasks_stay(rig: Rig) -> None:
     """Until they are unpinned; logs too."""
     kept, gone = done(rig), done(rig)

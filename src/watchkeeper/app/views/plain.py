@@ -51,6 +51,7 @@ def task(task: Task) -> Json:
         "after": list(task.spec.after),
         "not_before": time(task.spec.not_before),
         "labels": list(task.spec.labels),
+        "pinned_at": time(task.pinned_at),
         "stop": _stop(task.stop),
     }
 

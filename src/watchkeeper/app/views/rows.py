@@ -35,7 +35,7 @@ class TaskRow(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What a list shows, newest first, how many tasks it leaves out, and how many are running, listed or not."""
+    """What a list shows, pinned tasks and then the newest first, how many tasks it leaves out, and how many are running, listed or not."""
 
     rows: tuple[TaskRow, ...]
     left_out: int
@@ -45,13 +45,14 @@ class Listing(NamedTuple):
 def listing(
     store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int, recent: int = 0
 ) -> Listing:
-    """Tasks in `states`, and with them the newest `recent` of those that ended; of all together the newest `limit`."""
+    """Tasks in `states`, and with them the newest `recent` of those that ended; of all together the newest `limit`, pinned ones on top."""
 
     def read(tx: Tx) -> tuple[list[tuple[Task, Brief | None, Run | None, Whereabouts | None]], int, int]:
         tasks = _newest(tx, states, limit)
         if recent:
             ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
-            tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)[:limit]
+            tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)
+        tasks = _pinned_first(tx, tasks, tuple(TaskState) if recent else states)[:limit]
         counts = tx.tasks.counts()
         left_out = sum(counts.values()) - len(tasks)
         rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks]
@@ -92,6 +93,15 @@ def owner(store: Store, tx: Tx, task: Task) -> tuple[Run | None, Whereabouts | N
     from watchkeeper.app.views.whereabouts import of_run  # noqa: PLC0415 - most lists are of one machine
 
     return run, of_run(store, tx, run)
+
+
+def _pinned_first(tx: Tx, tasks: list[Task], states: Sequence[TaskState]) -> list[Task]:
+    """The pinned tasks that are in some of the states, the last pinned one on top, and then the others."""
+    pinned = [task for task in map(tx.tasks.get, tx.tasks.pinned()) if task.state in states]
+    if not pinned:
+        return tasks
+    known = {task.id for task in pinned}
+    return [*pinned, *(task for task in tasks if task.id not in known)]
 
 
 def _newest(tx: Tx, states: Sequence[TaskState], limit: int) -> list[Task]:

@@ -100,6 +100,7 @@ def _since(task: Task) -> "datetime":
 def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
     """The title, and behind it why it is not simply running or done."""
     task, title = row.task, render.clean(row.task.spec.title)
+    title = f"{title} (pinned)" if task.pinned_at is not None else title
     if task.state is TaskState.QUEUED:
         waits = _waits(row, now, limit, acts=acts)
         return f"{title} (waits: {waits})" if waits else title
