@@ -28,7 +28,7 @@ LISTING = frozenset({
     "domain", "domain.failure_kind", "domain.lock_state", "domain.task_record", "domain.wait",
     "runtimes", "runtimes.atomic", "runtimes.boot", "runtimes.daemon_host", "runtimes.locks", "runtimes.proc",
     "runtimes.state_directory", "runtimes.system",
-    "store", "store.filesystem", "store.rows", "store.statements", "store.tasks", "store.tx", "store.values",
+    "store", "store.filesystem", "store.migrations", "store.rows", "store.statements", "store.tasks", "store.tx", "store.values",
     "store.sqlite", "store.sqlite.connection", "store.sqlite.faults", "store.sqlite.schema", "store.sqlite.store",
     "store.sqlite.turnstile",
 })  # fmt: skip

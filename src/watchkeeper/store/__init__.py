@@ -5,8 +5,11 @@
     values       how our records become columns, and columns our records
     tasks  runs  queue  outcomes  journal  outbox  machines
                  the adapters of the port, one each, over `rows`; every database shares them
+    migrations   numbered steps of a schema, and which of them are missing
     filesystem   which file systems are refused
     sqlite/      SQLite: connection, turnstile, migrations and its `.sql`
+    postgres/    PostgreSQL, for machines that share a queue: the same, over a network
 
-A second database brings `rows`, migrations and `.sql` files with the same names and parameters, and passes the same contract tests.
+A database brings `rows`, migrations and `.sql` files with the same names and parameters, and passes the same contract tests. The same random programs are
+run on all of them, and leave the same rows.
 """

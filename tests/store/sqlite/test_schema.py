@@ -24,8 +24,9 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.errors import DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.store.migrations import Migration, Schema
 from watchkeeper.store.sqlite.connection import OLDEST_SQLITE, refuse_old_sqlite
-from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, Migration, Schema, dump
+from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, dump
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import Statements, parameters, parse
 

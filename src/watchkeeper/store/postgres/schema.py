@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 PACKAGE = "watchkeeper.store.postgres"
 
-SCHEMA = Schema(
-    migrations=(shipped(PACKAGE, "0001_first"), shipped(PACKAGE, "0002_queue"), shipped(PACKAGE, "0003_keeping"))
-)
+STEPS = ("0001_first", "0002_queue", "0003_keeping")
+
+SCHEMA = Schema(migrations=tuple(shipped(PACKAGE, name) for name in STEPS))
 """What this version knows."""
 
 _RECORD = """

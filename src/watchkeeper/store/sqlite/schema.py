@@ -6,16 +6,11 @@ applied in one transaction under the turnstile: afterwards the database is at th
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from watchkeeper.crash import crashpoint
-from watchkeeper.errors import DatabaseUnusable
-from watchkeeper.store.statements import read_text
+from watchkeeper.store.migrations import Schema, missing, shipped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from watchkeeper.store.rows import Value
     from watchkeeper.store.sqlite.connection import Connection
 
@@ -25,32 +20,9 @@ APPLICATION_ID = 0x574B4442
 """`WKDB`, in the file's header: says that a database is ours."""
 
 
-# A named tuple, as in `settings`: every command waits for the class.
-class Migration(NamedTuple):
-    """One step of the schema."""
+STEPS = ("0001_first", "0002_queue", "0003_keeping")
 
-    name: str
-    """The file's name, `0001_first`."""
-    read: Callable[[], str]
-    """Its SQL; read only when it is needed."""
-
-
-class Schema(NamedTuple):
-    """All steps, oldest first."""
-
-    migrations: tuple[Migration, ...]
-
-    @property
-    def number(self) -> int:
-        """The number of the newest step."""
-        return len(self.migrations)
-
-
-def _shipped(name: str) -> Migration:
-    return Migration(name=name, read=partial(read_text, PACKAGE, f"migrations/{name}.sql"))
-
-
-SCHEMA = Schema(migrations=(_shipped("0001_first"), _shipped("0002_queue"), _shipped("0003_keeping")))
+SCHEMA = Schema(migrations=tuple(shipped(PACKAGE, name) for name in STEPS))
 """What this version knows."""
 
 
@@ -66,23 +38,12 @@ def migrate(connection: Connection, schema: Schema) -> None:
     Raises:
         DatabaseUnusable: a step that was applied once is another one now.
     """
-    known = _applied(connection)
-    for number, step in enumerate(schema.migrations, start=1):
-        text = step.read()
-        import hashlib  # noqa: PLC0415 - only a new or an older database needs it
 
-        digest = hashlib.sha256(text.encode("utf-8")).hexdigest()
-        if number in known:
-            if known[number] != digest:
-                raise DatabaseUnusable(
-                    f"The database was made by another build: its step {step.name} differs from ours.",
-                    hint="Use the version of Watchkeeper that made it.",
-                )
-            continue
-        crashpoint(f"migration.{step.name}.before")
+    def apply(number: int, name: str, text: str, digest: str) -> None:
         _ = connection.query(text)
-        _ = connection.query(_RECORD, {"number": number, "name": step.name, "sha256": digest})
-        crashpoint(f"migration.{step.name}.after")
+        _ = connection.query(_RECORD, {"number": number, "name": name, "sha256": digest})
+
+    missing(schema, _applied(connection), apply)
     _ = connection.query(f"PRAGMA user_version={schema.number}; PRAGMA application_id={APPLICATION_ID}")
 
 
