@@ -4,14 +4,13 @@
 """
 
 import os
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.errors import NoDatabase, SettingsError
-from watchkeeper.settings import Settings, load
+from watchkeeper.settings import Settings, load, user_file
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments
@@ -33,7 +32,9 @@ if TYPE_CHECKING:
     from watchkeeper.ports.store import Store
     from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
+    from watchkeeper.runtimes.settings_file import SettingsFile
     from watchkeeper.runtimes.state_directory import StateDirectory
+    from watchkeeper.store.moving import Place
 
 
 class Watchkeeper:
@@ -82,11 +83,30 @@ class Watchkeeper:
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
-        if self.settings.store_url is not None:
-            return self._postgres(self.settings.store_url)
+        url = self.settings.store_url
+        if url is not None:
+            from watchkeeper.databases import open_postgres
+
+            _ = self.state  # what runs here is kept there, wherever the database is
+            return open_postgres(url, host=self.host_name, create=self._writes, upgrade=self._is_daemon)
         from watchkeeper.store.sqlite.store import SqliteStore
 
         return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
+
+    def place(self, url: str | None) -> "Place":
+        """Where a database is that everything is moved from or to; None is the one in the state directory. Raises SettingsError."""
+        from watchkeeper.databases import place
+
+        return place(url, self.state, host=self.host_name)
+
+    def settings_file(self) -> "SettingsFile":
+        """The user's own settings, for changing them. Raises SettingsError where there is no home."""
+        from watchkeeper.runtimes.settings_file import SettingsFile
+
+        path = user_file(self.environ)
+        if path is None:
+            raise SettingsError("There is no place for your settings: HOME is not set.", hint="Set it.")
+        return SettingsFile(path)
 
     @cached_property
     def backups(self) -> "Backups":
@@ -109,21 +129,11 @@ class Watchkeeper:
 
         return ExecutionDirectories(self.state.executions)
 
-    def _postgres(self, url: str) -> "Store":
-        _ = self.state  # what runs here is kept there, wherever the database is
-        with _driver():
-            from watchkeeper.store.postgres.store import PostgresStore
-        return PostgresStore.open(
-            url, create=self._writes, upgrade=self._is_daemon, application=f"watchkeeper on {self.host_name}"
-        )
-
     def wake(self) -> "Wake | None":
         """Begin to listen for commits of others; None where nobody tells of them."""
-        if self.settings.store_url is None:
-            return None
-        with _driver():
-            from watchkeeper.store.postgres.wake import PostgresWake
-        return PostgresWake(self.settings.store_url, application=f"watchkeeper on {self.host_name}")
+        from watchkeeper.databases import listen
+
+        return listen(self.settings.store_url, host=self.host_name)
 
     @cached_property
     def host_name(self) -> str:
@@ -383,17 +393,3 @@ class Watchkeeper:
             environments=self.environments,
             keep_days=self.settings.prune_keep_days,
         )
-
-
-@contextmanager
-def _driver() -> Generator[None]:
-    """Around imports that need the driver of PostgreSQL. Raises SettingsError if it is not installed."""
-    try:
-        yield
-    except ImportError as missing:
-        if (missing.name or "").partition(".")[0] not in {"psycopg", "psycopg_binary"}:
-            raise
-        raise SettingsError(
-            "'store.url' names a PostgreSQL database, and its driver is not installed.",
-            hint="Install it: pip install 'watchkeeper[postgres]'",
-        ) from missing

@@ -347,14 +347,15 @@ def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
 def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, passed_over: Wrong = None) -> None:
     for name, value in written.items():
         try:
-            found[name] = _value(name, value, origin)
+            found[name] = value_of(name, value, origin)
         except SettingsError as problem:
             if passed_over is None or name.startswith("store."):
                 raise
             passed_over.append(problem)
 
 
-def _value(name: str, value: object, origin: str) -> Value:
+def value_of(name: str, value: object, origin: str) -> Value:
+    """A setting as it was written somewhere. Raises SettingsError."""
     key = KEYS.get(name) or _harness_key(name)
     if key is None:
         raise _unknown(name, origin)
@@ -382,9 +383,7 @@ def _unknown(name: str, origin: str) -> SettingsError:
 
     close = difflib.get_close_matches(name, known, n=1)
     meant = f" Did you mean '{close[0]}'?" if close else ""
-    return SettingsError(
-        f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists every setting."
-    )
+    return SettingsError(f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists them all.")
 
 
 def masked(value: object) -> object:

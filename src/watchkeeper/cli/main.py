@@ -23,7 +23,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
     "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
     "Steer": ("queue", "cancel", "stop", "kill"),
-    "Set up": ("doctor", "account", "config", "daemon", "completion", "version"),
+    "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""
 

@@ -496,6 +496,10 @@ class Store(Protocol):
         """The time by the database's own clock, as far as its last answer tells; None where that is this machine's clock. Asks nobody."""
         ...
 
+    def check(self, *, thorough: bool = False) -> None:
+        """Look for damage; thoroughly takes seconds for a large database. Raises DatabaseCorrupt."""
+        ...
+
     def close(self) -> None:
         """Let go of the database."""
         ...

@@ -1,10 +1,11 @@
 """`wk config`: the settings as they stand."""
 
+import sys
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from watchkeeper.cli import render
+from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 @click.group(name="config", short_help="The settings, and where each came from.", context_settings=SETTINGS)
 def command() -> None:
-    """Look at the settings."""
+    """Look at the settings, or change your own."""
 
 
 @command.command(cls=Command)
@@ -37,6 +38,73 @@ def show(call: Call, as_json: bool) -> None:
         return
     rows = [(each.key, _shown(each), render.clean(each.origin)) for each in values]
     call.terminal.table(("SETTING", "VALUE", "FROM"), rows)
+
+
+@command.command(cls=Command, name="set")
+@click.argument("key")
+@click.argument("value")
+@click.option("--no-check", is_flag=True, help="Choose a database without looking whether it can be reached.")
+@json_option
+@debug_option
+@click.pass_obj
+def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> None:
+    """Write a setting into your own file; comments and all else in it stay as they are.
+
+    KEY is a name that `wk config show` lists; `store` is short for `store.url`. With - as VALUE it is read from
+    standard input, where others cannot see it. No password is needed in a URL: ~/.pgpass and PGPASSWORD work.
+
+    \b
+    Examples:
+      wk config set queue.limit 8
+      wk config set harness.claude.permission_mode acceptEdits
+      wk config set store postgresql://wk@db.example.org/wk
+    """
+    from watchkeeper.cli import changing
+    from watchkeeper.settings import masked
+
+    call.refuse_inside_agent("change settings")
+    name = changing.SHORT.get(key, key)
+    typed = sys.stdin.readline().strip() if value == "-" else value
+    text = changing.written(name, typed)
+    notes = changing.look_before(call, name, typed, check=not no_check)
+    file = call.reading.settings_file()
+    file.set(name, text)
+    _say_changed(call, name, masked(typed), str(file.path), notes, as_json=as_json)
+
+
+@command.command(cls=Command)
+@click.argument("key")
+@json_option
+@debug_option
+@click.pass_obj
+def unset(call: Call, key: str, as_json: bool) -> None:
+    """Take a setting out of your own file again, so that the default holds."""
+    from watchkeeper.cli import changing
+
+    call.refuse_inside_agent("change settings")
+    name = changing.SHORT.get(key, key)
+    notes = changing.look_before(call, name, "sqlite", check=False)
+    file = call.reading.settings_file()
+    if not file.unset(name):
+        notes.append(f"It was not set in {file.path}.")
+    _say_changed(call, name, None, str(file.path), notes, as_json=as_json)
+
+
+def _say_changed(call: Call, key: str, value: object, file: str, notes: list[str], *, as_json: bool) -> None:
+    from watchkeeper.settings import load
+
+    now = next((each for each in load(call.cwd, call.environ).values if each.key == key), None)
+    if now is not None and value is not None and not now.origin.startswith("user "):
+        notes.append(f"What is set in the {now.origin} wins over it here.")
+    if daemon.running(call) is not None and not key.startswith("run."):
+        notes.append("The daemon that runs keeps what it has: `wk daemon stop`, then `wk daemon start`.")
+    if as_json:
+        call.terminal.document({"key": key, "value": value, "file": file, "notes": notes})
+        return
+    what = "is not set any more" if value is None else f"is {render.clean(str(value))} now"
+    call.terminal.prose(f"{key} {what}, in {render.clean(file)}.")
+    for note in notes:
+        call.terminal.note(note)
 
 
 def _size(count: int) -> str:

@@ -1,0 +1,83 @@
+"""Changing one of the user's own settings, and what has to be looked at before another database is chosen."""
+
+from typing import TYPE_CHECKING, cast
+
+from watchkeeper.cli import daemon, render
+from watchkeeper.errors import DatabaseMoved, NoDatabase, Refused
+
+if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
+
+SHORT = {"store": "store.url"}
+"""Names that stand for a longer one."""
+
+
+def written(key: str, typed: str) -> object:
+    """What the file is to hold. Raises SettingsError."""
+    from watchkeeper.settings import KEYS, value_of
+
+    value = value_of(key, typed, "as typed").value
+    if isinstance(value, tuple):
+        return list(cast("tuple[str, ...]", value))
+    is_count = isinstance(value, int) and key in KEYS and KEYS[key].kind != "size"
+    return value if is_count else typed
+
+
+def look_before(call: "Call", key: str, typed: str, *, check: bool) -> list[str]:
+    """What is to be said before another database is chosen; nothing for other settings.
+
+    Raises:
+        Refused: agents of this machine, or its daemon, are at work on the present one.
+        DatabaseUnusable: and its kinds: the new one cannot be reached.
+    """
+    from watchkeeper.settings import value_of
+
+    if key != "store.url":
+        return []
+    url = value_of(key, typed, "as typed").value
+    present = call.reading.settings.store_url
+    if url == present:
+        return []
+    notes = _present(call)
+    if check and isinstance(url, str):
+        notes.append(_reached(call, url))
+    return notes
+
+
+def _present(call: "Call") -> list[str]:
+    if daemon.running(call) is not None:
+        raise Refused(
+            "A daemon works on the present database.",
+            hint="`wk daemon stop` ends it; agents go on. Then `wk store copy --to URL` takes everything along.",
+        )
+    try:
+        store = call.store
+    except DatabaseMoved:
+        return []
+    if store is None:
+        return []
+    here = call.reading.runtime.machine or call.reading.state.known_node()
+    live, counts = store.read(lambda tx: (tx.runs.live(here), tx.tasks.counts()))
+    if live:
+        raise Refused(
+            f"{render.counted(len(live), 'run')} of this machine are on record in the present database, and would have nobody to look after them.",
+            hint="`wk store copy --to URL` takes everything along, agents at work included.",
+        )
+    from watchkeeper.domain.model import FINAL_TASK_STATES
+
+    left = sum(count for state, count in counts.items() if state not in FINAL_TASK_STATES)
+    if not left:
+        return []
+    word = "stays" if left == 1 else "stay"
+    return [f"{render.counted(left, 'open task')} {word} in the present database; `wk store copy` takes them along."]
+
+
+def _reached(call: "Call", url: str) -> str:
+    from watchkeeper.databases import open_postgres
+
+    parts = call.writing
+    try:
+        open_postgres(url, host=parts.host_name, create=False, upgrade=False).close()
+    except NoDatabase:
+        return "The database can be reached and is empty; the first task makes what it needs."
+    return "The database can be reached."

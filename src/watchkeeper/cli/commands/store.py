@@ -1,0 +1,169 @@
+"""`wk store`: the database as a whole."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from watchkeeper.cli import render
+from watchkeeper.cli.call import NOTHING_YET, Call
+from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.errors import Exit, UsageError
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.databases import MovedFacts, StoreFacts
+
+_BAR_FROM_ROWS = 5000
+_OFF_BY_S = 2.0
+"""A clock that is off by less is not worth a word."""
+
+
+@click.group(name="store", short_help="The database: check, upgrade, copy.", context_settings=SETTINGS)
+def command() -> None:
+    """Look at the database, bring it up to date, or move everything into another one.
+
+    Which one is used, the setting `store.url` says: `wk config set store URL`.
+    """
+
+
+@command.command(cls=Command)
+@click.option("--thorough", is_flag=True, help="Read all of it; takes seconds for a large one.")
+@json_option
+@debug_option
+@click.pass_obj
+def check(call: Call, thorough: bool, as_json: bool) -> int:
+    """Say whether the database can be reached and is sound. Exit code 6 if not.
+
+    Beside that: which schema it has, whether what is kept about the queue is what follows from the tasks, whether
+    somebody's long transaction holds back those who follow the journal, and whether this machine's clock is right.
+    """
+    from dataclasses import asdict
+
+    from watchkeeper.databases import facts
+
+    store = call.store
+    if store is None:
+        if as_json:
+            call.terminal.document(None)
+        else:
+            call.terminal.say(NOTHING_YET)
+        return Exit.OK
+    parts = call.reading
+    found = facts(store, parts.place(parts.settings.store_url), parts.system_clock, thorough=thorough)
+    if as_json:
+        call.terminal.document(asdict(found))
+    else:
+        for line in _lines(found):
+            call.terminal.prose(line)
+    return Exit.STATE if found.faults else Exit.OK
+
+
+def _lines(found: "StoreFacts") -> "list[str]":
+    name = "PostgreSQL" if found.kind == "postgresql" else "SQLite"
+    size = f", {render.size(found.size)}" if found.size is not None else ""
+    lines = [f"{name} {render.clean(found.version)}, {render.clean(found.where)}{size}: sound."]
+    lines.append(f"Schema {found.schema}, database {found.database_id[:8]}.")
+    if found.skew_s is not None and abs(found.skew_s) >= _OFF_BY_S:
+        which = "ahead of" if found.skew_s > 0 else "behind"
+        off = render.duration(abs(found.skew_s))
+        lines.append(f"This machine's clock is {off} {which} the database's; records hold the database's time.")
+    lines += [
+        f"A transaction of {render.clean(each.application or each.user or 'somebody')} (server process {each.process}) is open for "
+        f"{render.duration(each.open_s)}: as long as it is, `wk events` tells nothing newer."
+        for each in found.long_transactions
+    ]
+    lines += [f"Wrong: {render.clean(fault)}" for fault in found.faults]
+    if found.faults:
+        lines.append("Please report this with `wk events --all`; the tasks themselves are whole.")
+    return lines
+
+
+@command.command(cls=Command)
+@json_option
+@debug_option
+@click.pass_obj
+def upgrade(call: Call, as_json: bool) -> None:
+    """Bring the database up to date. A daemon that starts does it, too."""
+    from watchkeeper.databases import facts
+
+    call.refuse_inside_agent("upgrade the database")
+    parts = call.writing
+    there = parts.place(parts.settings.store_url)
+    store = there.open()
+    try:
+        found = facts(store, there, parts.system_clock, thorough=False)
+    finally:
+        store.close()
+    if as_json:
+        call.terminal.document({"schema": found.schema, "where": found.where})
+    else:
+        call.terminal.say(f"The database {render.clean(found.where)} has schema {found.schema}, the newest.")
+
+
+@command.command(cls=Command)
+@click.option("--to", metavar="URL", help="Into which database: a URL, or `sqlite`. [default: the one in use]")
+@click.option("--from", "source", metavar="URL", help="Out of which database. [default: the one in use]")
+@json_option
+@debug_option
+@click.pass_obj
+def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
+    """Move everything into another database, which must be empty: all in one transaction, and compared afterwards.
+
+    No daemon may run on either; agents go on under their shims, and the first daemon on the new database adopts
+    them. The old database is marked, so that nobody goes on with both. If this is interrupted, the old one is as it
+    was: type it again.
+
+    \b
+    Examples:
+      wk store copy --to postgresql://wk@db.example.org/wk
+      wk store copy --from postgresql://wk@db.example.org/wk --to sqlite
+    """
+    from watchkeeper.databases import move
+
+    call.refuse_inside_agent("move the database")
+    parts = call.writing
+    used = parts.settings.store_url
+    old, new = _url(source, used), _url(to, used)
+    if old == new:
+        raise UsageError("It would be copied onto itself.", hint="Say --to URL, or --from URL.")
+
+    def show(done: int, total: int) -> None:
+        if total >= _BAR_FROM_ROWS:
+            call.terminal.status(f"copying … {100 * done // total}%")
+
+    with parts.daemon_host.keep_away():
+        found = move(parts.place(old), parts.place(new), shared=new is not None, node=parts.state.node(), progress=show)
+    call.terminal.clear_status()
+    if as_json:
+        from dataclasses import asdict
+
+        call.terminal.document(asdict(found))
+    else:
+        _say_moved(call, found, is_used=new == used)
+
+
+def _url(typed: str | None, used: str | None) -> str | None:
+    from watchkeeper.settings import KEYS, masked
+
+    if typed is None:
+        return used
+    try:
+        return str(url) if (url := KEYS["store.url"].read(typed)) is not None else None
+    except ValueError as wrong:
+        msg = f"'{render.clean(str(masked(typed)))[:80]}' is no database."
+        raise UsageError(msg, hint=f"It must be {wrong}.") from None
+
+
+def _say_moved(call: Call, found: "MovedFacts", *, is_used: bool) -> None:
+    say = call.terminal.prose
+    rows = f"{render.counted(found.tasks, 'task')}, {render.counted(found.rows, 'row')}"
+    source, destination = render.clean(found.source), render.clean(found.destination)
+    if found.finished_earlier:
+        say(f"An earlier try had moved everything to {destination} ({rows}); it can be used now.")
+    else:
+        say(f"Moved {rows} to {destination}, and compared them. {source} is marked and is not used any more.")
+    if found.bound:
+        say(
+            f"{render.counted(found.bound, 'task')} that wait stay on this machine; `wk run --machine any` hands over for all."
+        )
+    if not is_used:
+        say("Now: wk config set store URL (the new one), then wk daemon start.")

@@ -1,0 +1,48 @@
+"""A database as a whole: what it is, how it does, and everything of it moved into another one."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LongTransaction:
+    """A transaction of another program that has been open for long: what was committed since is told late to whoever follows the journal."""
+
+    application: str
+    process: int
+    """The server's process that serves it."""
+    user: str
+    open_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreFacts:
+    """What a database is."""
+
+    kind: str
+    """`sqlite` or `postgresql`."""
+    where: str
+    """For people; nothing secret."""
+    version: str
+    """That of SQLite, or of the server."""
+    schema: int
+    database_id: str
+    size: int | None
+    skew_s: float | None
+    """How far this machine's clock is ahead of the database's; None where they are the same one."""
+    long_transactions: tuple[LongTransaction, ...] = ()
+    faults: tuple[str, ...] = ()
+    """What is kept beside the records and differs from what it is derived from, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedFacts:
+    """What was moved."""
+
+    rows: int
+    tasks: int
+    digest: str
+    source: str
+    destination: str
+    finished_earlier: bool
+    bound: int
+    """Tasks that were bound to this machine, because others may share the database now."""
