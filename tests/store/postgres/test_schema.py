@@ -113,6 +113,15 @@ def test_a_failed_migration_leaves_the_database_as_it_was(url: str) -> None:
     open_store(url).close()
 
 
+def test_a_migration_may_take_longer_than_a_statement(url: str) -> None:
+    slow = Migration(name="9999_slow", read=lambda: "SELECT pg_sleep(1.5); CREATE TABLE slow (id BIGINT);")
+    schema = Schema(migrations=(*SCHEMA.migrations, slow))
+    store = open_store(url, upgrade=True, schema=schema, wait_s=0.5, answer_s=0.5)
+    with pytest.raises(DatabaseUnusable, match="took too long"):
+        _ = store.read(lambda tx: tx._rows.query("SELECT pg_sleep(1.5)"))  # pyright: ignore[reportAttributeAccessIssue] - any slow statement
+    store.close()
+
+
 def test_a_migration_that_was_changed_afterwards_is_noticed(url: str) -> None:
     first = Migration(name="0001_first", read=lambda: SCHEMA.migrations[0].read() + "-- edited\n")
     with pytest.raises(DatabaseUnusable, match="another build"):

@@ -28,6 +28,8 @@ OLDEST_SERVER = 140_000
 """PostgreSQL 14."""
 
 _CONNECT_S = 10.0
+_MIGRATION_S = 1800.0
+"""How long a step of the schema may take: it may go through every row."""
 _MARGIN_S = 2.0
 """How much longer we wait for an answer than the server may take for it: its own sentence is the better one."""
 
@@ -179,6 +181,8 @@ class Connection:
     def begin_migration(self) -> None:
         """Begin a transaction that makes or changes the schema, after waiting for our turn. Raises Lost, and DatabaseUnusable and its kinds."""
         _ = self._begin(_BEGIN_WRITE, write=True)
+        self.wire.answer_s = _MIGRATION_S + _MARGIN_S
+        _ = self.batch(f"SET LOCAL statement_timeout TO {int(_MIGRATION_S * 1000)}")
 
     def _begin(self, sql: str, *, write: bool) -> list[Row]:
         self.writable, self.written = write, False

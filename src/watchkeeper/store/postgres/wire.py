@@ -71,7 +71,7 @@ class Wire:
         except psycopg.Error as error:
             raise Lost(str(error), silent=isinstance(error, psycopg.errors.ConnectionTimeout)) from None
         self._pg: PGconn = self._connection.pgconn
-        self._answer_s = answer_s
+        self.answer_s = answer_s
         self._poll = select.poll()
         self._prepared: set[str] = set()
         self._asked: set[str] = set()
@@ -136,7 +136,7 @@ class Wire:
 
     def _ask(self, send: Callable[[], None]) -> list[PGresult]:
         """Send, and collect the whole answer."""
-        until = time.monotonic() + self._answer_s
+        until = time.monotonic() + self.answer_s
         found: list[PGresult] = []
         whole = False
         try:
@@ -169,7 +169,7 @@ class Wire:
         left = until - time.monotonic()
         self._poll.register(self._pg.socket, events)
         if left <= 0 or not self._poll.poll(left * 1000):
-            raise Lost(f"no answer for {self._answer_s:g} s", silent=True)
+            raise Lost(f"no answer for {self.answer_s:g} s", silent=True)
 
     @staticmethod
     def _judge(results: Sequence[PGresult]) -> None:
