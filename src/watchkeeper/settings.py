@@ -172,7 +172,7 @@ _KEYS = (
          "What becomes of a task whose run may have worked and is lost."),
     _key("run.leftovers", _choice("kill", "wait"), "kill", "`kill`, `wait`",
          "What becomes of processes that outlive the agent."),
-    _key("queue.limit", _count(1, 1000), 4, "1 to 1000", "How many agents run at once."),
+    _key("queue.limit", _count(1, 1000), 4, "1 to 1000", "How many agents run at once on this machine; `wk queue limit` sets limits for parts of the queue."),
     _key("queue.retry_base", _positive, "15s", "duration", "How long to wait before the first retry; it doubles."),
     _key("queue.retry_cap", _positive, "10m", "duration", "The longest wait before a retry."),
     _key("queue.relaunch_base", _positive, "1s", "duration",

@@ -56,11 +56,14 @@ class Checkable(Protocol):
 
 def checks(call: "Call") -> Iterator[Check]:
     """Every look, in order; each is made when it is asked for."""
+    from watchkeeper.cli.queue_check import check as queue_check
+
     yield _python()
     yield _kernel()
     yield _settings(call)
     yield _state(call)
     yield _database(call)
+    yield queue_check(call)
     yield _daemon(call)
     yield _room(call)
     yield _program("git", "changes of a run are read with it", "Install git; without it what a run changed is unknown.")
