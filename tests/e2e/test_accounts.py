@@ -1,16 +1,19 @@
-"""Two homes of the real program, of which one is signed in to the stub model."""
+"""Homes of the real programs, of which some are signed in to the stub model."""
 
 import json
 from pathlib import Path
 
 import pytest
 from support.claude_code import KEY, ClaudeRig
+from support.codex import CodexRig
+from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.domain.model import TaskState
 
 pytestmark = [
     pytest.mark.claude,
+    pytest.mark.codex,
     pytest.mark.timeout(1200),  # the first of these tests may have to fetch the program
 ]
 
@@ -30,7 +33,7 @@ def sign_in(rig: ClaudeRig, name: str, token: str) -> None:
     _ = file.write_text(json.dumps({"claudeAiOauth": kept}))
 
 
-def state(rig: ClaudeRig, account: str) -> object:
+def state(rig: Rig, account: str) -> object:
     """What is known of an account."""
     rows = json.loads(rig.wk("account", "ls", "--json").stdout)
     return next(row["sign_in"] for row in rows if row["id"] == account)
@@ -45,11 +48,11 @@ def test_a_signed_out_account_waits_and_goes_on_after_a_sign_in(rig: ClaudeRig) 
     waits = rig.give("choosy", "--account", "other", sign_in=KEY)
 
     def runs(number: int) -> None:
-        wait_until(
-            lambda: (rig.task(waits).state, rig.task(waits).runs) == (TaskState.QUEUED, number),
-            within_s=60,
-            what=f"it waits after run {number}",
-        )
+        def back() -> bool:
+            task = rig.task(waits)
+            return (task.state, task.runs) == (TaskState.QUEUED, number)
+
+        wait_until(back, within_s=60, what=f"it waits after run {number}")
 
     runs(1)
     assert rig.task(waits).reason.startswith("Not logged in.")
@@ -85,3 +88,20 @@ def test_the_program_is_asked_whether_it_is_signed_in(rig: ClaudeRig, tmp_path: 
     needs = rig.wk("account", "login", "claude:mine", check=False)
     assert needs.returncode == 2
     assert b"needs a terminal" in needs.stderr
+
+
+def test_codex_signs_in_with_a_key_that_is_piped_in(codex_rig: CodexRig) -> None:
+    """Into the account's home, closed to others; signing out in the program itself is seen, too."""
+    rig = codex_rig
+    rig.wk("account", "add", "codex", "work")
+    assert rig.wk("account", "check", "codex:work", check=False).returncode == 4
+    said = rig.wk("account", "login", "codex:work", given=b"sk-test-local\n")
+    assert said.stdout.startswith(b"codex:work is signed in")
+    assert b"sk-test-local" not in said.stdout + said.stderr
+    kept = rig.state / "accounts" / "codex" / "work" / "auth.json"
+    assert kept.stat().st_mode & 0o077 == 0
+    assert state(rig, "codex:work") == "in"
+    assert not (rig.root / "home" / ".codex" / "auth.json").exists()
+    kept.unlink()
+    assert rig.wk("account", "check", "codex:work", check=False).returncode == 4
+    assert state(rig, "codex:work") == "out"
