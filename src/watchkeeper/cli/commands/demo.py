@@ -68,7 +68,7 @@ def _make_place(call: Call, directory: Path) -> None:
 
 def _hand_over(call: Call, directory: Path) -> Task:
     from watchkeeper.app.add import AddRequest, add, plan
-    from watchkeeper.cli import harnesses
+    from watchkeeper.cli import harnesses, machines
     from watchkeeper.environment import capture
 
     parts, terminal = call.writing, call.terminal
@@ -80,9 +80,16 @@ def _hand_over(call: Call, directory: Path) -> Task:
         cwd=str(directory),
         deadline_s=_DEADLINE_S,
         on_lost=OnLost.HOLD,
+        machine=machines.own(call) or None,
     )
     environment = capture(call.environ, (), spec.harness)
-    request = AddRequest(spec=spec, environment=environment, by=call.person, options=harnesses.options(call, "demo"))
+    request = AddRequest(
+        spec=spec,
+        environment=environment,
+        by=call.person,
+        options=harnesses.options(call, "demo"),
+        machine=machines.own(call),
+    )
     agreed = plan(parts.harness("demo"), request)
     terminal.prose(f'$ wk run --harness demo --follow "{_PROMPT}"', render.BOLD)
     terminal.prose(render.clean(agreed.says))
