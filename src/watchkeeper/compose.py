@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.errors import NoDatabase, SettingsError
-from watchkeeper.settings import Settings, load, user_file
+from watchkeeper.settings import Settings, load, masked, user_file
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments
@@ -28,13 +28,12 @@ if TYPE_CHECKING:
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
     from watchkeeper.ports.runtime import Runtime
-    from watchkeeper.ports.service import DaemonHost, Wake
+    from watchkeeper.ports.service import DaemonHost
     from watchkeeper.ports.store import Store
     from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.settings_file import SettingsFile
     from watchkeeper.runtimes.state_directory import StateDirectory
-    from watchkeeper.store.moving import Place
 
 
 class Watchkeeper:
@@ -93,11 +92,10 @@ class Watchkeeper:
 
         return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
 
-    def place(self, url: str | None) -> "Place":
-        """Where a database is that everything is moved from or to; None is the one in the state directory. Raises SettingsError."""
-        from watchkeeper.databases import place
-
-        return place(url, self.state, host=self.host_name)
+    @property
+    def store_name(self) -> str:
+        """Which database is meant, without a password."""
+        return str(masked(self.settings.store_url or "sqlite"))
 
     def settings_file(self) -> "SettingsFile":
         """The user's own settings, for changing them. Raises SettingsError where there is no home."""
@@ -128,12 +126,6 @@ class Watchkeeper:
         from watchkeeper.runtimes.executions import ExecutionDirectories
 
         return ExecutionDirectories(self.state.executions)
-
-    def wake(self) -> "Wake | None":
-        """Begin to listen for commits of others; None where nobody tells of them."""
-        from watchkeeper.databases import listen
-
-        return listen(self.settings.store_url, host=self.host_name)
 
     @cached_property
     def host_name(self) -> str:

@@ -38,7 +38,7 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
 
     Raises:
         InsideAgent: none runs, and this is an agent's shell: a daemon is never born inside an agent.
-        DaemonError: it could not be started.
+        DaemonError: it could not be started, or the one that runs works on another database.
     """
     host = parts.daemon_host
     began = time.monotonic()
@@ -47,6 +47,11 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
         # Asked after it was told: one that says that it is ending may have heard it in vain.
         info = host.info()
         ending = info.ending if info is not None else ""
+        if info is not None and info.store not in {"", parts.store_name}:
+            raise DaemonError(
+                f"The daemon that runs works on another database ({info.store}).",
+                hint="`wk daemon stop` ends it; agents go on. `wk config show` says which database is set here.",
+            )
         if heard and ending != Order.LEAVE:
             return Ensured.ENDING if ending else Ensured.ALREADY
         if not host.is_held():

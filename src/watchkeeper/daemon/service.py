@@ -19,6 +19,7 @@ from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.observe import say
 from watchkeeper.daemon.wiring import Loops, wire
+from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
@@ -89,6 +90,7 @@ def _describe(parts: Watchkeeper, incarnation: int, ending: str = "") -> DaemonI
         version=__version__,
         wake=str(parts.wake_address),
         ending=ending,
+        store=parts.store_name,
     )
 
 
@@ -225,7 +227,7 @@ class _Service:
 
     async def _hear_commits(self, loops: Loops) -> None:
         """What others commit is looked at soon; that every loop looks by itself is what it rests on."""
-        wake = self._parts.wake()
+        wake = listen(self._parts.settings.store_url, host=self._parts.host_name)
         if wake is None:
             return
         try:

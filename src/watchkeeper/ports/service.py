@@ -20,6 +20,8 @@ class DaemonInfo(NamedTuple):
     """Where it listens for hints and orders."""
     ending: str = ""
     """The order that it is ending under; empty while it takes new work."""
+    store: str = ""
+    """On which database it works, in words without a password; empty if it does not say."""
 
 
 class SpawnAnswer(StrEnum):

@@ -99,6 +99,7 @@ class LocalDaemonHost:
             "version": info.version,
             "wake": info.wake,
             "ending": info.ending,
+            "store": info.store,
         }
         with atomic.directory(self._state) as fd:
             atomic.replace(fd, _RECORD, atomic.encode(record), point="daemon.record")
@@ -226,6 +227,7 @@ def _parse(raw: bytes) -> DaemonInfo:
         version=str(record["version"]),
         wake=str(record["wake"]),
         ending=str(record.get("ending", "")),
+        store=str(record.get("store", "")),
     )
 
 

@@ -38,7 +38,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
     """
     from dataclasses import asdict
 
-    from watchkeeper.databases import facts
+    from watchkeeper.databases import facts, place
 
     store = call.store
     if store is None:
@@ -48,7 +48,8 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
             call.terminal.say(NOTHING_YET)
         return Exit.OK
     parts = call.reading
-    found = facts(store, parts.place(parts.settings.store_url), parts.system_clock, thorough=thorough)
+    there = place(parts.settings.store_url, parts.state, host=parts.host_name)
+    found = facts(store, there, parts.system_clock, thorough=thorough)
     if as_json:
         call.terminal.document(asdict(found))
     else:
@@ -83,11 +84,11 @@ def _lines(found: "StoreFacts") -> "list[str]":
 @click.pass_obj
 def upgrade(call: Call, as_json: bool) -> None:
     """Bring the database up to date. A daemon that starts does it, too."""
-    from watchkeeper.databases import facts
+    from watchkeeper.databases import facts, place
 
     call.refuse_inside_agent("upgrade the database")
     parts = call.writing
-    there = parts.place(parts.settings.store_url)
+    there = place(parts.settings.store_url, parts.state, host=parts.host_name)
     store = there.open()
     try:
         found = facts(store, there, parts.system_clock, thorough=False)
@@ -117,7 +118,7 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
       wk store copy --to postgresql://wk@db.example.org/wk
       wk store copy --from postgresql://wk@db.example.org/wk --to sqlite
     """
-    from watchkeeper.databases import move
+    from watchkeeper.databases import move, place
 
     call.refuse_inside_agent("move the database")
     parts = call.writing
@@ -131,7 +132,8 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
             call.terminal.status(f"copying … {100 * done // total}%")
 
     with parts.daemon_host.keep_away():
-        found = move(parts.place(old), parts.place(new), shared=new is not None, node=parts.state.node(), progress=show)
+        here, there = (place(url, parts.state, host=parts.host_name) for url in (old, new))
+        found = move(here, there, shared=new is not None, node=parts.state.node(), progress=show)
     call.terminal.clear_status()
     if as_json:
         from dataclasses import asdict

@@ -1,0 +1,189 @@
+"""Choosing, checking and moving the database by commands, with agents at work meanwhile."""
+
+import json
+import stat
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from support.flow_words import let_go, working
+from support.postgres import Databases, ask, shared_databases
+from support.rig import Rig
+from support.waiting import wait_until
+
+from watchkeeper.compose import Watchkeeper
+from watchkeeper.domain.model import TaskState
+from watchkeeper.errors import Exit, SettingsError
+
+
+@pytest.fixture
+def rig(tmp_path: Path) -> Iterator[Rig]:
+    """An installation on SQLite."""
+    made = Rig(tmp_path / "rig")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """An empty PostgreSQL database."""
+    databases: Databases = shared_databases()
+    made = databases.empty()
+    yield made
+    databases.drop(made)
+
+
+def _file(rig: Rig) -> Path:
+    return rig.root / "home" / ".config" / "watchkeeper" / "config.toml"
+
+
+def _refused(rig: Rig, *command: str, code: Exit, says: str) -> None:
+    done = rig.wk(*command, check=False)
+    err = done.stderr.decode()
+    assert done.returncode == code, err
+    assert says in err and "Traceback" not in err
+
+
+def test_a_move_with_an_agent_at_work(rig: Rig, url: str) -> None:
+    """The daemon is stopped, everything moves, the next daemon adopts the agent; the old database is used no more."""
+    daemon = rig.start_daemon()
+    task_id, run = working(rig)
+    queued = [rig.run("lines", "1", "exit", "0") for _ in range(6)]
+    _refused(rig, "store", "copy", "--to", url, code=Exit.DAEMON, says="The daemon runs")
+    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, says="A daemon works on the present database")
+    rig.wk("daemon", "stop")
+    assert daemon.wait(20) == 0
+    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, says="are on record in the present database")
+    moved = json.loads(rig.wk("store", "copy", "--to", url, "--json").stdout)
+    assert moved["tasks"] == 7 and moved["bound"] >= 1 and not moved["finished_earlier"]
+    _refused(rig, "ls", code=Exit.STATE, says="was moved to")
+    _refused(rig, "run", "--", "true", code=Exit.STATE, says="was moved to")
+    assert b"can be reached" in rig.wk("config", "set", "store", url).stderr
+    assert rig.survivors(), "the agent works on"
+    rig.start_daemon()
+    let_go(rig)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+    for each in queued:
+        assert rig.wait_resting(each).state is TaskState.DONE
+    assert sorted(rig.started_runs()) == sorted([run.id, *(f"{each}.1" for each in queued)])
+    found = [entry.data["found"] for entry in rig.journal() if entry.kind == "daemon.started"]
+    assert found[-1] == {run.id: "adopted"}
+    # And back: the file that was left must be moved away first.
+    rig.wk("daemon", "stop")
+    _refused(rig, "store", "copy", "--to", "sqlite", code=Exit.REFUSED, says="was itself moved away")
+    for part in rig.state.glob("wk.db*"):
+        part.rename(part.with_name(f"old-{part.name}"))
+    back = json.loads(rig.wk("store", "copy", "--to", "sqlite", "--json").stdout)
+    assert back["tasks"] == 7
+    rig.wk("config", "unset", "store.url")
+    assert len(json.loads(rig.wk("ls", "--all", "--json").stdout)) == 7
+
+
+def test_what_a_check_says(rig: Rig, url: str) -> None:
+    """Of both databases; a long transaction of somebody else is named."""
+    assert b"No tasks yet" in rig.wk("store", "check").stdout
+    rig.run("lines", "1", "exit", "0")
+    said = rig.wk("store", "check", "--thorough").stdout.decode()
+    assert "SQLite" in said and "sound" in said
+    found = json.loads(rig.wk("store", "check", "--json").stdout)
+    assert found["kind"] == "sqlite" and found["faults"] == [] and found["skew_s"] is None
+    rig.settings = {"WATCHKEEPER_STORE_URL": url}
+    _refused(rig, "run", "--", "true", code=Exit.DAEMON, says="works on another database (sqlite)")
+    rig.wk("daemon", "stop")
+    task_id = rig.run("lines", "1", "exit", "0")
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+    found = json.loads(rig.wk("store", "check", "--thorough", "--json").stdout)
+    assert found["kind"] == "postgresql" and abs(found["skew_s"]) < 5 and found["long_transactions"] == []
+    ask(url, "UPDATE watchkeeper.task SET unmet = 1 WHERE state = 'done'")
+    done = rig.wk("store", "check", check=False)
+    assert done.returncode == Exit.STATE and b"Wrong: Task" in done.stdout
+    assert b"the newest" in rig.wk("store", "upgrade").stdout
+
+
+def test_a_server_that_is_not_there(rig: Rig) -> None:
+    """One sentence, and nothing is chosen."""
+    url = "postgresql://ada:hunter2@127.0.0.1:1/wk"
+    done = rig.wk("config", "set", "store", url, check=False)
+    assert done.returncode == Exit.STATE and b"cannot be reached" in done.stderr and not _file(rig).exists()
+    assert b"hunter2" not in done.stderr + done.stdout
+    said = rig.wk("config", "set", "store.url", url, "--no-check")
+    shown = rig.wk("config", "show")
+    listed = rig.wk("config", "show", "--json")
+    failed = rig.wk("ls", check=False)
+    assert failed.returncode == Exit.STATE
+    for each in (said, shown, listed, failed):
+        assert b"hunter2" not in each.stdout + each.stderr
+    assert b"ada:***@" in shown.stdout
+    assert stat.S_IMODE(_file(rig).stat().st_mode) == 0o600
+    wrong = rig.wk("config", "set", "store.url", "mysql://ada:hunter2@h/d", check=False)
+    assert wrong.returncode == Exit.SETTINGS and b"hunter2" not in wrong.stderr
+
+
+def test_settings_are_changed_and_nothing_else_is(rig: Rig) -> None:
+    """Comments, order and rights stay; what cannot be is not written."""
+    file = _file(rig)
+    file.parent.mkdir(parents=True)
+    text = '# mine\n[queue] # here\nlimit = 3 # few\n\n[harness.claude]\nprogram = "/c" # that one\n'
+    file.write_text(text, encoding="utf-8")
+    file.chmod(0o644)
+    rig.settings = {}
+    for command in (
+        ("queue.limit", "5"),
+        ("harness.claude.max_turns", "9"),
+        ("environment.names", "A, B"),
+        ("logs.limit", "1G"),
+    ):
+        rig.wk("config", "set", *command)
+    changed = file.read_text(encoding="utf-8")
+    assert (
+        "# mine\n[queue] # here\nlimit = 5 # few\n" in changed
+        and 'program = "/c" # that one\nmax_turns = "9"' in changed
+    )
+    assert 'names = ["A", "B"]' in changed and 'limit = "1G"' in changed
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert b"queue.limit" in rig.wk("config", "show").stdout
+    for command in (("queue.limit", "0"), ("queue.limt", "4"), ("store", "here")):
+        done = rig.wk("config", "set", *command, check=False)
+        assert done.returncode == Exit.SETTINGS and b"Traceback" not in done.stderr
+    assert file.read_text(encoding="utf-8") == changed
+    for key in ("harness.claude.max_turns", "environment.names", "logs.limit"):
+        rig.wk("config", "unset", key)
+    rig.wk("config", "set", "queue.limit", "3")
+    left = file.read_text(encoding="utf-8")
+    assert left.startswith(text) and "max_turns" not in left
+    assert b"was not set" in rig.wk("config", "unset", "run.model").stderr
+    rig.wk("config", "set", "run.model", "-", given=b"opus\n")
+    assert 'model = "opus"' in file.read_text(encoding="utf-8")
+
+
+def test_an_agent_changes_no_settings(rig: Rig) -> None:
+    """What agents may do is a person's to say."""
+    task_id = rig.run("exit", "0")
+    rig.wait_resting(task_id)
+    script = f"{sys.executable} -m watchkeeper config set queue.limit 9; echo code $?"
+    done = rig.wk("run", "--json", "--wait", "--env", "WATCHKEEPER_HOME", "--", "sh", "-c", script, check=False)
+    assert done.returncode in {Exit.OK, Exit.BAD_TASK}
+    assert not _file(rig).exists()
+
+
+def test_without_the_driver(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sentence that says what to install."""
+    for name in [name for name in sys.modules if name.startswith("watchkeeper.store.postgres")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    rig.settings = {"WATCHKEEPER_STORE_URL": "postgresql://h/d"}
+    parts = Watchkeeper.open(rig.repo, rig.environment, writes=True)
+    with pytest.raises(SettingsError, match="driver is not installed") as told:
+        _ = parts.store
+    assert "pip install 'watchkeeper[postgres]'" in told.value.hint
+
+
+def test_a_daemon_of_another_machine_keeps_the_database_where_it_is(rig: Rig, url: str, tmp_path: Path) -> None:
+    """Nothing is moved away from under it."""
+    rig.settings = {"WATCHKEEPER_STORE_URL": url}
+    rig.start_daemon()
+    other = Rig(tmp_path / "other", settings={"WATCHKEEPER_STORE_URL": url})
+    wait_until(lambda: rig.wk("status").returncode == 0, what="it is there")
+    _refused(other, "store", "copy", "--from", url, "--to", "sqlite", code=Exit.REFUSED, says="works on")
+    other.close()
