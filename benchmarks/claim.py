@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -110,7 +110,7 @@ def measure(name: str, empty: Filled, full: Filled, options: argparse.Namespace)
 
 
 @contextmanager
-def sqlite(root: Path) -> Iterator[tuple[Filled, Filled]]:
+def sqlite(root: Path) -> Generator[tuple[Filled, Filled], None, None]:
     """Two SQLite databases."""
     stores: list[SqliteStore] = []
     for name in ("empty", "full"):

@@ -1,7 +1,7 @@
 """The same for PostgreSQL: two databases on one server, filled past the triggers that would count each row."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from filling import Filled
@@ -38,7 +38,7 @@ def filled(url: str) -> Filled:
 
 
 @contextmanager
-def postgres(url: str | None) -> Iterator[tuple[Filled, Filled]]:
+def postgres(url: str | None) -> Generator[tuple[Filled, Filled], None, None]:
     """Two databases, on a server of our own or as two databases `wk_bench_…` on the one that the URL reaches."""
     server = None if url else Server(*AS_USUAL)
     try:

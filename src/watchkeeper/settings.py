@@ -285,7 +285,10 @@ def repository_file(cwd: Path) -> Path | None:
     passed: list[Path] = []
     for directory in (cwd, *cwd.parents):
         passed.append(directory)
-        if (directory / ".git").exists():
+        git = directory / ".git"
+        if (
+            git.is_file() or (git / "HEAD").exists()
+        ):  # an empty directory of that name is what some sandboxes leave behind
             break
     else:
         passed = [cwd]

@@ -60,7 +60,8 @@ def test_an_interrupted_service_starts_nothing_more(rig: Rig) -> None:
     daemon = rig.start_daemon()
     task_id = rig.run("exit", "0")
     wait_until((rig.root / "died").exists, what="the daemon stands still while it prepares the run")
-    interrupt_all(Watchkeeper.open(rig.repo, rig.environment, writes=True).store, SystemClock())
+    parts = Watchkeeper.open(rig.repo, rig.environment, writes=True)
+    interrupt_all(parts.store, SystemClock(), parts.state.node())
     daemon.send_signal(signal.SIGCONT)
     assert rig.wait_resting(task_id).state is TaskState.DONE
     assert [run.kind for run in rig.runs(task_id)] == [FailureKind.NEVER_LAUNCHED, None]

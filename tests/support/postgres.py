@@ -134,7 +134,7 @@ class Server:
         secret = f":{password}" if password else ""
         return f"postgresql://{user}{secret}@/{database}?host={self.home}"
 
-    def ask(self, sql: str, database: str = "postgres") -> list[tuple]:
+    def ask(self, sql: str, database: str = "postgres") -> list[tuple[Any, ...]]:
         """Run something as the server's owner."""
         return ask(self.url(database), sql)
 
@@ -157,7 +157,7 @@ class Server:
                 os.kill(pid, what)
 
 
-def ask(url: str, sql: str) -> list[tuple]:
+def ask(url: str, sql: str) -> list[tuple[Any, ...]]:
     """Run something on a connection of its own."""
     with psycopg.connect(url, autocommit=True) as connection:
         cursor = connection.execute(sql.encode())

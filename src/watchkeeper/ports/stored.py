@@ -1,0 +1,82 @@
+"""What the database holds beside tasks, runs and outcomes, as the verbs see it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from watchkeeper.domain.effects import Effect
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorisation:
+    """Who allowed the launches of a task, and what (R1, R9)."""
+
+    id: str
+    task_id: str
+    kind: str
+    """`person`, `grant` or `inherited`."""
+    by: str
+    says: str
+    """The line that was shown before it started: where, which rights, network, sandbox."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalEntry:
+    """One line of history."""
+
+    seq: int
+    at: datetime
+    kind: str
+    task_id: str | None
+    run_id: str | None
+    fence: int | None
+    data: dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxRow:
+    """An effect that waits to be done."""
+
+    id: int
+    effect: Effect
+    attempts: int
+    not_before: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """The answer to a claim: which task, which run, under which fence."""
+
+    task_id: str
+    run_id: str
+    fence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationRecord:
+    """What an operation id has already been used for."""
+
+    cancelled: bool
+    claim: Claim | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Crowd:
+    """So many ready tasks stood before a busy checkout that one transaction did not get past them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MachineRecord:
+    """A state directory's machine, and the incarnation of its newest daemon."""
+
+    id: str
+    incarnation: int
+    boot_id: str
+    started_at: datetime
+    name: str = ""
+    """What people call it: its host name."""
+    holder: str = ""
+    """A random word of the daemon that began this incarnation."""
+    version: str = ""
+    lease_until: datetime | None = None
+    """Until when other machines take it to be alive; None where machines do not share a database."""

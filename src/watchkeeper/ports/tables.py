@@ -1,0 +1,334 @@
+"""The parts of one transaction: what may be asked of, and done to, each kind of row.
+
+Writes are guarded: a row that has moved on raises `Stale`, and the transaction is undone.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignInSeen
+from watchkeeper.domain.effects import Effect
+from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
+from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+from watchkeeper.domain.wait import BriefWait
+from watchkeeper.domain.waiting import Dependency, WaitFacts
+from watchkeeper.ports.stored import (
+    Authorisation,
+    Claim,
+    Crowd,
+    JournalEntry,
+    MachineRecord,
+    OperationRecord,
+    OutboxRow,
+)
+
+
+class Tasks(Protocol):
+    """Rows of tasks."""
+
+    def add(self, task: Task) -> None:
+        """Insert a new task at the end of the queue. Raises Stale if the id is taken."""
+        ...
+
+    def get(self, task_id: str) -> Task:
+        """One task by its whole id. Raises NoSuchTask."""
+        ...
+
+    def save(self, task: Task, was: Task) -> None:
+        """Write `task` over `was`, its spec included where that changed, and raise its version. What is kept about its wait and that of others follows.
+
+        Raises Stale unless exactly the row that was read is still there.
+        """
+        ...
+
+    def ids_like(self, prefix: str, limit: int) -> list[str]:
+        """Ids that start with `prefix`, newest first."""
+        ...
+
+    def in_states(self, states: Sequence[TaskState], limit: int, before: str | None = None) -> list[Task]:
+        """Newest first; `before` is the id of the last task of the page before."""
+        ...
+
+    def environment_in_use(self, environment_id: str) -> bool:
+        """Whether a task that has not ended names this environment."""
+        ...
+
+    def counts(self) -> dict[TaskState, int]:
+        """How many tasks there are in each state."""
+        ...
+
+    def brief(self, task_id: str) -> BriefWait:
+        """What lists tell of a task's wait. Raises NoSuchTask."""
+        ...
+
+    def labels(self, prefix: str, limit: int) -> list[str]:
+        """The labels that start with `prefix`, in order."""
+        ...
+
+    def labelled(self, name: str) -> list[str]:
+        """The ids of the tasks with that label."""
+        ...
+
+    def pinned(self) -> list[str]:
+        """The ids of the pinned tasks, the one that was pinned last first."""
+        ...
+
+
+class Runs(Protocol):
+    """Rows of runs, with their executions."""
+
+    def add(self, run: Run) -> None:
+        """Insert a new run and the claim that makes its task its own. Raises Stale if the task has a live run already (R8)."""
+        ...
+
+    def get(self, run_id: str) -> Run:
+        """One run. Raises NotFound."""
+        ...
+
+    def save(self, run: Run, was: Run) -> None:
+        """Write `run` over `was`; releases the claim when it is settled.
+
+        Raises Stale unless exactly one row matches id, fence and the state of `was` (R4).
+        """
+        ...
+
+    def live(self, machine: str | None = None) -> list[Run]:
+        """Every run that is not settled, oldest claim first; with `machine` only those of that machine."""
+        ...
+
+    def of_task(self, task_id: str) -> list[Run]:
+        """All runs of a task, oldest first."""
+        ...
+
+    def by_execution(self, execution_id: str) -> Run | None:
+        """The run that an execution directory belongs to."""
+        ...
+
+    def next_fence(self) -> int:
+        """A number that was never given before."""
+        ...
+
+
+class Queue(Protocol):
+    """What may run next. Cost does not grow with the queue."""
+
+    def wake(self, now: datetime) -> bool:
+        """Make tasks ready whose time has come, a bounded number at once; True if there may be more of them."""
+        ...
+
+    def next_wake(self) -> datetime | None:
+        """When the next waiting task becomes due; a time that has passed if one is due and nobody has woken it since."""
+        ...
+
+    def lanes(self) -> list[Lane]:
+        """The lanes that have ready tasks."""
+        ...
+
+    def occupied(self) -> list[Occupied]:
+        """How many claimed tasks may have an agent at work, by lane and machine; one that is held for a person keeps nobody else from running."""
+        ...
+
+    def waiting(self, limit: int) -> list[str]:
+        """The ids of queued tasks by priority, then age, whatever keeps them. Sorts all of them."""
+        ...
+
+    def first(
+        self, lanes: Sequence[Lane], machine: str, on_park: Callable[[str, str], None] | None = None
+    ) -> "Task | Crowd | None":
+        """The first ready task of these lanes, by priority, then age, whose checkout nobody works in on that machine.
+
+        Those that are passed over for their checkout are parked until it is free, a bounded number at once; `Crowd` if there were more: ask again, in
+        another transaction. `on_park` is told of each of them, and of the task that works there.
+        """
+        ...
+
+    def operation(self, operation_id: str) -> OperationRecord | None:
+        """What this operation id was used for, if it was."""
+        ...
+
+    def record_operation(self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime) -> None:
+        """Remember it. An id is used once for a claim; `cancelled` may be set once afterwards."""
+        ...
+
+
+class Rules(Protocol):
+    """What people have said about parts of the queue, and which lanes were last found closed."""
+
+    def all(self) -> list[QueueRule]:
+        """Every rule."""
+        ...
+
+    def put(self, rule: QueueRule) -> None:
+        """Set a rule, in place of an earlier one about the same; one that says nothing is dropped."""
+        ...
+
+    def told(self, machine: str) -> dict[int, str]:
+        """By lane, why it was last told to be closed on that machine."""
+        ...
+
+    def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
+        """Remember what was told; None: that it is open."""
+        ...
+
+    def forget(self, machine: str, lane_id: int) -> None:
+        """Nobody waits in that lane any more: nothing is told of it."""
+        ...
+
+
+class Waits(Protocol):
+    """The facts behind the wait of a single task."""
+
+    def facts(self, task_id: str) -> WaitFacts:
+        """Its lane, and what is kept beside its row. Raises NoSuchTask."""
+        ...
+
+    def dependencies(self, task_id: str) -> list[Dependency]:
+        """The tasks it waits for or has waited for."""
+        ...
+
+    def dependents(self, task_id: str) -> list[str]:
+        """The tasks that wait or have waited for it."""
+        ...
+
+    def audit(self) -> list[str]:
+        """Compare every kept fact with what it is derived from, and say what differs, a sentence each. Reads everything."""
+        ...
+
+
+class Accounts(Protocol):
+    """Accounts, and what is known of them and of harnesses on each machine."""
+
+    def all(self) -> list[Account]:
+        """Every account that somebody added."""
+        ...
+
+    def add(self, account: Account) -> None:
+        """Insert one. Raises Stale if the id is taken."""
+        ...
+
+    def remove(self, account: str) -> bool:
+        """Remove one, with what is known of it; False if it was not there. Tasks that name it are the caller's care."""
+        ...
+
+    def states(self, machine: str) -> dict[str, AccountState]:
+        """What is known on that machine, by the account's id."""
+        ...
+
+    def open_tasks(self) -> dict[str, int]:
+        """By account, how many tasks have not ended."""
+        ...
+
+    def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
+        """Record an observation, unless a newer one is known; True if the state is another one now."""
+        ...
+
+    def harnesses(self, machine: str) -> dict[str, HarnessState]:
+        """Which programs that machine has, by harness, as far as was found out."""
+        ...
+
+    def found(self, state: HarnessState) -> bool:
+        """Record whether a machine has a program, unless something newer is known; True if that is news."""
+        ...
+
+
+class Outcomes(Protocol):
+    """Results and who allowed them."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Store the outcome of a run. Raises Stale if there is one already (R11)."""
+        ...
+
+    def get(self, run_id: str) -> Outcome | None:
+        """The outcome of a run, if it is settled."""
+        ...
+
+    def authorise(self, authorisation: Authorisation) -> None:
+        """Record who allowed a task's launches."""
+        ...
+
+    def authorisation(self, task_id: str) -> Authorisation | None:
+        """The newest authorisation of a task."""
+        ...
+
+    def record_launch(self, run: Run, authorisation_id: str) -> None:
+        """Record that a run's launch uses this authorisation, in the transaction that reserves the run."""
+        ...
+
+
+class Journal(Protocol):
+    """History: append-only, in commit order."""
+
+    def append(
+        self,
+        kind: str,
+        at: datetime,
+        *,
+        task_id: str | None = None,
+        run: Run | None = None,
+        data: Mapping[str, object] | None = None,
+    ) -> int:
+        """Append an entry and return its number. `data` holds JSON values."""
+        ...
+
+    def after(self, seq: int, limit: int, task_id: str | None = None) -> list[JournalEntry]:
+        """Entries with a larger number, oldest first."""
+        ...
+
+    def last(self) -> int:
+        """The largest number, 0 if there is none."""
+        ...
+
+
+class Outbox(Protocol):
+    """Effects that wait to be done."""
+
+    def put(self, effects: Sequence[Effect], at: datetime, machine: str = "") -> None:
+        """Queue effects. `machine`: the id of the machine that is to do them; without it anyone may."""
+        ...
+
+    def due(self, now: datetime, limit: int, machine: str = "") -> list[OutboxRow]:
+        """Effects that `machine` may do now, those that anyone may do included, oldest first."""
+        ...
+
+    def done(self, row_id: int) -> None:
+        """The effect is known to be done, or moot."""
+        ...
+
+    def again(self, row_id: int, not_before: datetime) -> None:
+        """It did not work: try again then."""
+        ...
+
+    def next_due(self, machine: str = "") -> datetime | None:
+        """When the next effect that `machine` may do is due."""
+        ...
+
+    def pending(self) -> int:
+        """How many wait."""
+        ...
+
+
+class Machines(Protocol):
+    """The machine that this state directory is."""
+
+    def database_id(self) -> str:
+        """A random id of this database, made with it."""
+        ...
+
+    def begin_incarnation(
+        self, machine_id: str, boot_id: str, at: datetime, *, name: str = "", holder: str = "", version: str = ""
+    ) -> MachineRecord:
+        """A new daemon took over: the next incarnation."""
+        ...
+
+    def get(self, machine_id: str) -> MachineRecord | None:
+        """The machine's record, if a daemon ever ran."""
+        ...
+
+    def all(self) -> list[MachineRecord]:
+        """Every machine that ever had a daemon on this database."""
+        ...
+
+    def renew(self, machine: MachineRecord, until: datetime) -> bool:
+        """Renew a machine's lease; False if that incarnation is no longer the newest one."""
+        ...
