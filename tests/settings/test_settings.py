@@ -20,6 +20,7 @@ class Place:
         self.home = home
         self.top = home / "code" / "project"
         (self.top / ".git").mkdir(parents=True)
+        (self.top / ".git" / "HEAD").touch()
         self.cwd = self.top / "src" / "deep"
         self.cwd.mkdir(parents=True)
         self.environ = {"HOME": str(home)}
