@@ -12,7 +12,6 @@ from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.compose import Watchkeeper
-from watchkeeper.domain.lanes import QueueRule
 from watchkeeper.domain.model import RunState, TaskState
 from watchkeeper.errors import Exit
 
@@ -33,8 +32,8 @@ def resume(rig: Rig) -> None:
     """Let the queue go on."""
     parts = Watchkeeper.open(rig.repo, rig.environment, writes=True, repository=False)
     with contextlib.closing(parts.store) as store:
-        assert [rule.paused for rule in store.read(lambda tx: tx.rules.all())] == [True]
-        store.transact("resume", lambda tx: tx.rules.put(QueueRule(scope="all", name="")))
+        assert [(rule.scope, rule.paused) for rule in store.read(lambda tx: tx.rules.all())] == [("all", True)]
+    rig.wk("queue", "resume")
 
 
 def test_an_agent_that_ended_after_the_backup(rig: Rig, file: Path) -> None:

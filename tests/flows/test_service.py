@@ -134,6 +134,7 @@ def test_with_now_the_service_takes_over_from_a_running_daemon(rig: Rig, systemd
     assert rig.daemons[-1].wait(timeout=20) == 0
     rig.wk("daemon", "start")
     assert daemon_pid(rig) == systemd.started[0]
+    assert f"as the service {systemd.unit.name}." in rig.wk("daemon", "status").stdout.decode()
     let_go(rig)
     assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE
     assert rig.started_runs() == [run.id]

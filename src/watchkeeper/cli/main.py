@@ -21,8 +21,8 @@ from watchkeeper.errors import Exit, UsageError, WatchkeeperError
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
     "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
-    "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
     "Steer": ("queue", "cancel", "stop", "kill"),
+    "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""

@@ -26,6 +26,7 @@ from watchkeeper.store.sqlite import copying
 from watchkeeper.store.sqlite.backup import SqliteBackups
 from watchkeeper.store.sqlite.copying import no_progress
 from watchkeeper.store.sqlite.restore import STEP
+from watchkeeper.store.sqlite.schema import SCHEMA, Schema
 from watchkeeper.store.sqlite.store import SqliteStore
 
 Add = Callable[..., None]
@@ -187,6 +188,21 @@ def test_a_restore_puts_the_copy_in_place_and_keeps_what_was_there(
         assert said == last + STEP + 1
         store.check(thorough=True)
     assert ids_in(tmp_path / "wk.db") == {"aaaaaaaa"}
+
+
+def test_an_older_database_is_backed_up_as_it_is_and_restored_up_to_date(tmp_path: Path) -> None:
+    """A backup is what one makes before an upgrade."""
+    first = Schema(migrations=SCHEMA.migrations[:1])
+    SqliteStore.open(tmp_path / "wk.db", tmp_path / "turnstile", create=True, upgrade=False, schema=first).close()
+    backups = SqliteBackups(tmp_path / "wk.db", tmp_path / "turnstile")
+    assert backups.create(tmp_path / "b.db", replace=False, progress=no_progress).schema == 1
+    with backups.stage(tmp_path / "b.db", no_progress) as staged:
+        staged.skip_numbers(0)
+        staged.put_in_place("then")
+    with contextlib.closing(_open(tmp_path)) as store:
+        store.check(thorough=True)
+        assert store.read(lambda tx: tx.tasks.counts())
+    assert backups.look(tmp_path / "b.db", no_progress).schema == 1
 
 
 def test_a_restore_on_a_new_machine_makes_the_database(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:

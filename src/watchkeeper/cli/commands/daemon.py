@@ -10,7 +10,7 @@ from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.domain.run_record import RunState
 from watchkeeper.domain.task_record import TaskState
-from watchkeeper.errors import Exit, UsageError
+from watchkeeper.errors import Exit, StateDirectoryUnusable, UsageError
 
 _WORKING = frozenset({RunState.STARTING, RunState.RUNNING})
 
@@ -112,7 +112,7 @@ def status(call: Call, as_json: bool) -> int:
     """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
     info = finding.running(call) if call.store is not None else None
     if as_json:
-        call.terminal.document(finding.plain(info) | {"program": __version__})
+        call.terminal.document(finding.plain(info) | {"program": __version__, "service": _service(call)})
     elif info is None:
         call.terminal.say("No daemon runs. It is started when a task needs it, or by `wk daemon start`.")
     else:
@@ -124,6 +124,8 @@ def status(call: Call, as_json: bool) -> int:
             waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
             call.terminal.say(f"It {waits} and starts nothing new.")
         call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
+    if not as_json and (service := _service(call)):
+        call.terminal.say(f"It is installed as the service {service}.")
     return Exit.OK if info is not None else Exit.DAEMON
 
 
@@ -181,6 +183,15 @@ def uninstall(call: Call, as_json: bool) -> None:
     from watchkeeper.cli import service
 
     service.uninstall(call, as_json=as_json)
+
+
+def _service(call: Call) -> str | None:
+    """The name of its unit, if it is installed as a service."""
+    try:
+        unit = call.reading.unit
+    except StateDirectoryUnusable:
+        return None
+    return unit.name if unit.path.exists() else None
 
 
 def _say_found(call: Call) -> None:
