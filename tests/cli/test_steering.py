@@ -211,7 +211,7 @@ def test_show_tells_all_about_a_held_run(wk: "Wk") -> None:
     _ = complaints.write_text("Traceback\n", encoding="utf-8")
     assert f"the shim's own complaints: {complaints}" in wk("show", task_id).out
     assert f"The shim's own complaints: {complaints}" in wk("logs", "--stderr", task_id).err
-    assert wk("logs", task_id).err == ""
+    assert "complaints" not in wk("logs", task_id).err
 
 
 def test_nobody_is_led_into_a_tree_where_an_agent_may_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
