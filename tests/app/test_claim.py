@@ -238,7 +238,7 @@ def test_a_parent_that_is_cancelled_is_said(queue: Queue) -> None:
     _ = cancel(queue.store, queue.clock, "parent", "me")
     assert queue.claim() is None
     entries = queue.store.read(lambda tx: tx.journal.after(0, 100, "child"))
-    assert "was stopped: it will never start by itself" in str(entries[-1].data["says"])
+    assert "was stopped and must be done first: it will never start by itself" in str(entries[-1].data["says"])
 
 
 def test_what_is_parked_by_a_claim_is_told_of(queue: Queue) -> None:

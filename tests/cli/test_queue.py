@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.shell_completion import ShellComplete
+from support.sqlite_inside import inside
 
 from watchkeeper.cli import daemon
 from watchkeeper.cli.main import wk as group
@@ -254,11 +255,11 @@ def test_a_failed_dependency_says_what_to_do(wk: "Wk") -> None:
     second = wk.add("second", "--after", first)
     wk.become(first, TaskState.FAILED, reason="It broke.")
     answer = wk("why", second)
-    assert f"task {first}, which failed: it will never start by itself" in " ".join(answer.out.split())
+    assert f"task {first} failed and must be done first: it will never start by itself" in " ".join(answer.out.split())
     assert f"wk retry {first}" in answer.out and f"wk edit {second} --after none" in answer.out
     assert f"waits: dependency, task {first} failed" in wk("ls").out
     assert wk("status").out.startswith("no daemon · database ok · 1 queued (1 dependency) · 1 failed")
-    assert "dependency: it waits for task" in wk("show", second).out
+    assert "dependency: task" in wk("show", second).out
 
 
 def test_a_person_is_needed_for_what_the_kind_says(wk: "Wk") -> None:
@@ -277,6 +278,7 @@ def test_a_pause_keeps_and_a_resume_lets_go(wk: "Wk") -> None:
     assert "The queue is paused" in wk("queue", "pause").out
     assert "paused already" in wk("queue", "pause").out
     assert words(wk, task_id) == ["paused"]
+    assert "paused: the queue (wk queue show)" in wk("status").out
     assert "It waits: paused" in wk("run", "--harness", "demo", "x").err
     assert "The queue goes on" in wk("queue", "resume").out
     assert "was not paused" in wk("queue", "resume").out
@@ -514,3 +516,20 @@ def test_labels_machines_and_accounts_are_completed(wk: "Wk", monkeypatch: pytes
     assert offered(["queue", "pause", "--machine"], "") != []
     assert offered(["queue", "pause", "--harness"], "de") == ["demo"]
     assert len(offered(["run", "--after"], "")) == 1
+
+
+def test_doctor_audits_what_is_kept_of_waits(wk: "Wk") -> None:
+    first = wk.add()
+    second = wk.add("second", "--after", first)
+
+    def queue() -> dict[str, Any]:
+        return next(each for each in wk("doctor", "--json").json["checks"] if each["name"] == "queue")
+
+    assert queue()["level"] == "ok"
+    wk("queue", "pause", "--harness", "demo")
+    assert "1 part paused" in queue()["says"]
+    wk("queue", "pause")
+    assert (queue()["level"], queue()["hint"]) == ("note", "`wk queue resume` lets it go on.")
+    store = wk.parts.store
+    inside(store).query("UPDATE task SET unmet = 0 WHERE id = :id", {"id": second})  # pyright: ignore[reportArgumentType] - it is SQLite's here
+    assert queue()["level"] == "bad" and second in queue()["says"] and queue()["faults"]

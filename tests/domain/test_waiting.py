@@ -52,7 +52,7 @@ FULL = replace(HERE, occupied=[Occupied(lane=LANE, machine="m1", agents=4)])
 ELSEWHERE = replace(LANE, machine="m2")
 
 CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
-    (Wait.DEPENDENCY, "task p1, which is running", make_task(), facts(unmet=1),
+    (Wait.DEPENDENCY, "task p1 is running and must be done first", make_task(), facts(unmet=1),
      [Dependency(task_id="p1", state=TaskState.RUNNING)], HERE),
     (Wait.PATH, "reserved by task t2", make_task(), facts(reserved_by=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(parked=True, holders=("t2",)), [], HERE),
@@ -114,9 +114,9 @@ def test_a_time_says_until_when() -> None:
 def test_a_dependency_that_failed_is_first_and_says_what_to_do(state: TaskState, says: str) -> None:
     on = [Dependency(task_id="p1", state=TaskState.QUEUED), Dependency(task_id="p2", state=state)]
     first, second = reasons(make_task("t1"), facts(unmet=2), on, HERE)
-    assert f"p2, which {says}" in first.says and "never start by itself" in first.says
+    assert f"task p2 {says} and must be done first" in first.says and "never start by itself" in first.says
     assert "wk retry p2" in first.says and "wk edit t1 --after none" in first.says and first.tasks == ("p2",)
-    assert second.says == "it waits for task p1, which is queued"
+    assert second.says == "task p1 is queued and must be done first"
 
 
 def test_the_most_lasting_reason_is_first() -> None:

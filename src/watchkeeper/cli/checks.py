@@ -56,14 +56,12 @@ class Checkable(Protocol):
 
 def checks(call: "Call") -> Iterator[Check]:
     """Every look, in order; each is made when it is asked for."""
-    from watchkeeper.cli.queue_check import check as queue_check
-
     yield _python()
     yield _kernel()
     yield _settings(call)
     yield _state(call)
     yield _database(call)
-    yield queue_check(call)
+    yield _queue(call)
     yield _daemon(call)
     yield _room(call)
     yield _program("git", "changes of a run are read with it", "Install git; without it what a run changed is unknown.")
@@ -200,6 +198,17 @@ def _database(call: "Call") -> Check:
         )
 
     return _guarded("database", Exit.STATE, look)
+
+
+def _queue(call: "Call") -> Check:
+    def look() -> Check:
+        from watchkeeper.cli import queue_check
+
+        found = queue_check.look(call)
+        facts: dict[str, object] = {"faults": list(found.faults)} if found.faults else {}
+        return Check(name="queue", level=Level(found.level), says=found.says, hint=found.hint, facts=facts)
+
+    return _guarded("queue", Exit.STATE, look)
 
 
 def _size_of_database(path: Path) -> int:

@@ -1,9 +1,8 @@
-"""`wk doctor` on the queue: what is kept beside the tasks must be what it comes from, and what keeps tasks waiting for good is named."""
+"""`wk doctor` on the queue: what is kept beside the tasks must be what it comes from, and a pause of everything is worth a word."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from watchkeeper.cli.checks import Check, Level
-from watchkeeper.errors import Exit, WatchkeeperError
+from watchkeeper.cli.render import counted
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -11,27 +10,28 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-def check(call: "Call") -> Check:
-    """Compare every kept fact about a wait with what it is derived from."""
-    try:
-        store = call.store
-        if store is None:
-            return Check(name="queue", level=Level.OK, says="empty")
-        faults, rules = store.read(lambda tx: (tx.waits.audit(), tx.rules.all()))
-    except WatchkeeperError as error:
-        return Check(name="queue", level=Level.BAD, says=str(error), hint=error.hint, code=Exit.STATE)
+class Found(NamedTuple):
+    """What the look found."""
+
+    level: str
+    """`ok`, `note` or `bad`."""
+    says: str
+    hint: str = ""
+    faults: tuple[str, ...] = ()
+
+
+def look(call: "Call") -> Found:
+    """Compare every kept fact about a wait with what it is derived from. Raises StateError."""
+    store = call.store
+    if store is None:
+        return Found("ok", "empty")
+    faults, rules = store.read(lambda tx: (tuple(tx.waits.audit()), tx.rules.all()))
     if faults:
         more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
-        return Check(
-            name="queue",
-            level=Level.BAD,
-            says=" ".join(faults[:_NAMED]) + more,
-            hint="That is a fault of ours: please report it. `wk edit ID --priority N` sets the facts of one task anew.",
-            code=Exit.STATE,
-            facts={"faults": faults},
-        )
+        hint = "That is a fault of ours: please report it. `wk edit ID --priority N` sets the facts of one task anew."
+        return Found("bad", " ".join(faults[:_NAMED]) + more, hint, faults)
     paused = [rule for rule in rules if rule.paused]
     if any(rule.scope == "all" for rule in paused):
-        return Check(name="queue", level=Level.NOTE, says="paused: nothing is started", hint="`wk queue resume`.")
-    parts = f"; {len(paused)} paused part{'s' if len(paused) > 1 else ''} (wk queue show)" if paused else ""
-    return Check(name="queue", level=Level.OK, says=f"what is kept of waits is what it comes from{parts}")
+        return Found("note", "paused: nothing is started", "`wk queue resume` lets it go on.")
+    parts = f"; {counted(len(paused), 'part')} paused (wk queue show)" if paused else ""
+    return Found("ok", f"what is kept of waits is what it comes from{parts}")

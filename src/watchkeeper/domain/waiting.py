@@ -129,7 +129,7 @@ def _dependencies(task: Task, dependencies: Sequence[Dependency]) -> list[Reason
 
 
 def _dependency_says(task_id: str, on: Dependency) -> str:
-    says = f"it waits for task {on.task_id}, which {_STANDS.get(on.state, on.state.value)}"
+    says = f"task {on.task_id} {_STANDS.get(on.state, on.state.value)} and must be done first"
     if on.state in _NEVER_BY_ITSELF:
         return (
             f"{says}: it will never start by itself; `wk retry {on.task_id}` tries that one again, "

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.app.views.brief import brief
 from watchkeeper.app.views.rows import TaskRow, row
+from watchkeeper.domain.lanes import scope_says
 from watchkeeper.domain.model import TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
@@ -28,6 +29,8 @@ class Health:
     journal_last: int
     needs_you: tuple[TaskRow, ...]
     live_runs: int
+    paused: tuple[str, ...] = ()
+    """Which parts of the queue a person paused: `the queue`, `harness claude`."""
     waits: dict[str, int] = field(default_factory=dict[str, int])
     """How many queued tasks wait for what, by the words of the list; empty if there are more than are looked at."""
 
@@ -53,9 +56,15 @@ def health(store: Store, runtime: Callable[[], Runtime]) -> Health:
             needs_you=tuple(row(task, None, runtime) for task in needing),
             live_runs=len(tx.runs.live()),
             waits=_waits(tx),
+            paused=_paused(tx),
         )
 
     return store.read(read)
+
+
+def _paused(tx: Tx) -> tuple[str, ...]:
+    names = {each.id: each.name or each.id for each in tx.machines.all()}
+    return tuple(scope_says(rule.scope, rule.name, names) for rule in tx.rules.all() if rule.paused)
 
 
 def _waits(tx: Tx) -> dict[str, int]:

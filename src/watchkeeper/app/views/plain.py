@@ -222,6 +222,7 @@ def health(health: Health) -> Json:
         "outbox_pending": health.outbox_pending,
         "journal_last": health.journal_last,
         "waits": health.waits,
+        "paused": list(health.paused),
         "needs_you": [row(each) for each in health.needs_you],
     }
 

@@ -85,6 +85,8 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
     if found.outbox_pending:
         parts.append(f"{render.counted(found.outbox_pending, 'effect')} to be done")
     terminal.say(" · ".join(parts))
+    if found.paused:
+        terminal.say(terminal.fit(f"paused: {render.clean(', '.join(found.paused))} (wk queue show)"))
     for row in accounts.closed(call):
         terminal.say(accounts.closed_line(row, now))
     if found.needs_you:
