@@ -1,8 +1,7 @@
 """Settings: a flag wins over the environment, that over the repository's file, that over the user's file, that over the default.
 
-Every value knows where it came from. Unknown keys and wrong types are refused, with the file and the key. A repository's
-file can be written by whoever works in the repository, agents included, so it may set only what is harmless: what agents
-may do, what they may spend, which programs run and what of the environment they see is the user's alone.
+Every value knows where it came from. Unknown keys and wrong types are refused, with the file and the key. A repository's file can be written by whoever works
+there, agents included, so it may set only what is harmless: what agents may do and spend, which programs run and what they see is the user's alone.
 
 Named tuples where the project has dataclasses elsewhere: the class of a frozen dataclass takes most of a millisecond to make, and every command would wait.
 """
@@ -20,10 +19,8 @@ PREFIX = "WATCHKEEPER_"
 MAX_FILE_BYTES = 1024 * 1024
 HARNESS_OPTIONS: dict[str, frozenset[str]] = {
     "claude": frozenset(
-        {
-            "program", "isolation", "permission_mode", "allowed_tools", "max_turns", "max_budget_usd", "max_retries",
-            "request_timeout_s",
-        }
+        {"program", "isolation", "permission_mode", "allowed_tools", "max_turns", "max_budget_usd", "max_retries",
+         "request_timeout_s"}
     ),
     "codex": frozenset({"program", "isolation", "sandbox", "network_access", "config"}),
     "command": frozenset({"prompt_by"}),

@@ -41,5 +41,5 @@ def open_place(place: str, *, create: bool = True, wait_s: float = 5) -> Store:
 
 def check(store: Store) -> None:
     """Read everything and look for damage, in the rows and in what is kept about them."""
-    store.check(thorough=True)  # pyright: ignore[reportAttributeAccessIssue] - every store has it, the port does not ask for it
+    store.check(thorough=True)
     assert store.read(lambda tx: tx.waits.audit()) == []

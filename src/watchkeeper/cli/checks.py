@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING
 
 from watchkeeper.cli import accounts, daemon, harnesses, render
 from watchkeeper.domain.account import SignIn
@@ -43,15 +43,6 @@ class Check:
     code: Exit = Exit.OK
     """The exit code if it is bad."""
     facts: dict[str, object] = field(default_factory=dict[str, object])
-
-
-@runtime_checkable
-class Checkable(Protocol):
-    """A database that can look at itself."""
-
-    def check(self, *, thorough: bool = False) -> None:
-        """Raises DatabaseCorrupt."""
-        ...
 
 
 def checks(call: "Call") -> Iterator[Check]:
@@ -186,8 +177,7 @@ def _database(call: "Call") -> Check:
             store = call.reading.store
         except NoDatabase:
             return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
-        if isinstance(store, Checkable):
-            store.check()
+        store.check()
         count = sum(store.read(lambda tx: tx.tasks.counts()).values())
         size = render.size(_size_of_database(call.reading.state.database))
         return Check(
