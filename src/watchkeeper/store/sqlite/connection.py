@@ -83,6 +83,9 @@ class Connection:
         try:
             self._identity = _identity(path)
             self._prepare()
+            # From the first look on SQLite holds a lock by which a restore sees us. What has the name after it keeps the name for as long as we are there.
+            _ = self.pragma("user_version")
+            self.check_place()
         except BaseException:
             self.close()
             raise
