@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from support.flows import FLOWS, Flow, play_late, violations
 from support.rig import Rig
+from support.stores import fresh_place
 
 import watchkeeper
 
@@ -85,6 +86,39 @@ def test_a_shim_that_comes_late_breaks_nothing(tmp_path: Path, capsys: pytest.Ca
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         results = list(pool.map(lambda point: _play(tmp_path, flow, point, lambda rig: play_late(rig, point)), points))
     _report(capsys, "late shims", results)
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", ["add", "stop"])
+def test_one_death_around_a_transaction_of_a_server(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On PostgreSQL: every transaction of the flow, before and after its commit, one death at a time."""
+    flow = _BY_NAME[name]
+
+    def on_server(root: Path, play: Callable[[Rig], str], point: str = "") -> tuple[bool, list[str], list[str]]:
+        with fresh_place("postgres", empty=True) as url:
+            rig = Rig(root, settings={"WATCHKEEPER_STORE_URL": url})
+            try:
+                log = None if point else rig.record_points()
+                if point:
+                    rig.arm(point)
+                task_id = play(rig)
+                found = [f"{name} at {point}: {said}" for said in violations(rig, flow, task_id, point=point)]
+                points = log.read_text(encoding="utf-8").split() if log is not None else []
+                return rig.died, found, list(dict.fromkeys(points))
+            except BaseException as problem:  # noqa: BLE001 - as above
+                return True, [f"{name} at {point}: {problem}"], []
+            finally:
+                rig.close()
+
+    _, broken, reached = on_server(tmp_path / "undisturbed", flow.play)
+    assert broken == []
+    points = [point for point in reached if point.startswith("tx.")]
+    assert len(points) >= 8, points
+    # One after the other: the databases are lent out by one server.
+    results = [on_server(tmp_path / point.replace("/", "-"), flow.play, point)[:2] for point in points]
+    _report(capsys, f"sweep of {name} on a server", results)
 
 
 _MUTANTS = {

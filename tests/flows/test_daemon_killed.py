@@ -2,10 +2,14 @@
 
 import hashlib
 import random
+from collections.abc import Iterator
+from pathlib import Path
 from typing import cast
 
+import pytest
 from support.flow_words import let_go, working
 from support.rig import Rig
+from support.stores import KINDS, fresh_place
 from support.waiting import wait_until
 
 from watchkeeper.domain.model import Run, RunState, TaskState
@@ -17,6 +21,16 @@ CODE = 7
 
 def _printed(rig: Rig, run: Run) -> int:
     return rig.log(run).count(b"\n")
+
+
+@pytest.fixture(params=KINDS)
+def rig(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Rig]:
+    """An installation on each kind of database."""
+    with fresh_place(request.param, empty=True) as place:
+        url = {"WATCHKEEPER_STORE_URL": place} if request.param == "postgres" else {}
+        made = Rig(tmp_path / "rig", settings=url)
+        yield made
+        made.close()
 
 
 def _play(rig: Rig, *, kill_at: list[int]) -> tuple[Run, list[dict[str, object]]]:

@@ -6,7 +6,6 @@ command again if it died, and the daemon is started again whenever it is gone. I
 
 import hashlib
 import signal
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -249,15 +248,7 @@ def _of_exit(rig: Rig, flow: Flow, run: Run, code: int | None) -> list[str]:
 
 
 def _of_database(rig: Rig, task: Task) -> list[str]:
-    found: list[str] = []
-    with sqlite3.connect(f"file:{rig.state / 'wk.db'}?mode=ro", uri=True) as db:
-        answer = db.execute("PRAGMA integrity_check").fetchall()
-        claims = db.execute("SELECT count(*) FROM claim").fetchone()[0]
-    db.close()
-    if answer != [("ok",)]:
-        found.append(f"the database is damaged: {answer}")
-    if claims and task.state is not TaskState.HELD:
-        found.append("a claim is left")
+    found = rig.faults()
     last = [entry.data["state"] for entry in rig.journal() if entry.kind.startswith("task.") and "state" in entry.data]
     if last and last[-1] != task.state.value:
         found.append(f"the journal ends with {last[-1]}, the row says {task.state.value}")

@@ -20,7 +20,7 @@ from typing import TypeVar
 from support.waiting import wait_until
 
 from watchkeeper.compose import Watchkeeper
-from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, Run, Task, TaskState
+from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, Run, RunState, Task, TaskState
 from watchkeeper.errors import NotFound, StateError
 from watchkeeper.ports.store import JournalEntry, Tx
 from watchkeeper.runtimes import proc
@@ -209,6 +209,18 @@ class Rig:
                 return store.read(work)
         except (StateError, NotFound):
             return None
+
+    def faults(self) -> list[str]:
+        """What is wrong with the database, whichever it is, and how many claims are left."""
+
+        def look(tx: Tx) -> list[str]:
+            left = [f"a claim is left: {run.id}" for run in tx.runs.live() if run.state is not RunState.HELD]
+            return [*tx.waits.audit(), *left]
+
+        parts = Watchkeeper.open(self.repo, self.environment, writes=False, repository=False)
+        with contextlib.closing(parts.store) as store:
+            store.check(thorough=True)
+            return store.read(look)
 
     def log(self, run: Run, stream: str = "stdout") -> bytes:
         path = self.state / "executions" / run.execution_id / f"{stream}.log"
