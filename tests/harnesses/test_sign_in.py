@@ -11,7 +11,7 @@ from watchkeeper.domain.account import SignIn
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.command import Command
 from watchkeeper.harnesses.demo import Demo
-from watchkeeper.harnesses.sign_in import SignInLooker
+from watchkeeper.harnesses.sign_in import SignInLooker, run_login
 from watchkeeper.ports.harness import Program
 from watchkeeper.ports.sign_in import signs_in
 
@@ -120,3 +120,9 @@ def test_the_real_program_says_whether_it_is_signed_in(pytestconfig: pytest.Conf
     _ = (tmp_path / ".credentials.json").write_text(sign_in)
     assert LOOKER.mark(Claude(), environment) != before
     assert look(environment) is SignIn.IN
+
+
+def test_a_login_stands_in_no_project(tmp_path: Path) -> None:
+    """A project's settings could name another service to sign in to."""
+    _ = run_login(["/bin/sh", "-c", 'pwd >"$OUT"'], {"OUT": str(tmp_path / "out")})
+    assert (tmp_path / "out").read_text() == "/\n"

@@ -15,21 +15,26 @@ from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
 
-NO_COMMANDS = (
-    '{"disableAllHooks":true,"apiKeyHelper":"","awsAuthRefresh":"","awsCredentialExport":"","otelHeadersHelper":""}'
-)
-"""Settings that win over a project's: nothing that its settings name is run by the program itself, which without a terminal asks nobody first."""
+NO_HOOKS = '{"disableAllHooks":true}'
+"""Nothing that instructions may carry with them is run by the program itself, which without a terminal asks nobody first."""
 
 ISOLATION: Mapping[str, tuple[str, ...]] = {
     "strict": ("--strict-mcp-config", "--setting-sources", ""),
-    "project": ("--strict-mcp-config", "--setting-sources", "project", "--settings", NO_COMMANDS),
+    "project": ("--strict-mcp-config", "--setting-sources", "", "--add-dir", ".", "--settings", NO_HOOKS),
     "user": ("--setting-sources", "user,project,local"),
 }
-"""What a run takes from outside: nothing; the project's instructions and settings without hooks; all of that and the user's, with MCP servers and hooks."""
+"""What a run takes from outside: nothing; the project's instructions; all of the user's and the project's configuration, with MCP servers and hooks.
+
+A project's settings can set every variable of the program, so also the address that a sign-in is sent to, and no list of variables that are pinned would
+ever be whole. So no settings are read. The instructions come by the directory as an additional one, see `INSTRUCTIONS`.
+"""
+
+INSTRUCTIONS = "CLAUDE_CODE_ADDITIONAL_DIRECTORIES_CLAUDE_MD"
+"""The variable by which the program reads the instructions of additional directories, and no settings with them."""
 
 _TAKES: Mapping[str, str] = {
     "strict": "nothing of your or the project's configuration",
-    "project": "the project's instructions and settings without hooks, nothing of your configuration",
+    "project": "the project's instructions and none of its settings, nothing of your configuration",
     "user": "your and the project's configuration, with hooks and MCP servers",
 }
 
@@ -156,6 +161,8 @@ def _environment(order: Order) -> dict[str, str]:
     """The caller's, with bounds on the program's own patience unless the caller set them."""
     environment = {name: value for name, value in order.environment.items() if name not in NESTING}
     environment["DISABLE_AUTOUPDATER"] = "1"
+    if _isolation(order.spec, order.options) == "project":
+        environment[INSTRUCTIONS] = "1"
     environment.setdefault("CLAUDE_CODE_MAX_RETRIES", MAX_RETRIES)
     if "max_retries" in order.options:
         environment["CLAUDE_CODE_MAX_RETRIES"] = order.options["max_retries"]

@@ -83,13 +83,15 @@ class SignInLooker:
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a program's own login with our terminal, and return its exit code. Ctrl-C is the login's to hear.
 
+    It stands in no project, whose settings could tell it another service to sign in to.
+
     Raises:
         HarnessError: it could not be started.
     """
     was = signal.signal(signal.SIGINT, _let_it_hear)  # unlike ignoring, a handler of ours is not inherited
     try:
         crashpoint("account.login.before")
-        with subprocess.Popen(list(argv), env=dict(environment)) as login:
+        with subprocess.Popen(list(argv), env=dict(environment), cwd="/") as login:
             crashpoint("account.login.after")
             return login.wait()
     except OSError as problem:

@@ -8,7 +8,7 @@ import pytest
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.harnesses.claude import NO_COMMANDS, Claude
+from watchkeeper.harnesses.claude import INSTRUCTIONS, NO_HOOKS, Claude
 from watchkeeper.ports.harness import CommandPlan, Order, Program
 
 
@@ -36,7 +36,7 @@ def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
     assert plan(model="sonnet").argv == (
         "/bin/claude", "-p", "--output-format", "stream-json", "--verbose",
         "--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch",
-        "--model", "sonnet", "--strict-mcp-config", "--setting-sources", "project", "--settings", NO_COMMANDS,
+        "--model", "sonnet", "--strict-mcp-config", "--setting-sources", "", "--add-dir", ".", "--settings", NO_HOOKS,
     )  # fmt: skip
     assert plan().prompt_by == "stdin"
 
@@ -45,7 +45,7 @@ def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
     ("isolation", "end"),
     [
         ("strict", ("--strict-mcp-config", "--setting-sources", "")),
-        ("project", ("--strict-mcp-config", "--setting-sources", "project", "--settings", NO_COMMANDS)),
+        ("project", ("--strict-mcp-config", "--setting-sources", "", "--add-dir", ".", "--settings", NO_HOOKS)),
         (
             "user",
             ("acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch", "--setting-sources", "user,project,local"),
@@ -77,6 +77,7 @@ def test_the_callers_sign_in_passes_and_the_programs_patience_is_bounded() -> No
         "CLAUDE_CONFIG_DIR": "/c",
         "ANTHROPIC_API_KEY": "sk-test-local",
         "DISABLE_AUTOUPDATER": "1",
+        INSTRUCTIONS: "1",
         "CLAUDE_CODE_MAX_RETRIES": "7",
     }
 
