@@ -518,6 +518,21 @@ def test_labels_machines_and_accounts_are_completed(wk: "Wk", monkeypatch: pytes
     assert len(offered(["run", "--after"], "")) == 1
 
 
+def test_labels_find_tasks(wk: "Wk") -> None:
+    """Also those that ended, and with several labels those that have all of them."""
+    both, one = wk.add("a", "--label", "x", "--label", "y"), wk.add("b", "--label", "x")
+    wk.add("c")
+    wk.become(one, TaskState.DONE)
+
+    def found(*options: str) -> list[str]:
+        return [each["id"] for each in wk("ls", "--json", *options).json]
+
+    assert found("--label", "x") == [one, both]
+    assert found("--label", "x", "--label", "y") == [both]
+    assert found("--label", "x", "--state", "done") == [one]
+    assert found("--label", "z") == [] and "No task is labelled z." in wk("ls", "--label", "z").out
+
+
 def test_doctor_audits_what_is_kept_of_waits(wk: "Wk") -> None:
     first = wk.add()
     second = wk.add("second", "--after", first)

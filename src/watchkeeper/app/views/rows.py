@@ -64,6 +64,25 @@ def listing(
     return Listing(rows=rows, left_out=left_out, running=running)
 
 
+def labelled(
+    store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int, labels: Sequence[str]
+) -> Listing:
+    """Tasks in `states` that have every one of these labels, however long ago they ended, at most the newest `limit`."""
+
+    def read(tx: Tx) -> tuple[list[tuple[Task, Brief | None, Run | None, Whereabouts | None]], int, int]:
+        ids = set(tx.tasks.labelled(labels[0]))
+        for name in labels[1:]:
+            ids &= set(tx.tasks.labelled(name))
+        tasks = [task for task in map(tx.tasks.get, ids) if task.state in states]
+        tasks.sort(key=lambda task: (task.created_at, task.id), reverse=True)
+        rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks[:limit]]
+        return rows, max(0, len(tasks) - limit), tx.tasks.counts().get(TaskState.RUNNING, 0)
+
+    found, left_out, running = store.read(read)
+    rows = tuple(row(task, run, runtime, there)._replace(brief=why) for task, why, run, there in found)
+    return Listing(rows=rows, left_out=left_out, running=running)
+
+
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
     """One task. Raises NoSuchTask."""
 

@@ -22,9 +22,17 @@ _WIDEST = 200
 """Columns of a line where no person looks: a reason can be long, and a program that wants all of it asks for JSON."""
 
 
+_LABEL = "Only those with this label, however long ago they ended; may be repeated."
 _OWN = frozenset({"dependency", "checkout busy"})
 _TIMES = frozenset({"not before", "retry at", "quota until"})
 """What a task waits for by itself, in the words of `Wait`, which a list of tasks that do not wait need not know."""
+
+
+def _complete(_ctx: click.Context, _param: click.Parameter, beginning: str) -> list[str]:
+    """Labels that start like this. A list does not wait for the kinds of arguments that others have."""
+    from watchkeeper.cli.completing import labels
+
+    return labels(beginning, _RECENT)
 
 
 @click.command(cls=Command, name="ls", short_help="List tasks.")
@@ -36,28 +44,38 @@ _TIMES = frozenset({"not before", "retry at", "quota until"})
     type=click.Choice([state.value for state in TaskState]),
     help="Only these; may be repeated.",
 )
+@click.option("--label", "labels", metavar="NAME", multiple=True, shell_complete=_complete, help=_LABEL)
 @click.option("--limit", type=click.IntRange(1, _MOST), help=f"At most so many, the newest. [default: {_LIMIT}]")
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, everything: bool, states: tuple[str, ...], limit: int | None, as_json: bool) -> None:
+def command(
+    call: Call, everything: bool, states: tuple[str, ...], labels: tuple[str, ...], limit: int | None, as_json: bool
+) -> None:
     """List tasks: what is going on, and what ended lately.
 
     The state is read from the evidence at this moment, also when no daemon runs. `wk show ID` has the whole story.
     """
-    from watchkeeper.app.views.rows import ACTIVE_STATES, Listing, listing
+    from watchkeeper.app.views.rows import ACTIVE_STATES, Listing, labelled, listing
 
     store = call.store
     wanted = tuple(TaskState(state) for state in states) or (tuple(TaskState) if everything else ACTIVE_STATES)
     most = limit if limit is not None else (_MOST if everything else _LIMIT)
     recent = 0 if states or everything else min(_RECENT, most)
-    found = Listing(rows=(), left_out=0) if store is None else listing(store, call.runtime, wanted, most, recent)
+    if store is None:
+        found = Listing(rows=(), left_out=0)
+    elif labels:
+        found = labelled(store, call.runtime, wanted if states else tuple(TaskState), most, labels)
+    else:
+        found = listing(store, call.runtime, wanted, most, recent)
     busy = sum(row.task.state in {TaskState.QUEUED, TaskState.RUNNING} for row in found.rows)
     acts = not busy or daemon.running(call) is not None
     if as_json:
         from watchkeeper.app.views import plain
 
         call.terminal.document([plain.row(row) for row in found.rows])
+    elif labels and not found.rows:
+        call.terminal.say(f"No task is labelled {' and '.join(render.clean(name)[:_WIDEST] for name in labels)}.")
     elif store is None or not (found.rows or found.left_out):
         call.terminal.say(NOTHING_YET)
     else:
