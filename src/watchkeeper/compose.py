@@ -226,11 +226,16 @@ class Watchkeeper:
 
         tell_parent(word)
 
-    def sibling(self) -> "Watchkeeper":
-        """The same parts again, with a database connection and a runtime of their own, for another thread."""
+    def sibling(self, *, apart: bool = False) -> "Watchkeeper":
+        """The same parts again, with a database connection and a runtime of their own, for another thread.
+
+        Connections to a server are few, and writers take turns there in any case: one way in is shared by all, unless this one has to be `apart`.
+        """
         again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
         again.system_clock = self.system_clock
+        if self.settings.store_url is not None and not apart:
+            again.store = self.store
         return again
 
     def raise_descriptor_limit(self) -> None:

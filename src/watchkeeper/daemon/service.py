@@ -195,7 +195,7 @@ class _Service:
         def lost(other: MachineRecord) -> None:
             anyio.from_thread.run_sync(end, other)
 
-        loops.lease = LeaseLoop(self._log, self._lease(self._parts.sibling()), lost)
+        loops.lease = LeaseLoop(self._log, self._lease(self._parts.sibling(apart=True)), lost)
         loops.lease.wakes = (loops.claim,)
         loops.reconcile.wakes = (loops.lease, *loops.reconcile.wakes)  # it notices that the machine slept
 
