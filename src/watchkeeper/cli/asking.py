@@ -11,7 +11,7 @@ from watchkeeper.cli import accounts, harnesses, machines, prompts, render
 from watchkeeper.cli.command import after_dashes
 from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
-from watchkeeper.errors import StateDirectoryUnusable, UsageError
+from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -223,7 +223,10 @@ def say_waits(call: "Call", task: Task) -> None:
     from watchkeeper.cli.queue_view import says
     from watchkeeper.domain.wait import Wait
 
-    found = why(call.writing.store, here(call), task.id).reasons
+    try:
+        found = why(call.writing.store, here(call), task.id).reasons
+    except StateError:
+        return  # the task is on record: what is said beside that is worth no failure
     # That there is no room just now is how it is most of the time.
     lasting = [reason for reason in found if reason.wait is not Wait.LIMIT]
     if lasting and lasting[0].wait is Wait.SIGNED_OUT:
