@@ -170,6 +170,8 @@ def _state_path(call: "Call") -> Path | None:
 
 def _database(call: "Call") -> Check:
     def look() -> Check:
+        from watchkeeper.cli.database_words import headline, remarks, server
+
         path = _state_path(call)
         if path is None:
             return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
@@ -177,6 +179,11 @@ def _database(call: "Call") -> Check:
             store = call.reading.store
         except NoDatabase:
             return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
+        served = server(call)
+        if served is not None:
+            notes = remarks(served)
+            level = Level.NOTE if notes else Level.OK
+            return Check(name="database", level=level, says=" ".join([headline(served), *notes]))
         store.check()
         count = sum(store.read(lambda tx: tx.tasks.counts()).values())
         size = render.size(_size_of_database(call.reading.state.database))

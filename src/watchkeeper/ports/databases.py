@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongTransaction:
-    """A transaction of another program that has been open for long: what was committed since is told late to whoever follows the journal."""
+    """A transaction of another program that has been open for long, so that the server cannot clear away what is outdated."""
 
     application: str
     process: int

@@ -7,14 +7,13 @@ import click
 from watchkeeper.cli import render
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.database_words import headline, remarks
 from watchkeeper.errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from watchkeeper.ports.databases import MovedFacts, StoreFacts
 
 _BAR_FROM_ROWS = 5000
-_OFF_BY_S = 2.0
-"""A clock that is off by less is not worth a word."""
 
 
 @click.group(name="store", short_help="The database: check, upgrade, copy.", context_settings=SETTINGS)
@@ -34,7 +33,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
     """Say whether the database can be reached and is sound. Exit code 6 if not.
 
     Beside that: which schema it has, whether what is kept about the queue is what follows from the tasks, whether
-    somebody's long transaction holds back those who follow the journal, and whether this machine's clock is right.
+    somebody's long transaction makes the server slow, and whether this machine's clock is right.
     """
     from dataclasses import asdict
 
@@ -59,19 +58,9 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
 
 
 def _lines(found: "StoreFacts") -> "list[str]":
-    name = "PostgreSQL" if found.kind == "postgresql" else "SQLite"
-    size = f", {render.size(found.size)}" if found.size is not None else ""
-    lines = [f"{name} {render.clean(found.version)}, {render.clean(found.where)}{size}: sound."]
+    lines = [f"{headline(found)}: {'wrong' if found.faults else 'sound'}."]
     lines.append(f"Schema {found.schema}, database {found.database_id[:8]}.")
-    if found.skew_s is not None and abs(found.skew_s) >= _OFF_BY_S:
-        which = "ahead of" if found.skew_s > 0 else "behind"
-        off = render.duration(abs(found.skew_s))
-        lines.append(f"This machine's clock is {off} {which} the database's; records hold the database's time.")
-    lines += [
-        f"A transaction of {render.clean(each.application or each.user or 'somebody')} (server process {each.process}) is open for "
-        f"{render.duration(each.open_s)}: as long as it is, `wk events` tells nothing newer."
-        for each in found.long_transactions
-    ]
+    lines += remarks(found)
     lines += [f"Wrong: {render.clean(fault)}" for fault in found.faults]
     if found.faults:
         lines.append("Please report this with `wk events --all`; the tasks themselves are whole.")

@@ -51,7 +51,7 @@ def _lines(call: Call, found: "Why") -> list[str]:
     name = f"{task.id}  {render.clean(task.spec.title)}"
     lines = [call.terminal.style(name, render.BOLD)]
     if not found.reasons:
-        return [*lines, _plainly(task)]
+        return [*lines, _plainly(task, _where(call, task))]
     lines.append("It waits:" if task.state is TaskState.QUEUED else f"It {_rests(task)}:")
     return lines + [f"  {says(reason)}" for reason in found.reasons]
 
@@ -60,12 +60,23 @@ def _rests(task: "Task") -> str:
     return "is held" if task.state is TaskState.HELD else "needs you"
 
 
-def _plainly(task: "Task") -> str:
+def _where(call: Call, task: "Task") -> str:
+    """On which other machine it is at work, if machines share the database."""
+    store = call.store
+    if store is None or not store.is_shared or task.state is not TaskState.RUNNING:
+        return ""
+    from watchkeeper.app.views.rows import one
+
+    why = one(store, call.runtime, task.id).standing.why
+    return f" ({render.clean(why)})" if why else ""
+
+
+def _plainly(task: "Task", where: str) -> str:
     """What is said of a task that has no reason to wait."""
     if task.state is TaskState.QUEUED:
         return "Nothing stands in its way: it starts when a daemon looks next, after those before it in the queue."
     if task.state is TaskState.RUNNING:
-        return "It does not wait: it is running."
+        return f"It does not wait: it is running{where}."
     when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
     why = f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
     again = f" `wk retry {task.id}` tries it again." if task.state is not TaskState.DONE else ""
