@@ -54,7 +54,7 @@ class Waits(RuleBasedStateMachine):
         self.where = self.fresh.__enter__()
         self.known: dict[str, Known] = {}
         self.said: dict[tuple[str, str], QueueRule] = {}
-        self.now = 0
+        self.now = self.added = 0
         self.store = open_place(self.where)
 
     def act(self, work):
@@ -71,11 +71,12 @@ class Waits(RuleBasedStateMachine):
         wait=st.one_of(st.none(), st.integers(1, 3)), after=st.lists(ANY, max_size=2),
     )  # fmt: skip
     def add(self, priority: int, lane, checkout: str | None, wait: int | None, after: list[int]) -> None:
-        name = f"t{len(self.known):02}"
+        name = f"t{self.added:02}"
         names = list(self.known)
         on = tuple(dict.fromkeys(names[number % len(names)] for number in after)) if names else ()
         wake = None if wait is None else self.now + wait
-        self.known[name] = Known(len(names), priority, lane, checkout, on, wake)
+        self.known[name] = Known(self.added, priority, lane, checkout, on, wake)
+        self.added += 1
         spec = self.spec(name)
         at = None if wake is None else later(wake)
         why = None if wake is None else Wait.NOT_BEFORE
@@ -121,6 +122,22 @@ class Waits(RuleBasedStateMachine):
         if name is not None:
             self.known[name].state, self.known[name].wake = "queued", None
             self.save(name, state=TaskState.QUEUED, stop=None, ended_at=None, kind=None)
+
+    @rule(number=ANY)
+    def remove(self, number: int) -> None:
+        """What has ended, and is wanted by nobody who has not."""
+        name = self.pick(number, "done", "failed", "stopped")
+        if name is None:
+            return
+        needed = (
+            {"queued", "running"} if self.known[name].state == "done" else {"queued", "running", "failed", "stopped"}
+        )
+        if any(name in one.after and one.state in needed for one in self.known.values()):
+            return
+        del self.known[name]
+        for one in self.known.values():
+            one.after = tuple(each for each in one.after if each != name)
+        self.act(lambda tx: tx.keeping.remove_task(name))
 
     @rule(scope=SCOPES, paused=st.booleans(), most=st.one_of(st.none(), st.integers(1, 2)))
     def say(self, scope: tuple[str, str], paused: bool, most: int | None) -> None:

@@ -1,5 +1,7 @@
 """A person wants a task that waits to be another one."""
 
+from dataclasses import replace
+
 from watchkeeper.app.announce import first_own, tell_edited
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.relations import check_relations
@@ -69,9 +71,10 @@ def edit(store: Store, clock: Clock, ids: Ids, was: Task, spec: TaskSpec, *, by:
         require_editable(task)
         if task.spec != was.spec:
             raise Stale(f"Somebody else has edited task {was.id} meanwhile.", hint="Look at it, and edit it again.")
-        check_relations(tx, task.id, spec)
+        wanted = replace(spec, after=_still_there(tx, task, spec.after))
+        check_relations(tx, task.id, wanted)
         before = first_own(tx, task, at)
-        edited = Edited(spec=spec, by=by, at=at, changed=", ".join(words(names)))
+        edited = Edited(spec=wanted, by=by, at=at, changed=", ".join(words(names)))
         after = apply_task(tx, task, edited, at)
         if authorises(was.spec, spec):
             tx.outcomes.authorise(
@@ -81,3 +84,9 @@ def edit(store: Store, clock: Clock, ids: Ids, was: Task, spec: TaskSpec, *, by:
         return tx.tasks.get(task.id)
 
     return store.transact("edit", work)
+
+
+def _still_there(tx: Tx, task: Task, after: tuple[str, ...]) -> tuple[str, ...]:
+    """Without what it waited for once and was removed since: nobody waits for that any more, and an edit of something else is no new wish for it."""
+    there = {each.task_id for each in tx.waits.dependencies(task.id)}
+    return tuple(each for each in after if each in there or each not in task.spec.after)

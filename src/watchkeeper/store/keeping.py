@@ -15,6 +15,7 @@ _ABOUT_A_TASK = (
     "keeping_drop_sessions",
     "keeping_drop_authorisations",
     "keeping_drop_dependencies",
+    "keeping_recount_dependents",
     "keeping_drop_dependents",
     "keeping_drop_labels",
     "keeping_drop_spec",

@@ -75,6 +75,30 @@ def test_relations_go_with_either_end(store: Store) -> None:
     check(store)
 
 
+def test_a_task_that_is_tried_again_waits_for_nothing_that_was_removed(store: Store) -> None:
+    """It was done when one that it had waited for was tried again and failed; that one, removed, keeps nobody waiting."""
+    done(store, "t1")
+    done(store, "t0")
+    done(store, "t2", after=("t1", "t0"))
+
+    def again(task_id: str, **changes: object) -> None:
+        def work(tx) -> None:
+            was = tx.tasks.get(task_id)
+            tx.tasks.save(replace(was, **changes), was)
+
+        store.transact("save", work)
+
+    again("t1", state=TaskState.STOPPED, ended_at=NOON)
+    again("t0", state=TaskState.STOPPED, ended_at=NOON)
+    store.transact("remove", lambda tx: tx.keeping.remove_task("t1"))
+    check(store)
+    again("t2", state=TaskState.QUEUED, ended_at=None)
+    assert store.transact("claim", lambda tx: claim(tx, NOON, "early")) is None
+    store.transact("remove", lambda tx: tx.keeping.remove_task("t0"))
+    check(store)
+    assert store.transact("claim", lambda tx: claim(tx, NOON, "op")) is not None
+
+
 def test_removed_places_are_not_given_again(store: Store) -> None:
     """A task that is added later comes later, also after the newest one was removed."""
     done(store, "t1")

@@ -19,6 +19,13 @@ DELETE FROM authorisation WHERE task_id = :task_id;
 -- name: keeping_drop_dependencies
 DELETE FROM dependency WHERE task_id = :task_id;
 
+-- name: keeping_recount_dependents
+UPDATE task SET unmet = (
+    SELECT count(*) FROM dependency JOIN task AS other ON other.id = dependency.on_id
+    WHERE dependency.task_id = task.id AND dependency.on_id <> :task_id AND other.state <> 'done'
+)
+WHERE id IN (SELECT task_id FROM dependency WHERE on_id = :task_id);
+
 -- name: keeping_drop_dependents
 DELETE FROM dependency WHERE on_id = :task_id;
 

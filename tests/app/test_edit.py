@@ -1,0 +1,43 @@
+"""Editing a task when what it waited for has been removed."""
+
+from dataclasses import replace
+
+import pytest
+from app.stage import Verbs
+from support.records import add, make_spec, make_task
+
+from watchkeeper.app.edit import edit
+from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.errors import NoSuchTask
+from watchkeeper.runtimes.system import RandomIds
+
+
+def waiting_for_what_is_gone(verbs: Verbs) -> Task:
+    """A queued task that waited for two done ones, of which one was removed since."""
+    at = verbs.clock.now()
+    for name in ("t1", "t2"):
+        _ = verbs.store.transact("add", lambda tx, n=name: add(tx, make_task(n, state=TaskState.DONE, ended_at=at)))
+    spec = make_spec(after=("t1", "t2"))
+    _ = verbs.store.transact("add", lambda tx: add(tx, make_task("t3", state=TaskState.FAILED, spec=spec, ended_at=at)))
+    verbs.store.transact("remove", lambda tx: tx.keeping.remove_task("t1"))
+    failed = verbs.task("t3")
+    verbs.store.transact(
+        "retry", lambda tx: tx.tasks.save(replace(failed, state=TaskState.QUEUED, ended_at=None), failed)
+    )
+    return verbs.task("t3")
+
+
+@pytest.mark.parametrize("changes", [{"priority": 3}, {"labels": ("x",)}, {"after": ()}])
+def test_what_was_removed_stands_in_no_edit_s_way(verbs: Verbs, changes: dict[str, object]) -> None:
+    task = waiting_for_what_is_gone(verbs)
+    wanted = replace(task.spec, **changes)  # pyright: ignore[reportArgumentType]
+    edited = edit(verbs.store, verbs.clock, RandomIds(), task, wanted, by="ada", says="")
+    assert edited.spec == replace(wanted, after=() if "after" in changes else ("t2",))
+    assert verbs.store.read(lambda tx: tx.waits.audit()) == []
+
+
+def test_nobody_can_wish_to_wait_for_what_is_not_there(verbs: Verbs) -> None:
+    task = waiting_for_what_is_gone(verbs)
+    with pytest.raises(NoSuchTask):
+        _ = edit(verbs.store, verbs.clock, RandomIds(), task, replace(task.spec, after=("t2", "t9")), by="ada", says="")
+    assert verbs.task("t3") == task
