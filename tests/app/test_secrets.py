@@ -42,6 +42,10 @@ class Kept:
         del run
         return self.given
 
+    def asked(self, run: Run) -> tuple[str, ...]:
+        del run
+        return ()
+
 
 def _trace(tmp_path: Path, stdout: bytes, stderr: bytes = b"", code: int = 1) -> Trace:
     (tmp_path / "stdout.log").write_bytes(stdout)

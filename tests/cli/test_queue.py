@@ -15,6 +15,7 @@ from watchkeeper.cli.main import wk as group
 from watchkeeper.cli.types import from_now
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
+from watchkeeper.errors import Exit
 from watchkeeper.ports.service import DaemonInfo
 
 if TYPE_CHECKING:
@@ -548,3 +549,27 @@ def test_doctor_audits_what_is_kept_of_waits(wk: "Wk") -> None:
     store = wk.parts.store
     inside(store).query("UPDATE task SET unmet = 0 WHERE id = :id", {"id": second})  # pyright: ignore[reportArgumentType] - it is SQLite's here
     assert queue()["level"] == "bad" and second in queue()["says"] and queue()["faults"]
+
+
+def test_an_accounts_variables_go_to_no_other_account(wk: "Wk") -> None:
+    """They are in the environment that was kept, which an edit does not change."""
+    wk.environ["WORK_GATEWAY"] = "somewhere"
+    assert wk("account", "add", "demo", "work", "--env", "GATEWAY=WORK_GATEWAY").code == 0
+    assert wk("account", "add", "demo", "other").code == 0
+    task_id = wk.add("do it", "--account", "work")
+    for name in ("other", "own"):
+        answer = wk("edit", task_id, "--account", name)
+        assert answer.code == Exit.BAD_TASK and "GATEWAY of account demo:work" in answer.err
+    assert wk.task(task_id).spec.account == "work"
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [(("A=B", "A=C"), "named twice"), (("WATCHKEEPER_HOME=B",), "cannot set"), (("DEMO_HOME=B",), "cannot set")],
+)
+def test_an_account_names_a_variable_once_and_none_that_is_ours(
+    wk: "Wk", variables: tuple[str, ...], says: str
+) -> None:
+    """It would be another one's value, or never start."""
+    answer = wk("account", "add", "demo", "x", *(word for each in variables for word in ("--env", each)))
+    assert answer.code == Exit.USAGE and says in answer.err

@@ -199,6 +199,9 @@ def test_what_the_demo_agent_gives_away_goes_nowhere(rig: Rig) -> None:
         ("The command line", ("run", "--", "publish", "--auth-token", "Zk3x9Qw7Lm2Pv5Rt8Yb1")),
         ("The command line", ("run", "--", "env", "API_KEY=Zk3x9Qw7Lm2Pv5Rt8Yb1", "make")),
         ("came with a value", ("run", "--env", "NPM_TOKEN=kA1n4kZx2Lw9Rt5vkA", "--harness", "demo", "do it")),
+        ("The account's name", ("account", "add", "demo", "sk-ant-api03-Zk3x9Qw7Lm2Pv5Rt8Yb1")),
+        ("The name of a variable", ("account", "add", "demo", "x", "--env", "A_TOKEN=kA1n4kZx2Lw9Rt5vkA")),
+        ("looks like a secret", ("account", "add", "demo", "x", "--env", "A=Zk3x9Qw7Lm2Pv5Rt8Yb1")),
         ("named twice", ("run", "--env", "NPM_TOKEN", "--env", "NPM_TOKEN", "--harness", "demo", "do it")),
     ],
 )  # fmt: skip
@@ -214,7 +217,7 @@ def test_a_secret_that_would_be_stored_is_refused(rig: Rig, where: str, command:
 def test_what_a_task_has_of_its_shell_is_named_and_never_told(rig: Rig) -> None:
     """Names, whether their values are hidden, and what became of it all; a name that the settings give too is no mistake."""
     rig.settings = {**SECRETS, "WATCHKEEPER_ENVIRONMENT_NAMES": "PLAIN_NAME", "API_PIN": "1a2b", "PLACE": "/srv/place"}
-    done = rig.wk("run", "--harness", "demo", "--env", "API_PIN", "--env", "PLACE", "--env", "PLAIN_NAME", "wait 0")
+    done = rig.wk("add", "--harness", "demo", "--env", "API_PIN", "--env", "PLACE", "--env", "PLAIN_NAME", "wait 0")
     task_id = done.stdout.decode().strip()
     told = json.loads(rig.wk("env", "--json", task_id).stdout)
     assert told["kept"] == "kept" and told["missing"] == []
@@ -226,3 +229,27 @@ def test_what_a_task_has_of_its_shell_is_named_and_never_told(rig: Rig) -> None:
     assert told["file"] in words and "too short" in words and seen(words) == []
     Path(told["file"]).unlink()
     assert "missing     PLAIN_NAME, API_PIN, PLACE" in rig.wk("env", task_id).stdout.decode()
+
+
+def test_a_task_is_not_renamed_to_a_secret(rig: Rig) -> None:
+    """Nor edited to hold one."""
+    task_id = rig.wk("add", "--harness", "demo", "do it").stdout.decode().strip()
+    for words in (("rename", task_id), ("edit", task_id, "--title"), ("edit", task_id, "--label")):
+        refused(rig, *words, SECRETS["NPM_TOKEN"], code=Exit.BAD_TASK, says="NPM_TOKEN")
+    nothing_leaks(rig, task_id)
+
+
+def test_what_an_account_asks_for_is_hidden_whatever_it_is_called(rig: Rig) -> None:
+    """Under the name that its program knows; also after the account is gone, as long as the log is there. Nor can a task hold it."""
+    rig.settings = {"MY_GATEWAY": SECRETS["PLAIN_NAME"]}
+    rig.wk("account", "add", "command", "work", "--env", "GATEWAY=MY_GATEWAY")
+    refused(rig, "run", "--account", "work", "--", "echo", SECRETS["PLAIN_NAME"], code=Exit.BAD_TASK, says="'GATEWAY'")
+    task_id = json.loads(rig.wk("add", "--json", "--account", "work", "--", "printenv", "GATEWAY").stdout)["id"]
+    variables = json.loads(rig.wk("env", "--json", task_id).stdout)["variables"]
+    assert [each["value"] for each in variables if each["name"] == "GATEWAY"] == ["hidden"]
+    rig.start_daemon()
+    _ = rig.wait_resting(task_id)
+    rig.wk("account", "rm", "command:work")
+    rig.settings = {}
+    assert rig.wk("logs", "--raw", task_id).stdout == b"[redacted GATEWAY]\n"
+    nothing_leaks(rig, task_id)

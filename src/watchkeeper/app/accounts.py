@@ -11,6 +11,7 @@ from pathlib import Path
 
 from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task, TaskState
+from watchkeeper.environment import OURS
 from watchkeeper.errors import BadTask, NotFound, Refused, UsageError
 from watchkeeper.ports.accounts import Homes
 from watchkeeper.ports.clock import Clock
@@ -50,7 +51,13 @@ def check(harness: Harness, account: Account) -> None:
                 f"'{variable[:60]}' is neither NAME nor NAME=FROM.",
                 hint="Give names of variables only; the values are taken from your environment when a task is handed over.",
             )
-    if signs_in(harness) is None and (account.home or not account.variables):
+    told = signs_in(harness)
+    for number, name in enumerate(account.names):
+        if name in account.names[:number]:
+            raise UsageError(f"The variable '{name[:60]}' is named twice.", hint="Name it once; was another one meant?")
+        if name.startswith(OURS) or (told is not None and name == told.home_variable):
+            raise UsageError(f"An account cannot set the variable '{name[:60]}'.", hint="--home names its home.")
+    if told is None and (account.home or not account.variables):
         raise UsageError(
             f"The harness {account.harness} does not say where its program keeps a sign-in, so it has no homes to choose from.",
             hint=f"An account of it can still name a key: wk account add {account.harness} {account.name} --env NAME=FROM",

@@ -37,6 +37,8 @@ class AddRequest:
     """Settings of the harness."""
     caller: Mapping[str, str] = field(default_factory=dict[str, str])
     """The whole environment of whoever asks: looked at for secrets that slipped into the task, never kept."""
+    keys: tuple[str, ...] = ()
+    """Variables that the task's account asks for."""
     machine: str = ""
     """The id of this machine, where several share the database."""
     id: str | None = None
@@ -63,7 +65,7 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None) 
     spec = request.spec
     _check(spec)
     _check_isolation(harness, spec)
-    refuse_secrets(spec, request.environment, request.caller)
+    refuse_secrets(spec, request.environment, request.caller, request.keys)
     harness.check(spec)
     found = program or harness.find(request.environment, request.options)
     rights = harness.rights(spec, request.options)

@@ -77,9 +77,9 @@ class Launcher:
             # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
-            self._refuse(run, _says(problem, environment, task), FailureKind.PROGRAM_MISSING)
+            self._refuse(run, _says(problem, environment, task, account), FailureKind.PROGRAM_MISSING)
         except (BadTask, Refused) as problem:
-            self._refuse(run, _says(problem, environment, task))
+            self._refuse(run, _says(problem, environment, task, account))
         else:
             self._record(run, directory)
 
@@ -107,6 +107,7 @@ class Launcher:
             argv=plan.argv,
             cwd=spec.cwd,
             environment=plan.environment,
+            asked=_asked(task, account),
             prompt=spec.prompt.encode("utf-8", "surrogateescape"),
             prompt_by=plan.prompt_by,
             deadline_s=spec.deadline_s,
@@ -134,10 +135,15 @@ class Launcher:
         self.store.transact("refused", work)
 
 
-def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task) -> str:
+def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task, account: Account | None) -> str:
     """What is stored of it; a program that did not start may have printed anything."""
-    redactor = Redactor(secrets_of(environment, task.spec.environment_names))
+    redactor = Redactor(secrets_of(environment, _asked(task, account)))
     return redactor.text(f"{problem} {problem.hint}".strip())
+
+
+def _asked(task: Task, account: Account | None) -> tuple[str, ...]:
+    """What was asked for by name, by the task or its account."""
+    return tuple(dict.fromkeys((*task.spec.environment_names, *(account.names if account is not None else ()))))
 
 
 def _load(tx: Tx, run_id: str) -> tuple[Run, Task, str, Account | None]:

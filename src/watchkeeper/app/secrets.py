@@ -5,7 +5,7 @@ environment that was kept for the task is gone when the task ends.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from watchkeeper.domain.model import Changes, Leftover, Run, TaskSpec, Trace
@@ -23,7 +23,9 @@ _SETTING = re.compile(r"([A-Za-z_]\w*)=(.+)", re.DOTALL)
 def redactor_of(executions: Executions, run: Run, spec: TaskSpec) -> Redactor:
     """What hides a run's secrets; where its environment cannot be read, only what looks like a secret."""
     environment = executions.environment(run)
-    return Redactor(() if environment is None else secrets_of(environment, spec.environment_names))
+    if environment is None:
+        return Redactor()
+    return Redactor(secrets_of(environment, {*spec.environment_names, *executions.asked(run)}))
 
 
 def hide_trace(redactor: Redactor, trace: Trace) -> Trace:
@@ -62,25 +64,50 @@ def hide_sweep(redactor: Callable[[], Redactor], sweep: SweepReport | None) -> S
     return replace(sweep, ended=tuple(map(hide, sweep.ended)), spared=tuple(map(hide, sweep.spared)))
 
 
-def refuse_secrets(spec: TaskSpec, environment: Mapping[str, str], caller: Mapping[str, str] | None = None) -> None:
+def refuse_secrets(
+    spec: TaskSpec,
+    environment: Mapping[str, str],
+    caller: Mapping[str, str] | None = None,
+    asked: Sequence[str] = (),
+) -> None:
     """Refuse a task that would store a secret.
 
     Args:
         spec: the task, all of which is stored.
         environment: what is captured for the agent.
         caller: the whole environment of whoever asks, of which only what has a secret's name counts.
+        asked: names that the task's account asks for.
 
     Raises:
         BadTask: it holds what looks like a secret, or the value of a variable that is one. Its sentence says where and what kind, never the value.
     """
-    known = [*secrets_of(environment, spec.environment_names), *_of_caller(caller or {})]
-    for where, text in _places(spec):
-        kind = _found(text, known)
-        if kind is not None:
-            raise BadTask(f"{where} holds {kind}.", hint=_HINT)
+    known = [*secrets_of(environment, {*spec.environment_names, *asked}), *_of_caller(caller or {})]
+    _refuse(_places(spec), known)
     flag = _flag_with_secret(spec.argv)
     if flag is not None:
         raise BadTask(f"The command line holds what looks like a secret, given with {flag}.", hint=_HINT)
+
+
+def refuse_words(places: Iterable[tuple[str, str]], caller: Mapping[str, str]) -> None:
+    """Refuse words that somebody typed and that would be stored, each with where it stands, if one holds a secret. Raises BadTask as `refuse_secrets`."""
+    _refuse(places, _of_caller(caller))
+
+
+def refuse_values(variables: Sequence[str], caller: Mapping[str, str]) -> None:
+    """Refuse `NAME=FROM` where FROM is no variable that is set and looks like the secret itself. Raises BadTask."""
+    refuse_words((("The name of a variable", variable) for variable in variables), caller)
+    for name, _, source in (variable.partition("=") for variable in variables):
+        if source and source not in caller and looks_random(source):
+            raise BadTask(
+                f"What {name} is to be taken from looks like a secret, and no variable is called so.", hint=_HINT
+            )
+
+
+def _refuse(places: Iterable[tuple[str, str]], known: Sequence[Secret]) -> None:
+    for where, text in places:
+        kind = _found(text, known)
+        if kind is not None:
+            raise BadTask(f"{where} holds {kind}.", hint=_HINT)
 
 
 def _of_caller(caller: Mapping[str, str]) -> list[Secret]:

@@ -72,6 +72,27 @@ def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[
     return with_keys(_account(call, spec.account_id), call.environ)
 
 
+def require_no_keys(call: "Call", task: Task, spec: TaskSpec) -> None:
+    """Refuse another account for a task whose environment is kept already, if one of the two has variables of its own.
+
+    Raises:
+        BadTask: what was kept lacks those of the new one, or holds those of the old one, which no other account may work with.
+    """
+    _, keys = environment(call, spec)
+    hint = f"wk cancel {task.id}, and hand it over again under that account."
+    if keys:
+        named = ", ".join(keys)
+        raise BadTask(
+            f"Account {spec.account_id} takes {named} from the environment, which was kept without it.", hint=hint
+        )
+    from watchkeeper.app.accounts import of_task
+
+    was = call.writing.store.read(lambda tx: of_task(tx, task))
+    if was is not None and (was.variables or was.name == KEY):
+        what = "a key of your environment" if was.name == KEY else ", ".join(was.names)
+        raise BadTask(f"The environment was kept with {what} of account {was.id}.", hint=hint)
+
+
 def _keys(call: "Call", spec: TaskSpec) -> tuple[str, ...]:
     """The keys in the caller's environment that the agent would get."""
     from watchkeeper.environment import allowed

@@ -150,6 +150,7 @@ def request(
         by=call.person,
         options=harnesses.options(call, spec.harness),
         caller=call.environ,
+        keys=keys,
         machine=machines.own(call),
     )
     return made, plan(harness, made, program)

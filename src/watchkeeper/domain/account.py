@@ -41,6 +41,11 @@ class Account:
         """`HARNESS:NAME`."""
         return account_id(self.harness, self.name)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that its runs get, by the names that its program knows."""
+        return tuple(variable.partition("=")[0] for variable in self.variables)
+
 
 def account_id(harness: str, name: str) -> str:
     """The id of an account."""

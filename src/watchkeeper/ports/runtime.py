@@ -28,6 +28,8 @@ class ExecutionOrder:
     grace_s: float = 10.0
     leftovers: str = "kill"
     log_limit_bytes: int = 256 * 1024 * 1024
+    asked: tuple[str, ...] = ()
+    """Variables that were asked for by name, by the task or its account: what they hold is hidden unless it is plainly no secret."""
     before: Mapping[str, object] | None = None
     """What the workspace looked like; kept in the directory until settlement."""
 
@@ -168,6 +170,10 @@ class Executions(Protocol):
 
     def environment(self, run: Run) -> Mapping[str, str] | None:
         """The environment its agent was given; None if it cannot be read. It holds secrets: what hides them needs it, nothing else does."""
+        ...
+
+    def asked(self, run: Run) -> tuple[str, ...]:
+        """The variables of it that were asked for by name; none if that cannot be read."""
         ...
 
     def before(self, run: Run) -> Mapping[str, object] | None:

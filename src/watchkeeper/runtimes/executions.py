@@ -150,6 +150,13 @@ class ExecutionDirectories:
             return None if data is None else records.parse_environment(data)
         return None
 
+    def asked(self, run: Run) -> tuple[str, ...]:
+        """The variables of its environment that were asked for by name; none if that cannot be read. Raises OSError if the system is in trouble."""
+        data = self._read(run, records.SPEC)
+        with contextlib.suppress(BadRecord):
+            return () if data is None else records.parse_asked(data)
+        return ()
+
     def gone(self, run: Run) -> GoneFact | None:
         """The shim's proof of emptiness; None if it was not given or cannot be read, which proves nothing."""
         data = self._read(run, records.GONE)

@@ -151,6 +151,7 @@ class ProcessRuntime:
             "argv": list(order.argv),
             "cwd": order.cwd,
             "environment": environment,
+            "asked": list(order.asked),
             "prompt_by": order.prompt_by,
             "input": order.keep_input,
             "deadline_s": order.deadline_s,

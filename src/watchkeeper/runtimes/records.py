@@ -112,6 +112,14 @@ def parse_environment(data: bytes) -> dict[str, str]:
     return {name: value for name, value in cast("dict[str, object]", environment).items() if isinstance(value, str)}
 
 
+def parse_asked(data: bytes) -> tuple[str, ...]:
+    """The names in `spec.json` of the variables that were asked for; none in one of an earlier version. Raises BadRecord."""
+    asked = load(data).get("asked")
+    if not isinstance(asked, list):
+        return ()
+    return tuple(name for name in cast("list[object]", asked) if isinstance(name, str))
+
+
 def parse_spec(data: bytes) -> Spec:
     """Parse `spec.json`. Raises BadRecord."""
     record = load(data)

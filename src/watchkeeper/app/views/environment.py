@@ -56,8 +56,8 @@ class TaskEnvironment(NamedTuple):
         return tuple(name for name in self.task.spec.environment_names if name not in there)
 
 
-def environment_of(environments: Environments, task: Task, here: str) -> TaskEnvironment:
-    """What is kept for a task, as seen from the machine `here`."""
+def environment_of(environments: Environments, task: Task, here: str, keys: tuple[str, ...] = ()) -> TaskEnvironment:
+    """What is kept for a task, as seen from the machine `here`. `keys`: variables that its account asks for."""
     if task.environment_machine not in {"", here} and task.state not in FINAL_TASK_STATES:
         return TaskEnvironment(task, Kept.ELSEWHERE, ())
     try:
@@ -66,7 +66,7 @@ def environment_of(environments: Environments, task: Task, here: str) -> TaskEnv
         return TaskEnvironment(task, Kept.DAMAGED, ())
     if found is None:
         return TaskEnvironment(task, Kept.DELETED if task.state in FINAL_TASK_STATES else Kept.MISSING, ())
-    return TaskEnvironment(task, Kept.KEPT, _variables(found, task.spec.environment_names))
+    return TaskEnvironment(task, Kept.KEPT, _variables(found, (*task.spec.environment_names, *keys)))
 
 
 def plain(seen: TaskEnvironment, path: str) -> dict[str, object]:

@@ -72,6 +72,7 @@ def add(
     """
     from watchkeeper.app.accounts import add as add_account
     from watchkeeper.app.accounts import check as check_account
+    from watchkeeper.app.secrets import refuse_values, refuse_words
 
     call.refuse_inside_agent("add accounts")
     parts = call.writing
@@ -85,6 +86,8 @@ def add(
         created_at=parts.clock.now(),
         by=call.person,
     )
+    refuse_words([("The account's name", name), ("The home's name", account.home or "")], call.environ)
+    refuse_values(variables, call.environ)
     check_account(found, account)
     with accounts.said(f"The home of {account.id} could not be made, so nothing was added"):
         made = add_account(parts.store, parts.clock, parts.accounts.homes, account)

@@ -9,7 +9,7 @@ from watchkeeper.cli import accounts, asking, daemon, harnesses, machines, promp
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, LABEL, MACHINE, TASK_ID, DurationType, WhenType, from_now
-from watchkeeper.errors import BadTask, UsageError
+from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from watchkeeper.domain.model import Task, TaskSpec
@@ -173,12 +173,7 @@ def _checked(call: Call, task: "Task", spec: "TaskSpec") -> str:
     now = call.reading.clock.now()
     check_wishes(spec if spec.not_before != task.spec.not_before else replace(spec, not_before=None), now)
     if spec.account != task.spec.account:
-        _, keys = accounts.environment(call, spec)
-        if keys:
-            raise BadTask(
-                f"Account {spec.account_id} takes {', '.join(keys)} from the environment, which was kept without it.",
-                hint=f"wk cancel {task.id}, and hand it over again under that account.",
-            )
+        accounts.require_no_keys(call, task, spec)
     kept = call.reading.environments.get(task.environment_id)
     request = AddRequest(
         spec=spec,

@@ -29,11 +29,13 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     that only you can read until the task ends. The values of those that are hidden appear as [redacted NAME] in
     everything that wk shows or stores of what the agent prints.
     """
+    from watchkeeper.app.accounts import of_task
     from watchkeeper.app.views.environment import environment_of, plain
 
     store, found_id = call.find(task_id)
-    task = store.read(lambda tx: tx.tasks.get(found_id))
-    seen = environment_of(call.reading.environments, task, call.reading.state.known_node() or "")
+    task, account = store.read(lambda tx: (task := tx.tasks.get(found_id), of_task(tx, task)))
+    keys = account.names if account is not None else ()
+    seen = environment_of(call.reading.environments, task, call.reading.state.known_node() or "", keys)
     path = str(call.reading.state.environments / f"{task.environment_id}.json")
     if as_json:
         call.terminal.document(plain(seen, path))

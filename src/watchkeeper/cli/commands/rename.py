@@ -17,9 +17,11 @@ from watchkeeper.cli.types import TASK_ID
 def command(call: Call, task_id: str, title: str, as_json: bool) -> None:
     """Give a task another title, whatever it is at. Its instruction stays as it was."""
     from watchkeeper.app.mark import rename
+    from watchkeeper.app.secrets import refuse_words
     from watchkeeper.app.views import plain
 
     call.refuse_inside_agent("rename tasks")
+    refuse_words([("The title", title)], call.environ)
     _, found = call.find(task_id)
     parts = call.writing
     task = rename(parts.store, parts.clock, found, title, by=call.person)
