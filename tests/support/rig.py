@@ -287,12 +287,15 @@ class Rig:
                     proc.signal_checked(*who, boot_id(), signal.SIGKILL)
 
     def _processes(self) -> list[int]:
-        """What carries our mark, and shims, whose last argument is a directory of ours."""
+        """What carries our mark, shims, whose last argument is a directory of ours, and what was told our state directory: a daemon that only begins, say."""
         found = self.survivors()
-        ours = str(self.state / "executions").encode()
+        ours, told = str(self.state / "executions").encode(), f"WATCHKEEPER_HOME={self.state}".encode()
         for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
                 with contextlib.suppress(OSError):
-                    if ours in (entry / "cmdline").read_bytes() and proc.identity(int(entry.name)):
+                    is_ours = ours in (entry / "cmdline").read_bytes() or told in (
+                        entry / "environ"
+                    ).read_bytes().split(b"\0")
+                    if is_ours and proc.identity(int(entry.name)):
                         found.append(int(entry.name))
         return found
