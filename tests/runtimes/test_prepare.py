@@ -59,6 +59,7 @@ def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
             "WATCHKEEPER_RUN": "run-exec1",
             "WATCHKEEPER_EXECUTION": "exec1",
         },
+        "asked": [],
         "prompt_by": "argument",
         "input": False,
         "deadline_s": None,
