@@ -8,7 +8,7 @@ from support.records import add, make_spec, make_task
 
 from watchkeeper.app.edit import edit
 from watchkeeper.domain.model import Task, TaskState
-from watchkeeper.errors import NoSuchTask
+from watchkeeper.errors import BadTask, NoSuchTask
 from watchkeeper.runtimes.system import RandomIds
 
 
@@ -30,7 +30,7 @@ def waiting_for_what_is_gone(verbs: Verbs) -> Task:
 @pytest.mark.parametrize("changes", [{"priority": 3}, {"labels": ("x",)}, {"after": ()}])
 def test_what_was_removed_stands_in_no_edit_s_way(verbs: Verbs, changes: dict[str, object]) -> None:
     task = waiting_for_what_is_gone(verbs)
-    wanted = replace(task.spec, **changes)  # pyright: ignore[reportArgumentType]
+    wanted = replace(task.spec, **changes)
     edited = edit(verbs.store, verbs.clock, RandomIds(), task, wanted, by="ada", says="")
     assert edited.spec == replace(wanted, after=() if "after" in changes else ("t2",))
     assert verbs.store.read(lambda tx: tx.waits.audit()) == []
@@ -41,3 +41,13 @@ def test_nobody_can_wish_to_wait_for_what_is_not_there(verbs: Verbs) -> None:
     with pytest.raises(NoSuchTask):
         _ = edit(verbs.store, verbs.clock, RandomIds(), task, replace(task.spec, after=("t2", "t9")), by="ada", says="")
     assert verbs.task("t3") == task
+
+
+def test_a_circle_by_way_of_others_is_refused(verbs: Verbs) -> None:
+    for name, after in (("t1", ()), ("t2", ("t1",)), ("t3", ("t2",))):
+        task = make_task(name, spec=make_spec(after=after))
+        _ = verbs.store.transact("add", lambda tx, task=task: add(tx, task))
+    first = verbs.task("t1")
+    with pytest.raises(BadTask, match="t1 waits for t3 waits for t2 waits for t1"):
+        _ = edit(verbs.store, verbs.clock, RandomIds(), first, replace(first.spec, after=("t3",)), by="ada", says="")
+    assert verbs.task("t1") == first

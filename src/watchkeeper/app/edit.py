@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from watchkeeper.app.announce import first_own, tell_edited
 from watchkeeper.app.record import apply_task
-from watchkeeper.app.relations import check_relations
+from watchkeeper.app.relations import check_relations, refuse_circle
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.task import Edited
 from watchkeeper.errors import Refused, Stale
@@ -73,6 +73,7 @@ def edit(store: Store, clock: Clock, ids: Ids, was: Task, spec: TaskSpec, *, by:
             raise Stale(f"Somebody else has edited task {was.id} meanwhile.", hint="Look at it, and edit it again.")
         wanted = replace(spec, after=_still_there(tx, task, spec.after))
         check_relations(tx, task.id, wanted)
+        refuse_circle(tx, task.id, wanted)
         before = first_own(tx, task, at)
         edited = Edited(spec=wanted, by=by, at=at, changed=", ".join(words(names)))
         after = apply_task(tx, task, edited, at)

@@ -56,11 +56,11 @@ def _check_word(word: str, what: str) -> None:
 
 
 def check_relations(tx: Tx, task_id: str, spec: TaskSpec) -> None:
-    """Refuse a task that names what is not there, or would wait for itself.
+    """Refuse a task that names what is not there, or itself.
 
     Raises:
         NoSuchTask: it should wait for a task that is not there.
-        BadTask: it would wait for itself.
+        BadTask: it names itself.
         NotFound: there is no such account.
     """
     _ = require(tx, spec.account_id)
@@ -74,6 +74,14 @@ def check_relations(tx: Tx, task_id: str, spec: TaskSpec) -> None:
                 ) from error
     if task_id in spec.after:
         raise BadTask("A task cannot wait for itself.", hint="Leave its own id out of --after.")
+
+
+def refuse_circle(tx: Tx, task_id: str, spec: TaskSpec) -> None:
+    """Refuse a task that would wait for itself by way of others. A new one cannot: nobody waits for it yet, so of many that are added none need be asked.
+
+    Raises:
+        BadTask: says by way of which.
+    """
     way = circle(task_id, spec.after, lambda each: [on.task_id for on in tx.waits.dependencies(each)])
     if way is not None:
         raise BadTask(

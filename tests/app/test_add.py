@@ -1,0 +1,31 @@
+"""What handing over costs everybody else: they wait while a great many tasks are added."""
+
+import pytest
+from app.stage import Verbs
+from support.records import make_spec
+
+from watchkeeper.app.add import AddRequest, Plan, add_all
+from watchkeeper.ports.harness import Program
+from watchkeeper.runtimes.system import RandomIds
+from watchkeeper.store.waits import StoredWaits
+
+
+def test_a_long_chain_is_not_walked_for_each_of_its_tasks(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can wait for a new task yet, so no circle is looked for."""
+    looks = 0
+    dependencies = StoredWaits.dependencies
+
+    def counted(self: StoredWaits, task_id: str) -> object:
+        nonlocal looks
+        looks += 1
+        return dependencies(self, task_id)
+
+    monkeypatch.setattr(StoredWaits, "dependencies", counted)
+    plan = Plan(spec=make_spec(cwd=str(verbs.root)), program=Program(path="", version=None), says="")
+    handed = [
+        (AddRequest(spec=make_spec(cwd=str(verbs.root), after=(f"t{n - 1}",) if n else ()), environment={}, by="ada", options={}, id=f"t{n}"), plan)
+        for n in range(40)
+    ]  # fmt: skip
+    added = add_all(verbs.store, verbs.environments, verbs.clock, RandomIds(), handed)
+    assert len(added) == 40
+    assert looks <= 2 * 40
