@@ -191,6 +191,8 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
         ('{"prompt": "x", "harness": "dmeo"}', 4, "Line 2:"),
         ('{"prompt": "x", "retries": 99}', 9, "Line 2:"),
         ('{"prompt": "x", "name": "a"}', 5, "two lines are named 'a'"),
+        ('{"prompt": "x", "name": "b", "after": ["b"]}', 5, "Line 2: no line before it is named 'b'"),
+        ('{"prompt": "x", "title": "a", "title": "b"}', 5, "Line 2: this is no JSON ('title' is there twice)"),
         ('{"prompt": ""}', 5, "Line 2: The task is empty"),
         ('{"prompt": "x", "harness": "demo", "argv": ["true"]}', 5, "command line"),
     ],
@@ -201,6 +203,19 @@ def test_a_bad_line_keeps_them_all_out(wk: "Wk", line: str, code: int, says: str
     if '"harness": "demo", "argv"' in line or '"argv"' not in line:
         assert answer.code == code and says in answer.err, answer.err
     assert wk("ls", "--json").json == []
+
+
+def test_the_name_of_a_later_line_is_no_beginning_of_another_task_s_id(wk: "Wk") -> None:
+    """It would wait for whatever task happened to be called so, and start too early or never."""
+    old = wk("add", "--harness", "demo", "an old one").out.strip()
+    lines = [{"prompt": "tell", "after": [old[:3]]}, {"prompt": "build", "name": old[:3]}]
+    given = "\n".join(json.dumps(line) for line in lines).encode()
+    answer = wk("add", "--json-lines", "--harness", "demo", stdin=given)
+    assert answer.code == 5 and f"Line 1: no line before it is named '{old[:3]}'" in answer.err
+    assert [each["id"] for each in wk("ls", "--json").json] == [old]
+    given = "\n".join(json.dumps(line) for line in reversed(lines)).encode()
+    build, tell = wk("add", "--json-lines", "--harness", "demo", stdin=given).out.split()
+    assert wk.task(tell).spec.after == (build,)
 
 
 def test_no_lines_and_too_many_are_refused(wk: "Wk") -> None:

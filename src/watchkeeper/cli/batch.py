@@ -86,7 +86,9 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
     ids: dict[str, str] = {}
     calls: dict[object, Call] = {}
     programs: dict[tuple[object, str], Program] = {}
+    names = {line.name for line in lines}
     for line in lines:
+        _refuse_forward(line, ids, names)
         try:
             known = tuple(each for each in line.wishes.after if each not in ids)
             own = Call(call.environ, call.cwd, call.terminal, debug=call.debug)
@@ -112,12 +114,31 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
         yield replace(request, spec=spec, id=task_id), agreed
 
 
+def _refuse_forward(line: Line, before: Mapping[str, str], names: set[str | None]) -> None:
+    """A name is never taken for the beginning of some other task's id. Raises BadTask."""
+    for each in line.wishes.after:
+        if each in names and each not in before:
+            raise BadTask(
+                f"Line {line.number}: no line before it is named '{clean(each)[:60]}'.",
+                hint="A task waits for tasks of earlier lines: put that line first.",
+            )
+
+
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    """An object, each of whose keys is there once. Raises ValueError."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for at, (key, _) in enumerate(pairs) if key in dict(pairs[:at]))
+        raise ValueError(f"'{clean(twice)[:40]}' is there twice")
+    return found
+
+
 def _parsed(number: int, line: str, wishes: asking.Wishes) -> Line:
     def wrong(what: str, hint: str = "") -> BadTask:
         return BadTask(f"Line {number}: {what}", hint=hint or f"Known keys: {', '.join(sorted(_KEYS))}.")
 
     try:
-        found = cast("object", json.loads(line))
+        found = cast("object", json.loads(line, object_pairs_hook=_once))
     except (ValueError, RecursionError) as error:
         raise wrong(f"this is no JSON ({error}).", "Write one object on each line.") from error
     if not isinstance(found, dict):
