@@ -194,6 +194,7 @@ def _bind(tx: "Tx", node: str) -> list[str]:
     from watchkeeper.domain.model import FINAL_TASK_STATES, TaskState
 
     states = [state for state in TaskState if state not in FINAL_TASK_STATES]
+    _ = _raw(tx).query("UPDATE outbox SET machine = :node WHERE machine = ''", {"node": node})
     bound: list[str] = []
     last: str | None = None
     while page := tx.tasks.in_states(states, _PAGE, last):

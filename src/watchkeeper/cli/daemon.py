@@ -132,10 +132,11 @@ def found_by_newest(call: "Call") -> dict[str, str]:
     store = call.store
     if store is None:
         return {}
+    own = call.reading.state.known_node()
     last = store.read(lambda tx: tx.journal.last())
     page = store.read(lambda tx: tx.journal.after(max(0, last - _RECENT), _RECENT))
     for entry in reversed(page):
-        if entry.kind == "daemon.started":
+        if entry.kind == "daemon.started" and entry.data.get("machine") in {None, own}:
             found = entry.data.get("found")
             if isinstance(found, dict):
                 return {str(run): str(word) for run, word in cast("dict[object, object]", found).items()}

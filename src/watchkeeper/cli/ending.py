@@ -179,11 +179,13 @@ def _prove(call: "Call", reports: list[Report]) -> None:
 
 def _tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
     from watchkeeper.cli import errors
+    from watchkeeper.cli.machines import where
 
     if report.error is not None:
         _ = errors.ours(report.error, call.terminal, as_json=as_json)
     elif report.task is not None and not as_json:
-        call.terminal.say(f"{report.task.id}  {_says(report, report.task, waited=waited)}")
+        there = where(call, report.task) if report.task.state is TaskState.RUNNING else ""
+        call.terminal.say(f"{report.task.id}  {_says(report, report.task, waited=waited)}{there}")
 
 
 def _says(report: Report, task: Task, *, waited: bool) -> str:

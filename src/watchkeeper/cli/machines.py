@@ -3,11 +3,12 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from watchkeeper.cli.render import clean
 from watchkeeper.errors import BadTask, NotFound
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
-    from watchkeeper.domain.model import TaskSpec
+    from watchkeeper.domain.model import Task, TaskSpec
     from watchkeeper.ports.store import MachineRecord
 
 ANY = "any"
@@ -36,6 +37,20 @@ def bind(call: "Call", spec: "TaskSpec", word: str | None, *, names: tuple[str, 
             hint="Leave --machine away, or the variables; a setting `environment.names` passes some on, too.",
         )
     return replace(spec, machine=machine)
+
+
+def where(call: "Call", task: "Task") -> str:
+    """In brackets, on which other machine a task is at work, and since when that was not heard of; empty for one that is at work here."""
+    store = call.store
+    if store is None or not store.is_shared or task.run_id is None:
+        return ""
+    from watchkeeper.app.views.rows import one
+    from watchkeeper.app.views.whereabouts import elsewhere, of_run
+
+    run, there = one(store, call.runtime, task.id).run, None
+    if run is not None:
+        there = elsewhere(run, store.read(lambda tx: of_run(store, tx, run)), call.runtime())
+    return f" ({clean(there.says)})" if there is not None else ""
 
 
 def _find(call: "Call", word: str) -> str:

@@ -180,7 +180,12 @@ class _Service:
                 say(was, found, self._log)
 
         def journal(tx: Tx) -> None:
-            data = {"incarnation": self._machine.incarnation, "pid": os.getpid(), "found": words}
+            data = {
+                "machine": self._machine.id,
+                "incarnation": self._machine.incarnation,
+                "pid": os.getpid(),
+                "found": words,
+            }
             _ = tx.journal.append("daemon.started", parts.clock.now(), data=data)
 
         parts.store.transact("stock", journal)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import daemon, render
+from watchkeeper.cli import daemon, machines, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
@@ -51,24 +51,13 @@ def _lines(call: Call, found: "Why") -> list[str]:
     name = f"{task.id}  {render.clean(task.spec.title)}"
     lines = [call.terminal.style(name, render.BOLD)]
     if not found.reasons:
-        return [*lines, _plainly(task, _where(call, task))]
+        return [*lines, _plainly(task, machines.where(call, task))]
     lines.append("It waits:" if task.state is TaskState.QUEUED else f"It {_rests(task)}:")
     return lines + [f"  {says(reason)}" for reason in found.reasons]
 
 
 def _rests(task: "Task") -> str:
     return "is held" if task.state is TaskState.HELD else "needs you"
-
-
-def _where(call: Call, task: "Task") -> str:
-    """On which other machine it is at work, if machines share the database."""
-    store = call.store
-    if store is None or not store.is_shared or task.state is not TaskState.RUNNING:
-        return ""
-    from watchkeeper.app.views.rows import one
-
-    why = one(store, call.runtime, task.id).standing.why
-    return f" ({render.clean(why)})" if why else ""
 
 
 def _plainly(task: "Task", where: str) -> str:
