@@ -1,6 +1,7 @@
 """What is secret is hidden, however it is spelled and however the stream is cut, and nothing else is touched."""
 
 import base64
+import hashlib
 import json
 import time
 from itertools import pairwise
@@ -332,3 +333,16 @@ def test_a_very_long_secret_is_hidden_in_pieces() -> None:
     value = "".join(f"{number:05}x" for number in range(3000))
     redactor = Redactor(secrets_of({"BIG_SECRET": value}))
     assert set(redactor.text(f"<{value}>").split("[redacted BIG_SECRET]")) == {"<", "", ">"}
+
+
+@pytest.mark.parametrize("shown", [64, 65, 900, 1200])
+def test_of_a_long_secret_what_is_there_is_hidden_as_far_as_it_goes(shown: int) -> None:
+    """However it is cut; its beginning tells it, so no pattern of all its characters is needed."""
+    value = "".join(hashlib.sha256(f"{number}".encode()).hexdigest() for number in range(20))
+    redactor = Redactor([Secret("LONG_KEY", value)])
+    told = f"before {value[:shown]}- after".encode()
+    assert redactor.data(told) == b"before [redacted LONG_KEY]- after"
+    for size in (1, 7, 64, 100):
+        stream = redactor.stream()
+        pieces = [stream.feed(told[at : at + size]) for at in range(0, len(told), size)]
+        assert b"".join([*pieces, stream.finish()]) == b"before [redacted LONG_KEY]- after"

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.flow_words import refused
 from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.errors import Exit
 
 TRANSCRIPTS = Path(__file__).parents[1] / "harnesses" / "claude" / "transcripts"
 
@@ -96,6 +98,18 @@ def test_a_change_of_the_sign_in_allows_one_try_and_no_more(rig: Rig) -> None:
     looks = [entry for entry in rig.journal() if entry.kind == "account.seen" and entry.data.get("sign_in") == "in"]
     assert rig.task(task_id).runs == 3
     assert len([entry for entry in looks if entry.data["account"] == "demo:good"]) == 3, "the login, and two changes"
+
+
+@pytest.mark.parametrize("what", ["file", "link"])
+def test_a_login_says_what_stands_in_the_place_of_a_home(rig: Rig, what: str) -> None:
+    """A file, or a link to a directory that is gone; when it is taken away, a login makes the home again."""
+    rig.wk("account", "add", "demo", "work")
+    place = home(rig, "work")
+    place.rmdir()
+    place.touch() if what == "file" else place.symlink_to(rig.root / "nowhere")
+    refused(rig, "account", "login", "demo:work", code=Exit.STATE, says="home of account demo:work is gone")
+    place.unlink()
+    assert b"demo:work is signed in" in rig.wk("account", "login", "demo:work", given=b"a word\n").stdout
 
 
 def test_a_login_lets_the_tasks_go_on(rig: Rig) -> None:

@@ -266,7 +266,7 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
         UsageError: there is nothing to sign in to, or it needs a terminal.
         HarnessError: the program is missing.
     """
-    from watchkeeper.app.accounts import key_of
+    from watchkeeper.app.accounts import HomeGone, key_of
     from watchkeeper.ports.sign_in import signs_in
 
     parts = call.writing
@@ -279,7 +279,12 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
     if account.home is None and account.name not in IMPLICIT:
         with said(f"The home of {account.id} could not be made"):
             _ = parts.accounts.homes.make(account.harness, account.name)
-    environment = parts.accounts.apply(harness, account, call.environ)
+    try:
+        environment = parts.accounts.apply(harness, account, call.environ)
+    except HomeGone as gone:
+        raise StateDirectoryUnusable(
+            str(gone), hint="Put a directory there, or take away what stands in its place."
+        ) from gone
     program = harness.find(environment, parts.settings.harness_options(account.harness))
     argv = told.login(program, terminal=call.terminal.stdin_is_terminal)
     if argv is None:

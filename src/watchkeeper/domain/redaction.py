@@ -26,6 +26,10 @@ _CUT = 6
 _PERHAPS_CUT = 300
 """Characters from which on a text may have been cut off without a sign."""
 
+_CERTAIN = 64
+"""Characters of the beginning of a secret that tell it: of a longer one, what is there is hidden as far as it goes. To look for every character of a long one
+in one pattern would take seconds to prepare."""
+
 _SHORTEST_BASE64 = 12
 _TOLD = -1
 
@@ -54,6 +58,8 @@ class _Branch(NamedTuple):
     rest: str
     known: int
     mark: bytes
+    needle: _Needle | None = None
+    """What goes on behind the pattern, if that is only its beginning."""
 
 
 class Redactor:
@@ -64,9 +70,9 @@ class Redactor:
         known = sorted({secret for secret in secrets if len(secret.value) >= SHORTEST}, key=_longest_first)
         self._needles = [needle for secret in known for needle in _needles(secret)]
         branches = [*self._needle_branches(), *_shape_branches()]
-        pattern, order = _by_first([(first, rest) for first, rest, _, _ in branches])
+        pattern, order = _by_first([(first, rest) for first, rest, *_ in branches])
         self._pattern = _compiled(pattern)
-        self._marks = [(known, mark) for _, _, known, mark in (branches[number] for number in order)]
+        self._branches = [branches[number] for number in order]
         self._cut_shape = _compiled(_by_first([cut for shape in SHAPES for cut in shape.cut_patterns()])[0])
         self._needles_by_first: defaultdict[int, list[_Needle]] = defaultdict(list)
         for needle in self._needles:
@@ -109,8 +115,10 @@ class Redactor:
                 return
             group = found.lastindex or 1
             first, last = found.span(group) if found.group(group) else found.span()
-            known, mark = self._marks[group - 1]
-            yield _Span(first, known, last, mark)
+            branch = self._branches[group - 1]
+            if branch.needle is not None:
+                last = max(last, _extent(branch.needle.elements, data, first))
+            yield _Span(first, branch.known, last, branch.mark)
             start = found.start() + 1
 
     def undecided(self, data: bytes) -> int:
@@ -141,9 +149,10 @@ class Redactor:
     def _needle_branches(self) -> Iterator[_Branch]:
         for needle in self._needles:
             first, *others = needle.elements
-            rest = "".join(element.full for element in others)
+            rest = "".join(element.full for element in others[: _CERTAIN - 1])
             for letter, tail in first.tails:
-                yield _Branch(chr(letter), f"{tail}{rest}()", 0, needle.mark)
+                long = needle if len(needle.elements) > _CERTAIN else None
+                yield _Branch(chr(letter), f"{tail}{rest}()", 0, needle.mark, long)
 
 
 class RedactedStream:
@@ -255,6 +264,17 @@ def _end(row: Sequence[Element], data: bytes) -> int | None:
         places = {end for place in places for end in element.ends(data, place)}
         if not places:
             return None
+    return max(places)
+
+
+def _extent(row: Sequence[Element], data: bytes, start: int) -> int:
+    """How far these elements go in the data from `start` on."""
+    places = {start}
+    for element in row:
+        after = {end for place in places for end in element.ends(data, place)}
+        if not after:
+            break
+        places = after
     return max(places)
 
 
