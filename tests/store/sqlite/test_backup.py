@@ -91,16 +91,60 @@ def test_a_backup_is_of_one_moment_while_others_write(
 
 def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:
     add("aaaaaaaa")
-    (tmp_path / "b.db").write_text("mine", encoding="utf-8")
+    file = tmp_path / "elsewhere" / "b.db"
+    file.parent.mkdir()
+    file.write_text("mine", encoding="utf-8")
     with pytest.raises(Refused, match="already"):
-        backups.create(tmp_path / "b.db", replace=False, progress=no_progress)
-    assert (tmp_path / "b.db").read_text(encoding="utf-8") == "mine"
-    backups.create(tmp_path / "b.db", replace=True, progress=no_progress)
-    assert ids_in(tmp_path / "b.db") == {"aaaaaaaa"}
+        backups.create(file, replace=False, progress=no_progress)
+    assert file.read_text(encoding="utf-8") == "mine"
+    for _ in range(2):
+        backups.create(file, replace=True, progress=no_progress)
+        assert ids_in(file) == {"aaaaaaaa"}
     with pytest.raises(Refused, match="itself"):
         backups.create(tmp_path / "wk.db", replace=True, progress=no_progress)
     with pytest.raises(Refused, match="is a directory"):
         backups.create(tmp_path, replace=True, progress=no_progress)
+
+
+def test_nobody_s_word_puts_a_backup_over_what_the_database_lives_by(
+    tmp_path: Path, backups: SqliteBackups, add: Add
+) -> None:
+    """Its log, its lock, another database, a device: replaced, they would be lost for whoever works with them."""
+    add("aaaaaaaa")
+    (tmp_path / "node").write_text("m1", encoding="utf-8")
+    (tmp_path / "elsewhere").mkdir()
+    other = SqliteStore.open(
+        tmp_path / "elsewhere" / "wk.db", tmp_path / "elsewhere" / "turnstile", create=True, upgrade=False
+    )
+    os.mkfifo(tmp_path / "elsewhere" / "pipe")
+    bad = [
+        "wk.db-wal",
+        "wk.db-shm",
+        "wk.db-journal",
+        "wk.db.restoring",
+        "turnstile",
+        "node",
+        "elsewhere/wk.db",
+        "elsewhere/pipe",
+    ]
+    before = {name: (tmp_path / name).stat().st_ino for name in bad if (tmp_path / name).exists()}
+    for name in bad:
+        with pytest.raises(Refused):
+            backups.create(tmp_path / name, replace=True, progress=no_progress)
+    assert before == {name: (tmp_path / name).stat().st_ino for name in bad if (tmp_path / name).exists()}
+    for _ in range(2):
+        backups.create(tmp_path / "b.db", replace=True, progress=no_progress)
+    other.close()
+
+
+def test_what_is_wrong_with_a_backup_is_said_of_it(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:
+    """Not of the copy, which is gone by then."""
+    add(*(f"a{number:07d}" for number in range(200)))
+    file = backups.create(tmp_path / "b.db", replace=False, progress=no_progress).path
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    with pytest.raises(DatabaseCorrupt, match=r"b\.db"), backups.stage(file, no_progress):
+        pass
+    assert not (tmp_path / "wk.db.restoring").exists()
 
 
 def test_a_name_that_is_taken_meanwhile_is_left_alone(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase, Refused
-from watchkeeper.store.sqlite.connection import refuse_half_restored
-from watchkeeper.store.sqlite.copying import copy, facts_of, make_private, refuse_foreign
+from watchkeeper.store.sqlite.connection import refuse_half_restored, restoring
+from watchkeeper.store.sqlite.copying import MAGIC, copy, facts_of, make_private, refuse_foreign
 from watchkeeper.store.sqlite.restore import StagedBackup
 from watchkeeper.store.sqlite.schema import SCHEMA
 from watchkeeper.store.sqlite.turnstile import WAIT_S
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 _NO_LINKS = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EACCES, errno.EMLINK})
 """What file systems without hard links answer."""
+
+_WITHOUT_LOG, _WITH_LOG = 1, 2
+"""What SQLite writes behind its magic word (the version for writers)."""
 
 
 class SqliteBackups:
@@ -84,7 +87,7 @@ class SqliteBackups:
         refuse_foreign(file)
         staged = StagedBackup(self._database, self._turnstile, self._wait_s)
         try:
-            staged.copy_from(file, progress)
+            _copied(staged, file, progress, restoring(self._database))
             yield staged
         finally:
             staged.close()
@@ -108,6 +111,43 @@ class SqliteBackups:
             raise Refused(f"'{file}' is a directory.", hint="Name a file in it.")
         if os.path.lexists(file) and not replace:
             raise _taken(file)
+        if _is_of(self._database, file):
+            raise Refused(f"'{file}' has a place among the files of the database.", hint="Choose another directory.")
+        if file.exists() and not file.is_file():
+            raise Refused(f"'{file}' is not a file.", hint="Choose another name.")
+        if _log_mode(file) == _WITH_LOG:
+            raise Refused(f"'{file}' is a database that somebody may work with.", hint="Choose another name.")
+
+
+def _copied(staged: StagedBackup, file: Path, progress: Progress, copied: Path) -> None:
+    """Copy a backup; what is wrong with the copy is wrong with the backup, which is there when the copy is gone. Raises as `copy_from`."""
+    try:
+        staged.copy_from(file, progress)
+    except DatabaseCorrupt as error:
+        says = str(error).replace(str(copied), str(file))
+        raise DatabaseCorrupt(says, hint="Nothing was changed. Restore another backup.") from error
+    except DatabaseUnusable as error:
+        error.args = (str(error).replace(str(copied), str(file)),)
+        raise
+
+
+def _is_of(database: Path, file: Path) -> bool:
+    """Whether a name is one that the state directory gives itself: a lock, a log, what is kept of before a restore. Backups may lie there."""
+    with contextlib.suppress(OSError):
+        if not file.parent.samefile(database.parent):
+            return False
+        return file.name.startswith(database.name) or (os.path.lexists(file) and _log_mode(file) != _WITHOUT_LOG)
+    return False
+
+
+def _log_mode(file: Path) -> int | None:
+    """How a database file is written: a backup has no log, one that is worked with has. None: it is no database."""
+    try:
+        with file.open("rb") as opened_file:
+            head = opened_file.read(len(MAGIC) + 3)
+    except OSError:
+        return None
+    return head[-1] if len(head) == len(MAGIC) + 3 and head.startswith(MAGIC) else None
 
 
 def _name(temporary: Path, file: Path, *, replace: bool) -> None:

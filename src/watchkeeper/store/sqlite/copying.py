@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PAGES_AT_ONCE = 256
 _PATIENCE_S = 10.0
-_MAGIC = b"SQLite format 3\0"
+MAGIC = b"SQLite format 3\0"
 _NO_LOCKS = "unix-none"
 """The file is nobody else's yet, and may be on a file system that cannot lock."""
 
@@ -112,12 +112,12 @@ def refuse_foreign(path: Path) -> None:
             what = "is not a file" if path.exists() else "is not there"
             raise DatabaseUnusable(f"'{path}' {what}.", hint="Name a file that `wk backup` has written.")
         with path.open("rb") as file:
-            head = file.read(len(_MAGIC))
+            head = file.read(len(MAGIC))
     except OSError as error:
         raise DatabaseUnusable(
             f"'{path}' cannot be read ({error.strerror}).", hint="Look at its permissions; nothing was changed."
         ) from error
-    if head != _MAGIC:
+    if head != MAGIC:
         raise _foreign(path)
 
 
