@@ -116,6 +116,9 @@ def test_a_server_that_is_not_there(rig: Rig) -> None:
         assert b"hunter2" not in each.stdout + each.stderr
     assert b"ada:***@" in shown.stdout
     assert stat.S_IMODE(_file(rig).stat().st_mode) == 0o600
+    _refused(rig, "config", "set", "store", "sqlite", code=Exit.STATE, says="--no-check leaves it")
+    rig.wk("config", "set", "store", "sqlite", "--no-check")
+    assert b"No tasks yet" in rig.wk("ls").stdout
     wrong = rig.wk("config", "set", "store.url", "mysql://ada:hunter2@h/d", check=False)
     assert wrong.returncode == Exit.SETTINGS and b"hunter2" not in wrong.stderr
 

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli import daemon, render
-from watchkeeper.errors import DatabaseMoved, NoDatabase, Refused
+from watchkeeper.errors import DatabaseMoved, DatabaseUnusable, NoDatabase, Refused
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -38,13 +38,13 @@ def look_before(call: "Call", key: str, typed: str, *, check: bool) -> list[str]
     present = call.reading.settings.store_url
     if url == present:
         return []
-    notes = _present(call)
+    notes = _present(call, check=check)
     if check and isinstance(url, str):
         notes.append(_reached(call, url))
     return notes
 
 
-def _present(call: "Call") -> list[str]:
+def _present(call: "Call", *, check: bool) -> list[str]:
     if daemon.running(call) is not None:
         raise Refused(
             "A daemon works on the present database.",
@@ -54,6 +54,11 @@ def _present(call: "Call") -> list[str]:
         store = call.store
     except DatabaseMoved:
         return []
+    except DatabaseUnusable as problem:
+        if not check:
+            return []
+        problem.hint = f"{problem.hint} What is at work there would have nobody to look after it; --no-check leaves it all the same.".strip()
+        raise
     if store is None:
         return []
     here = call.reading.runtime.machine or call.reading.state.known_node()

@@ -43,7 +43,7 @@ def show(call: Call, as_json: bool) -> None:
 @command.command(cls=Command, name="set")
 @click.argument("key")
 @click.argument("value")
-@click.option("--no-check", is_flag=True, help="Choose a database without looking whether it can be reached.")
+@click.option("--no-check", is_flag=True, help="Choose a database although it, or the present one, cannot be reached.")
 @json_option
 @debug_option
 @click.pass_obj
