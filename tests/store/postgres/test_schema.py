@@ -12,6 +12,7 @@ from support.records import NOON, make_task
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase, WatchkeeperError
 from watchkeeper.store.migrations import Migration, Schema
+from watchkeeper.store.postgres import connection
 from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA
 from watchkeeper.store.postgres.store import PostgresStore
 from watchkeeper.store.sqlite.schema import SCHEMA as SCHEMA_OF_SQLITE
@@ -190,7 +191,7 @@ def test_a_crash_around_a_commit(url: str, postgres: PostgresStore, point: str, 
 def test_an_old_server_and_one_of_another_alphabet_are_refused(databases, monkeypatch: pytest.MonkeyPatch) -> None:
     name = databases.server.database()
     url = databases.server.url(name)
-    monkeypatch.setattr("watchkeeper.store.postgres.connection.OLDEST_SERVER", 990_000)
+    monkeypatch.setattr(connection, "OLDEST_SERVER", 990_000)
     with pytest.raises(DatabaseUnusable, match="PostgreSQL 99 is needed"):
         _ = open_store(url)
     monkeypatch.undo()

@@ -32,10 +32,10 @@ AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim"}
 
 SORTED = {
     "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
-    "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting",
+    "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting", "accounts_open_tasks",
 }  # fmt: skip
 """Statements that sort what they find: ids with a prefix, runs of one execution, one task of each open lane, live claims, a task's relations, machines.
-`queue_waiting` sorts all that waits: it is asked by `wk queue show`, and by nothing that runs tasks."""
+`queue_waiting` and `accounts_open_tasks` sort all that waits: they are asked by `wk queue show` and `wk account ls`, and by nothing that runs tasks."""
 
 FIRST_OF_INDEX = {
     "task USING INDEX task_ready",
