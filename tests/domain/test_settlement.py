@@ -31,6 +31,7 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.run import Lost, NeverLaunched, Settled, decide_run
 from watchkeeper.domain.samples import AT, EXIT, LATER, STOP, a_run, a_spec, a_task
 from watchkeeper.domain.settlement import (
+    LONGEST_LIMIT_S,
     MAX_UNLAUNCHED,
     Facts,
     Hold,
@@ -305,8 +306,13 @@ def test_a_condemned_run_fails_as_it_was_condemned() -> None:
 
 @pytest.mark.parametrize(
     ("until", "wait_s"),
-    [(LATER + timedelta(hours=2), 7200.0), (LATER - timedelta(hours=2), 15.0), (LATER, 15.0)],
-    ids=["later", "long ago", "now"],
+    [
+        (LATER + timedelta(hours=2), 7200.0),
+        (LATER - timedelta(hours=2), 15.0),
+        (LATER, 15.0),
+        (LATER + timedelta(days=3650), LONGEST_LIMIT_S),
+    ],
+    ids=["later", "long ago", "now", "in ten years"],
 )
 def test_a_quota_parks_until_its_time(until: object, wait_s: float) -> None:
     """Without costing an attempt; a time that has passed does not make it start over and over."""
@@ -314,6 +320,13 @@ def test_a_quota_parks_until_its_time(until: object, wait_s: float) -> None:
     outcome = decided(ended(), trace, task(attempts=2))
     assert outcome.disposition is Disposition.RETRY
     assert outcome.wake_at == LATER + timedelta(seconds=wait_s)
+
+
+def test_a_service_that_always_names_a_time_that_has_passed_is_asked_less_and_less() -> None:
+    """No attempt is counted, so nothing else bounds how often it is asked."""
+    trace = replace(failing(FailureKind.QUOTA), quota_until=LATER - timedelta(hours=2))
+    waits = [decided(ended(), trace, replace(task(), runs=runs)).wake_at for runs in (1, 2, 3, 30)]
+    assert waits == [LATER + timedelta(seconds=each) for each in (15, 30, 60, 600)]
 
 
 def test_a_quota_without_a_known_time_needs_a_person() -> None:

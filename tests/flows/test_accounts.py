@@ -319,3 +319,18 @@ def test_the_programs_own_login_has_the_terminal(rig: Rig) -> None:
     assert (rig.state / "accounts" / "claude" / "work" / ".credentials.json").read_text() == "a secret code\n"
     assert accounts(rig)["claude:work"]["sign_in"] == "in"
     assert b"a secret code" not in (rig.state / "wk.db").read_bytes()
+
+
+def test_a_persons_word_tries_a_limit_again(rig: Rig) -> None:
+    """Of ten years, or because more was bought; if it is refused once more, the account is closed once more."""
+    rig.start_daemon()
+    rig.wk("account", "add", "demo", "work")
+    rig.wk("account", "login", "demo:work", given=b"a word\n")
+    task_id = hand_over(rig, "work", "quota 315360000")
+    _ = waiting(rig, task_id)
+    assert "limit" in rig.wk("why", task_id).stdout.decode()
+    rig.wk("retry", task_id)
+    _ = waiting(rig, task_id, runs=2)
+    rig.wk("edit", task_id, "--prompt", "say Done.")
+    rig.wk("retry", task_id)
+    assert rig.wait_resting(task_id).state is TaskState.DONE

@@ -1,9 +1,11 @@
 """A person wants another run of a task."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain.account import QuotaSeen
 from watchkeeper.domain.model import Proof, Run, RunState, Task
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.settlement import resolve_held
@@ -30,6 +32,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
 ) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
 
+    Where its account's limit counts as used up it is tried all the same: whoever asks may have bought more. If it is refused, the account is closed again.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
 
     `machine` is this one's id, where several share the database.
@@ -55,6 +58,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         says = first.says if first is not None else ""
         approval = Authorisation(id=authorisation_id, task_id=task_id, kind="person", by=by, says=says, at=at)
         tx.outcomes.authorise(approval)
+        _lift_limit(tx, task, at)
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:
@@ -74,6 +78,17 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
         environments.forget(environment_id)
         raise
+
+
+def _lift_limit(tx: Tx, task: Task, at: datetime) -> None:
+    account = task.spec.account_id
+    for machine in tx.machines.all():
+        state = tx.accounts.states(machine.id).get(account)
+        if state is None or state.quota_until is None:
+            continue
+        if tx.accounts.observe(account, machine.id, QuotaSeen(until=None, at=at)):
+            data = {"account": account, "machine": machine.id, "quota_until": ""}
+            _ = tx.journal.append("account.seen", at, data=data)
 
 
 def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str, machine: str) -> None:

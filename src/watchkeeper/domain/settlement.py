@@ -33,6 +33,10 @@ _OURS_TO_SAY = frozenset(
 """Kinds that evidence or a person establishes. A program that claims one is not believed: it could have itself started again and again, uncounted."""
 
 
+LONGEST_LIMIT_S = 35 * 24 * 3600.0
+"""Seconds after which a limit that is used up is tried again, whatever time the program named."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """How long to wait before another try: doubling from a base, up to a cap."""
@@ -281,10 +285,14 @@ def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
         return None
     if row.parks:
         until = facts.trace.quota_until if facts.trace else None
-        # A time that has passed must not make it start over and over: nothing else bounds a kind that counts no attempt.
-        return max(facts.policy.base_s, (until - facts.at).total_seconds()) if until is not None else None
+        # A time that has passed must not make it start over and over, since no attempt is counted; and one in years is no limit's end but a mistake.
+        return _between(facts.policy.after_attempt(task.runs), until, facts.at) if until is not None else None
     attempts = task.attempts + (1 if row.counts else 0)
     return facts.policy.after_attempt(attempts) if attempts < task.spec.max_attempts else None
+
+
+def _between(least_s: float, until: datetime, at: datetime) -> float:
+    return min(max(least_s, (until - at).total_seconds()), max(least_s, LONGEST_LIMIT_S))
 
 
 def _status(kind: FailureKind | None, disposition: Disposition) -> OutcomeStatus:
