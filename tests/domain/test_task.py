@@ -25,6 +25,7 @@ from watchkeeper.domain.task import (
     TaskEvent,
     decide_task,
 )
+from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import Refused
 
 S = TaskState
@@ -222,6 +223,19 @@ def test_a_retry_ends_a_back_off() -> None:
 def test_the_environment_that_went_with_the_end_is_not_forgotten_twice(state: TaskState) -> None:
     """Only what is still kept is given to be forgotten."""
     assert decide_task(a_task(state), retry()).effects == ()
+
+
+def test_another_account_has_not_used_up_its_limit() -> None:
+    """What waited for the account that it had starts under the other one; a back-off, or an edit of something else, goes on waiting."""
+    waits = replace(backing_off(), wake_for=Wait.QUOTA_UNTIL)
+    other = replace(waits.spec, account="work")
+    edited = decide_task(waits, Edited(spec=other, by="me", at=AT)).task
+    assert (edited.spec, edited.wake_at, edited.wake_for) == (other, None, None)
+    other = replace(waits.spec, priority=3)
+    assert decide_task(waits, Edited(spec=other, by="me", at=AT)).task.wake_at == waits.wake_at
+    failed = replace(waits, wake_for=Wait.RETRY_AT)
+    other = replace(waits.spec, account="work")
+    assert decide_task(failed, Edited(spec=other, by="me", at=AT)).task.wake_at == waits.wake_at
 
 
 def test_a_held_task_without_a_run_is_retried_at_once() -> None:

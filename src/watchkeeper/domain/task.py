@@ -207,6 +207,8 @@ def _claimed(task: Task, run_id: str, at: datetime) -> Task:
 def _edited(task: Task, event: Edited) -> Task:
     """What a task becomes that had another spec. What it waits for by itself (a back-off, a quota) is not forgotten by an edit of something else."""
     after = replace(task, spec=event.spec, updated_at=event.at)
+    if task.wake_for is Wait.QUOTA_UNTIL and event.spec.account_id != task.spec.account_id:
+        after = replace(after, wake_at=None, wake_for=None)  # that was the other account's limit
     if event.spec.not_before == task.spec.not_before:
         return after if after.spec != task.spec else task
     wish = event.spec.not_before
