@@ -12,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.records import NOON, add, end, later, make_outcome, make_spec, make_task, reserve
 from support.stores import check, fresh_place, open_place
 
+from watchkeeper.app.claim import bring_back
 from watchkeeper.app.place import place
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import QueueRule, open_lanes
@@ -176,6 +177,7 @@ class Waits(RuleBasedStateMachine):
         while tx.queue.wake(later(self.now)):
             pass
         here = place(tx, machine, LIMIT, later(self.now))
+        bring_back(tx, here)
         while isinstance(
             found := tx.queue.first(open_lanes(tx.queue.lanes(), here), machine, lambda task, _: parked.append(task)),
             Crowd,

@@ -52,7 +52,9 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
             return None  # we slept, or could not reach the database: the lease is renewed first
         if tx.queue.wake(at):
             return _Again()
-        here, lanes = place(tx, machine.id, claimant.limit, at), tx.queue.lanes()
+        here = place(tx, machine.id, claimant.limit, at)
+        bring_back(tx, here)
+        lanes = tx.queue.lanes()
         parked = partial(tell_parked, tx, at)
         task = tx.queue.first(open_lanes(lanes, here), machine.id, parked)
         if isinstance(task, Crowd):
@@ -79,10 +81,18 @@ def _is_idle(tx: Tx, claimant: Claimant, operation_id: str, at: datetime) -> boo
     if due is not None and due <= at:
         return False
     told, lanes = tx.rules.told(claimant.machine.id), tx.queue.lanes()
-    if not lanes:
+    parked = [lane for _, lane in tx.queue.parked_for_others(claimant.machine.id)]
+    if not lanes and not parked:
         return not told
     here = place(tx, claimant.machine.id, claimant.limit, at)
-    return not open_lanes(lanes, here) and _closed(lanes, here) == told
+    return not open_lanes([*lanes, *parked], here) and _closed(lanes, here) == told
+
+
+def bring_back(tx: Tx, here: Place) -> None:
+    """Tasks that any machine may run, and that are parked for their checkout on another one, may be claimed here, where that checkout is free."""
+    for checkout, lane in tx.queue.parked_for_others(here.machine):
+        if open_lanes([lane], here):
+            tx.queue.bring_back(checkout, lane)
 
 
 def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> Claim:

@@ -34,6 +34,8 @@ class WaitFacts:
     parked: bool
     holders: tuple[str, ...]
     """The tasks that work in its checkout now, where it may run."""
+    taken_on: tuple[str, ...] = ()
+    """On which machine each of them works; a checkout of that name on another machine is another one."""
     held: tuple[str, ...] = ()
     """Those of them that are held: whether somebody still works there is uncertain."""
     before: str | None
@@ -81,7 +83,7 @@ def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], pl
     lane = lane_reasons(facts.lane, place)
     limits = [reason for reason in lane if reason.wait is Wait.LIMIT]
     others = [reason for reason in lane if reason.wait is not Wait.LIMIT]
-    own = own_reasons(task, facts, dependencies, place.now)
+    own = own_reasons(task, _seen_from(facts, place), dependencies, place.now)
     blocked = [reason for reason in own if reason.wait is Wait.DEPENDENCY]
     return (*blocked, *others, *(reason for reason in own if reason.wait is not Wait.DEPENDENCY), *limits)
 
@@ -119,6 +121,14 @@ def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequen
             seen.add(here)
             ways += [(*way, each) for each in waits_for(here)]
     return None
+
+
+def _seen_from(facts: WaitFacts, place: Place) -> WaitFacts:
+    """What any machine may run waits on each only for what goes on in the checkout there."""
+    if facts.lane.machine is not None or not facts.taken_on:
+        return facts
+    here = [task for task, machine in zip(facts.holders, facts.taken_on, strict=True) if machine == place.machine]
+    return replace(facts, holders=tuple(here), held=tuple(each for each in facts.held if each in here))
 
 
 def _dependencies(task: Task, dependencies: Sequence[Dependency]) -> list[Reason]:

@@ -143,6 +143,14 @@ class Queue(Protocol):
         """
         ...
 
+    def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
+        """The checkouts and lanes with tasks that this machine may run, and that are parked only for what goes on in that checkout on others."""
+        ...
+
+    def bring_back(self, checkout: str, lane: Lane) -> None:
+        """Look at the best parked task of a checkout and lane again, if there is one."""
+        ...
+
     def operation(self, operation_id: str) -> OperationRecord | None:
         """What this operation id was used for, if it was."""
         ...

@@ -9,6 +9,9 @@ A task whose checkout is taken is parked when it is met, and stays so until some
 So at most a few tasks of each checkout and lane stand among the ready ones, however many wait. Whatever ends the reason (the claim is released, the one
 before is stopped, edited, taken back by a task it waits for) unparks the best of each lane there, in the same transaction; one unparked in vain is parked
 again when it is met.
+
+A checkout is taken on one machine. A task that any machine may run is parked for all of them; one whose own checkout is free brings it back when it would
+claim it in the same transaction, so no two machines park and bring back in turn.
 """
 
 from collections.abc import Callable, Sequence
@@ -77,6 +80,15 @@ class StoredQueue:
             if self._rows.run("queue_park", id=task_id) and on_park is not None:
                 on_park(task_id, str(holder[0]))
         return Crowd()
+
+    def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
+        """The checkouts and lanes whose tasks are parked only for what goes on on other machines."""
+        found = self._rows.all("queue_parked_for_others", machine=machine)
+        return [(str(row[0]), lane_from(row[1:])) for row in found]
+
+    def bring_back(self, checkout: str, lane: Lane) -> None:
+        """Look at the best parked task of a checkout and lane again."""
+        _ = self._rows.run("queue_bring_back", checkout=checkout, lane=lane.id)
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         """What this operation id was used for, if it was."""

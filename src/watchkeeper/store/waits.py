@@ -32,7 +32,7 @@ class StoredWaits:
         place = lane_from(lane)
         holders = [] if checkout is None else self._rows.all("waits_holders", checkout=checkout)
         here = [
-            (str(holder), state)
+            (str(holder), state, str(machine))
             for machine, holder, state in holders
             if holder != task_id and place.machine in {None, machine}
         ]
@@ -44,8 +44,9 @@ class StoredWaits:
             ready=ready,
             unmet=unmet,
             parked=parked,
-            holders=tuple(holder for holder, _ in here),
-            held=tuple(holder for holder, state in here if state == RunState.HELD),
+            holders=tuple(holder for holder, *_ in here),
+            taken_on=tuple(machine for *_, machine in here),
+            held=tuple(holder for holder, state, _ in here if state == RunState.HELD),
             before=None if before is None else str(before[0]),
         )
 

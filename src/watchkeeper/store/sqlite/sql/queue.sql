@@ -81,6 +81,27 @@ WHERE seq IN (
     FROM seen WHERE seen.lane IS NOT NULL
 );
 
+-- name: queue_parked_for_others
+SELECT DISTINCT claim.checkout, lane.id, lane.machine, lane.harness, lane.account, lane.project
+FROM claim CROSS JOIN lane
+WHERE claim.checkout IS NOT NULL AND claim.machine <> :machine AND lane.machine = ''
+    AND NOT EXISTS (SELECT 1 FROM claim AS here WHERE here.machine = :machine AND here.checkout = claim.checkout)
+    AND EXISTS (
+        SELECT 1 FROM task INDEXED BY task_checkout
+        WHERE checkout = claim.checkout AND parked = 1 AND lane = lane.id AND state = 'queued' AND stop_at IS NULL
+            AND ready = 1 AND unmet = 0
+    )
+ORDER BY lane.id, claim.checkout;
+
+-- name: queue_bring_back
+UPDATE task SET parked = 0
+WHERE seq = (
+    SELECT seq FROM task INDEXED BY task_checkout
+    WHERE checkout = :checkout AND parked = 1 AND lane = :lane AND state = 'queued' AND stop_at IS NULL
+        AND ready = 1 AND unmet = 0
+    ORDER BY priority DESC, seq LIMIT 1
+);
+
 -- name: queue_operation
 SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
 
