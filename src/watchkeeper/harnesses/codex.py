@@ -9,8 +9,11 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 from watchkeeper.domain.model import TaskSpec
+from watchkeeper.domain.secret_names import is_secret_name
+from watchkeeper.domain.secret_shapes import looks_random, sightings
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.harnesses.program import Programs
@@ -63,6 +66,7 @@ _CONFIG = re.compile(r"""[\w."'-]+\s*=\s*\S.*""")
 _OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.unbounded|hooks|projects\.")
 """Beginnings of keys of which the rights that were said depend."""
 _SECRET = re.compile(r"bearer_token|(?<!env_)http_headers")
+_GIVEN = re.compile(r"""([\w-]+)["']?\s*=\s*["']([^"']+)["']""")
 
 _HINT = "`npm install -g @openai/codex` installs it; `codex login` then signs you in."
 
@@ -170,6 +174,13 @@ def _lines(options: Mapping[str, str]) -> list[str]:
     return [line.strip() for line in options.get("config", "").splitlines() if line.strip()]
 
 
+def _holds_secret(line: str) -> bool:
+    """Whether a setting holds a secret and not just the name of a variable: it would stand on the command line."""
+    given = [(name.replace("-", "_"), value) for name, value in cast("list[tuple[str, str]]", _GIVEN.findall(line))]
+    named = any(is_secret_name(name) and not name.startswith("env_") and looks_random(value) for name, value in given)
+    return named or _SECRET.search(line) is not None or bool(sightings(line))
+
+
 def _check_options(options: Mapping[str, str]) -> None:
     if strange := sorted(set(options) - _OPTIONS):
         msg = f"The codex harness has no option '{strange[0]}'."
@@ -184,7 +195,7 @@ def _check_options(options: Mapping[str, str]) -> None:
         if _CONFIG.fullmatch(line) is None:
             msg = f"The option config of the codex harness has a line that is no setting: '{key[:60]}'."
             raise BadTask(msg, hint='Each line is one setting of Codex, such as model_provider = "mine".')
-        if _SECRET.search(line):
+        if _holds_secret(line):
             msg = f"The option config of the codex harness holds a secret under '{key[:60]}', which everybody on this machine could read."
             raise BadTask(msg, hint="Name a variable that holds it: model_providers.NAME.env_key or .env_http_headers.")
         if _OURS.match(key.replace('"', "").replace("'", "")):

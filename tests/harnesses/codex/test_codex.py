@@ -88,6 +88,9 @@ def test_options_become_flags_and_configuration() -> None:
         {"config": 'model_provider = "mine"\npermissions.x = 1'},
         {"config": 'model_providers.mine.experimental_bearer_token = "hidden"'},
         {"config": 'model_providers.mine.http_headers = { "Authorization" = "hidden" }'},
+        {"config": 'model_providers.mine.base_url = "https://me:hidden7Lm2Pv@models.example.org/v1"'},
+        {"config": 'model_providers.mine.query_params.api-key = "hidden9Qw7Lm2Pv5Rt8Yb1"'},
+        {"config": 'shell_environment_policy.set = { "A_TOKEN" = "hidden9Qw7Lm2Pv5Rt8Yb1" }'},
     ],
 )
 def test_an_option_that_cannot_be_is_refused(options: dict[str, str]) -> None:
