@@ -588,3 +588,22 @@ def test_an_account_names_a_variable_once_and_none_that_is_ours(
     """It would be another one's value, or never start."""
     answer = wk("account", "add", "demo", "x", *(word for each in variables for word in ("--env", each)))
     assert answer.code == Exit.USAGE and says in answer.err
+
+
+def test_a_home_that_everybody_may_write_to_is_refused(wk: "Wk", tmp_path: Path) -> None:
+    """Somebody could put a sign-in of theirs there."""
+    home = tmp_path / "open"
+    home.mkdir()
+    home.chmod(0o777)
+    answer = wk("account", "add", "demo", "x", "--home", str(home))
+    assert answer.code == Exit.USAGE and "chmod o-w" in answer.err
+    home.chmod(0o755)
+    assert wk("account", "add", "demo", "x", "--home", str(home)).code == 0
+
+
+def test_a_rule_of_the_queue_holds_no_secret(wk: "Wk") -> None:
+    """Its name is stored, too."""
+    wk.environ["A_TOKEN"] = "q7Hn4kZx2Lw9Rt5vPb8m"
+    for verb in (("pause",), ("limit", "2")):
+        answer = wk("queue", *verb, "--project", "q7Hn4kZx2Lw9Rt5vPb8m")
+        assert answer.code == Exit.BAD_TASK and "A_TOKEN" in answer.err

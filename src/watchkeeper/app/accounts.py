@@ -4,7 +4,10 @@ A task names its account; what the account is stands in the database, what is kn
 the program in the account's home and passes through no hand of ours.
 """
 
+import os
 import re
+import shlex
+import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -66,6 +69,17 @@ def check(harness: Harness, account: Account) -> None:
         raise UsageError(
             f"'{account.home}' is not a directory.", hint="Make it, or leave --home out for a managed one."
         )
+    if account.home is not None:
+        _check_owner(Path(account.home))
+
+
+def _check_owner(home: Path) -> None:
+    """Refuse a home in which somebody else could read a sign-in, or put another one. Root may use anybody's."""
+    status = home.stat()
+    if status.st_mode & stat.S_IWOTH:
+        raise UsageError(f"Everybody may write to '{home}'.", hint=f"Close it: chmod o-w {shlex.quote(str(home))}")
+    if os.geteuid() not in {0, status.st_uid}:
+        raise UsageError(f"'{home}' belongs to somebody else.", hint="Leave --home out for a managed one.")
 
 
 def add(store: Store, clock: Clock, homes: Homes, account: Account) -> bool:

@@ -86,8 +86,10 @@ def pause(
       wk queue pause --project shop
     """
     from watchkeeper.app import rules
+    from watchkeeper.app.secrets import refuse_words
 
     scope = _scope(call, harness, account, project, machine)
+    refuse_words([("The project's name", scope.name)], call.environ)
     changed = rules.pause(call.writing.store, call.writing.clock, scope, call.person)
     word = "is paused" if changed else "was paused already"
     _say(call, scope, f"{{}} {word}; what is at work goes on", changed=changed, as_json=as_json)
@@ -136,9 +138,11 @@ def limit(
       wk queue limit none --account claude:work
     """
     from watchkeeper.app import rules
+    from watchkeeper.app.secrets import refuse_words
 
     most = _number(at_once)
     scope = _scope(call, harness, account, project, machine)
+    refuse_words([("The project's name", scope.name)], call.environ)
     changed = rules.limit(call.writing.store, call.writing.clock, scope, most, call.person)
     says = "{} has no limit of its own" if most is None else f"{{}}: at most {render.counted(most, 'agent')} at once"
     _say(call, scope, says if changed else f"{says}, as before", changed=changed, as_json=as_json)
