@@ -3,13 +3,14 @@
     rows         the narrow seam that a database offers: named statements, run with values
     statements   where the named statements come from: `.sql` files, read when first used
     values       how our records become columns, and columns our records
-    tasks  runs  queue  outcomes  journal  outbox  machines
+    sql/         the statements that every database understands
+    tasks  runs  queue  rules  waits  accounts  outcomes  journal  outbox  machines  keeping
                  the adapters of the port, one each, over `rows`; every database shares them
     migrations   numbered steps of a schema, and which of them are missing
     filesystem   which file systems are refused
-    sqlite/      SQLite: connection, turnstile, migrations and its `.sql`
+    sqlite/      SQLite: connection, turnstile, migrations, and what it says in its own way
     postgres/    PostgreSQL, for machines that share a queue: the same, over a network
 
-A database brings `rows`, migrations and `.sql` files with the same names and parameters, and passes the same contract tests. The same random programs are
-run on all of them, and leave the same rows.
+A database brings `rows`, migrations and the statements that are its own, with the same names and parameters, and passes the same contract tests. The same
+random programs are run on all of them, and leave the same rows.
 """

@@ -1,6 +1,7 @@
 """Named SQL, kept in `.sql` files: one file per topic, read when a name of that topic is first used.
 
-A file is a list of blocks, each under a line `-- name: topic_what`. The part before the first underscore names the file, so a name says where it lives.
+A file is a list of blocks, each under a line `-- name: topic_what`. The part before the first underscore names the file, so a name says where it lives. What
+every database understands stands in `store/sql/`, once; a database's own `sql/` holds only what it must say in its own way.
 """
 
 import os
@@ -10,6 +11,9 @@ from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
     from importlib.machinery import SourceFileLoader
+
+SHARED = "watchkeeper.store"
+"""The package whose `sql` folder holds what every database understands."""
 
 _NAME = r"(?m)^-- name: ([a-z]+_[a-z_]+)$"
 _PARAMETER = r"(?<![:\w]):([a-z_]+)"
@@ -46,7 +50,18 @@ class Statements:
         """The SQL of that name; an unknown name raises KeyError."""
         sql = self._known.get(name)
         if sql is None:
-            topic = name.partition("_")[0]
-            self._known |= parse(read_text(self._package, f"sql/{topic}.sql"))
+            self._known |= of_topic(self._package, name.partition("_")[0])
             sql = self._known[name]
         return sql
+
+
+def of_topic(package: str, topic: str) -> dict[str, str]:
+    """The statements of one topic: those of every database, and those of the one in `package`. None for a topic that there is not."""
+    found: dict[str, str] = {}
+    for folder in (SHARED, package):
+        try:
+            text = read_text(folder, f"sql/{topic}.sql")
+        except FileNotFoundError:
+            continue
+        found |= parse(text)
+    return found

@@ -1,19 +1,19 @@
 """The statements: the same as SQLite's by name and parameters, each with an index for its walk."""
 
 import re
-from importlib.resources import files
 from itertools import pairwise
 
 import psycopg
 import pytest
 from support.postgres import ask, open_store
 from support.records import claim, later, make_task, settle
+from support.statements import own, statements
 
 from watchkeeper.store.postgres.connection import _SETTINGS, compiled
 from watchkeeper.store.postgres.schema import PACKAGE
 from watchkeeper.store.postgres.store import PostgresStore
 from watchkeeper.store.sqlite.schema import PACKAGE as PACKAGE_OF_SQLITE
-from watchkeeper.store.statements import parameters, parse
+from watchkeeper.store.statements import SHARED, parameters
 
 ON_SMALL = {"outbox_pending"}
 """Statements that read all of a small table through a bitmap, whose index does not say which table it is of."""
@@ -36,12 +36,6 @@ WHOLE = {
 """Audits, and lists of all that waits or is open."""
 
 
-def statements(package: str) -> dict[str, str]:
-    """Every statement of one database."""
-    texts = [entry.read_text() for entry in (files(package) / "sql").iterdir()]
-    return {name: sql for text in texts for name, sql in parse(text).items()}
-
-
 OURS = statements(PACKAGE)
 
 
@@ -51,8 +45,17 @@ def test_both_databases_have_the_same_statements() -> None:
     assert {name: parameters(sql) for name, sql in OURS.items()} == {
         name: parameters(sql) for name, sql in theirs.items()
     }
-    topics = [{entry.name for entry in (files(package) / "sql").iterdir()} for package in (PACKAGE, PACKAGE_OF_SQLITE)]
-    assert topics[0] == topics[1]
+
+
+def test_a_statement_that_both_understand_stands_once() -> None:
+    """What a database says in its own way differs from what the other one says, and is not said in a third place."""
+    ours, theirs, shared = own(PACKAGE), own(PACKAGE_OF_SQLITE), own(SHARED)
+    assert {file: named.keys() for file, named in ours.items()} == {
+        file: named.keys() for file, named in theirs.items()
+    }
+    for file, named in ours.items():
+        assert {name for name, sql in named.items() if sql == theirs[file][name]} == set()
+        assert named.keys() & shared[file].keys() == set()
 
 
 def test_what_changes_is_what_is_written_to() -> None:

@@ -1,17 +1,17 @@
 """What a claim costs does not grow with the queue, nor with what is done. Counted in steps of SQLite's machine, not in time."""
 
 import re
-from importlib.resources import files
 from pathlib import Path
 
 import pytest
 from support.records import NOON, add, at_work, claim, first, later, make_task, settle
 from support.sqlite_inside import inside
+from support.statements import statements
 
 from watchkeeper.domain.model import TaskState
 from watchkeeper.store.sqlite.schema import PACKAGE
 from watchkeeper.store.sqlite.store import SqliteStore
-from watchkeeper.store.statements import parameters, parse
+from watchkeeper.store.statements import parameters
 
 SMALL = {
     "claim",
@@ -143,10 +143,9 @@ def test_the_hot_transactions_cost_the_same_at_any_length(stores) -> None:
 def plans(store: SqliteStore) -> dict[str, list[str]]:
     """How SQLite goes about each statement."""
     found: dict[str, list[str]] = {}
-    for file in (files(PACKAGE) / "sql").iterdir():
-        for name, sql in parse(file.read_text()).items():
-            rows = inside(store).query("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(parameters(sql), 1))
-            found[name] = [str(row[3]) for row in rows]
+    for name, sql in statements(PACKAGE).items():
+        rows = inside(store).query("EXPLAIN QUERY PLAN " + sql, dict.fromkeys(parameters(sql), 1))
+        found[name] = [str(row[3]) for row in rows]
     return found
 
 
@@ -183,6 +182,6 @@ def test_the_tally_is_the_count(sqlite: SqliteStore) -> None:
 
 
 def test_statements_name_no_index_that_is_not_there(sqlite: SqliteStore) -> None:
-    text = "".join(file.read_text() for file in (files(PACKAGE) / "sql").iterdir())
+    text = "".join(statements(PACKAGE).values())
     for name in re.findall(r"INDEXED BY (\w+)", text):
         assert inside(sqlite).query(f"SELECT 1 FROM sqlite_schema WHERE name = '{name}'")

@@ -13,6 +13,7 @@ import apsw
 import pytest
 from support.records import make_task
 from support.sqlite_inside import inside
+from support.statements import own, statements, topics
 
 from watchkeeper.domain.model import (
     Cause,
@@ -28,7 +29,7 @@ from watchkeeper.store.migrations import Migration, Schema
 from watchkeeper.store.sqlite.connection import OLDEST_SQLITE, refuse_old_sqlite
 from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, dump
 from watchkeeper.store.sqlite.store import SqliteStore
-from watchkeeper.store.statements import Statements, parameters, parse
+from watchkeeper.store.statements import SHARED, Statements, parameters
 
 TOPICS = (
     "tasks",
@@ -51,12 +52,6 @@ NEXT = Schema(
 def open_at(root: Path, *, create: bool = False, upgrade: bool = False, schema: Schema = SCHEMA) -> SqliteStore:
     """Open the database of that directory."""
     return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=upgrade, wait_s=5, schema=schema)
-
-
-def all_statements() -> dict[str, str]:
-    """Every statement that is shipped."""
-    folder = files(PACKAGE) / "sql"
-    return {name: sql for topic in TOPICS for name, sql in parse((folder / f"{topic}.sql").read_text()).items()}
 
 
 def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
@@ -94,15 +89,16 @@ def test_the_database_knows_the_words_of_the_rules(
 
 
 def test_statements_live_where_their_names_say() -> None:
-    assert {name.partition("_")[0] for name in all_statements()} == set(TOPICS)
-    folder = files(PACKAGE) / "sql"
-    assert {entry.name for entry in folder.iterdir()} == {f"{topic}.sql" for topic in TOPICS}
+    assert topics() == sorted(TOPICS)
+    for package in (SHARED, PACKAGE):
+        for file, named in own(package).items():
+            assert {name.partition("_")[0] for name in named} == {file.removesuffix(".sql")}
 
 
 def test_statements_are_used_and_used_ones_exist() -> None:
     """No statement without a caller, no caller without a statement."""
     source = "".join(path.read_text() for path in Path(str(files("watchkeeper.store"))).glob("*.py"))
-    assert {name for name in all_statements() if f'"{name}"' not in source} == set()
+    assert {name for name in statements(PACKAGE) if f'"{name}"' not in source} == set()
     with pytest.raises(KeyError):
         _ = Statements(PACKAGE)["tasks_nothing"]
 

@@ -13,13 +13,6 @@ UPDATE task SET ready = 1 FROM due WHERE task.seq = due.seq;
 SELECT wake_at FROM task
 WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 1;
 
--- name: queue_lane
-INSERT INTO lane (machine, harness, account, project) VALUES (:machine, :harness, :account, :project)
-ON CONFLICT (machine, harness, account, project) DO NOTHING;
-
--- name: queue_lane_id
-SELECT id FROM lane WHERE machine = :machine AND harness = :harness AND account = :account AND project = :project;
-
 -- name: queue_lanes
 WITH RECURSIVE seen (lane) AS (
     (
@@ -55,12 +48,6 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
     ORDER BY priority DESC, seq LIMIT 1
 ) AS task
 ORDER BY task.priority DESC, task.seq LIMIT 1;
-
--- name: queue_waiting
-SELECT id FROM task WHERE state = 'queued' AND stop_at IS NULL ORDER BY priority DESC, seq LIMIT :limit;
-
--- name: queue_holder
-SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
 
 -- name: queue_park
 UPDATE task SET parked = 1
@@ -114,12 +101,6 @@ WHERE seq = (
     ORDER BY priority DESC, seq LIMIT 1
 );
 
--- name: queue_operation
-SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
-
 -- name: queue_record_operation
 INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
 VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at) ON CONFLICT DO NOTHING;
-
--- name: queue_cancel_operation
-UPDATE operation SET cancelled = 1 WHERE id = :id;

@@ -10,87 +10,14 @@ INSERT INTO task (
 -- name: tasks_add_spec
 INSERT INTO spec (task_id, body) VALUES (:task_id, :body) ON CONFLICT DO NOTHING;
 
--- name: tasks_get
-SELECT * FROM task_whole WHERE id = :id;
-
--- name: tasks_save
-UPDATE task SET
-    state = :state, version = version + 1, ready = :ready, wake_at = :wake_at, wake_for = :wake_for, runs = :runs,
-    attempts = :attempts, unlaunched = :unlaunched, run_id = :run_id, stop_how = :stop_how, stop_by = :stop_by,
-    stop_at = :stop_at, stop_grace_s = :stop_grace_s, environment_id = :environment_id,
-    environment_machine = :environment_machine, reason = :reason, kind = :kind,
-    updated_at = :updated_at, ended_at = :ended_at, pinned_at = :pinned_at, parked = 0
-WHERE id = :id AND version = :version;
-
--- name: tasks_save_spec
-UPDATE spec SET body = :body WHERE task_id = :task_id;
-
--- name: tasks_save_place
-UPDATE task SET priority = :priority, lane = :lane, checkout = :checkout, parked = 0 WHERE id = :id;
-
 -- name: tasks_add_dependency
 INSERT INTO dependency (task_id, on_id) VALUES (:task_id, :on_id) ON CONFLICT DO NOTHING;
-
--- name: tasks_drop_dependencies
-DELETE FROM dependency WHERE task_id = :task_id;
-
--- name: tasks_count_unmet
-UPDATE task SET parked = 0, unmet = (
-    SELECT count(*) FROM dependency JOIN task AS other ON other.id = dependency.on_id
-    WHERE dependency.task_id = :id AND other.state <> 'done'
-)
-WHERE id = :id;
-
--- name: tasks_tell_dependents
-UPDATE task SET unmet = unmet + :more, parked = 0
-WHERE id IN (SELECT task_id FROM dependency WHERE on_id = :on_id);
-
--- name: tasks_brief
-SELECT
-    task.ready,
-    task.unmet,
-    (
-        SELECT dependency.on_id || ' ' || other.state FROM dependency JOIN task AS other ON other.id = dependency.on_id
-        WHERE dependency.task_id = task.id AND other.state <> 'done'
-        ORDER BY other.state NOT IN ('failed', 'stopped'), other.seq LIMIT 1
-    ),
-    task.parked,
-    (
-        SELECT min(claim.task_id) FROM claim
-        WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine)
-    ),
-    (
-        SELECT min(lane_closed.reason) FROM lane_closed
-        WHERE lane_closed.lane = task.lane AND (lane.machine = '' OR lane_closed.machine = lane.machine)
-    )
-FROM task JOIN lane ON lane.id = task.lane WHERE task.id = :id;
 
 -- name: tasks_add_label
 INSERT INTO label (task_id, name) VALUES (:task_id, :name) ON CONFLICT DO NOTHING;
 
--- name: tasks_drop_labels
-DELETE FROM label WHERE task_id = :task_id;
-
--- name: tasks_labels
-SELECT DISTINCT name FROM label WHERE name >= :first AND name < :beyond ORDER BY name LIMIT :limit;
-
 -- name: tasks_labelled
 SELECT task_id FROM label WHERE name = :name ORDER BY task_id;
-
--- name: tasks_ids_like
-SELECT id FROM task WHERE id >= :first AND id < :beyond ORDER BY seq DESC LIMIT :limit;
-
--- name: tasks_seq
-SELECT seq FROM task WHERE id = :id;
-
--- name: tasks_in_state
-SELECT seq, id FROM task WHERE state = :state AND seq < :before ORDER BY seq DESC LIMIT :limit;
-
--- name: tasks_environment_in_use
-SELECT 1 FROM task WHERE environment_id = :environment_id AND ended_at IS NULL LIMIT 1;
-
--- name: tasks_counts
-SELECT state, tasks FROM tally;
 
 -- name: tasks_pinned
 SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC, seq DESC;

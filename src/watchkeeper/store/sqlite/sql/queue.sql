@@ -12,13 +12,6 @@ WHERE seq IN (
 SELECT wake_at FROM task INDEXED BY task_waiting
 WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 1;
 
--- name: queue_lane
-INSERT INTO lane (machine, harness, account, project) VALUES (:machine, :harness, :account, :project)
-ON CONFLICT (machine, harness, account, project) DO NOTHING;
-
--- name: queue_lane_id
-SELECT id FROM lane WHERE machine = :machine AND harness = :harness AND account = :account AND project = :project;
-
 -- name: queue_lanes
 WITH RECURSIVE seen (lane) AS (
     SELECT min(lane) FROM task INDEXED BY task_ready
@@ -47,12 +40,6 @@ FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
     ORDER BY priority DESC, seq LIMIT 1
 )
 ORDER BY task.priority DESC, task.seq LIMIT 1;
-
--- name: queue_waiting
-SELECT id FROM task WHERE state = 'queued' AND stop_at IS NULL ORDER BY priority DESC, seq LIMIT :limit;
-
--- name: queue_holder
-SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
 
 -- name: queue_park
 UPDATE task SET parked = 1
@@ -102,12 +89,6 @@ WHERE seq = (
     ORDER BY priority DESC, seq LIMIT 1
 );
 
--- name: queue_operation
-SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
-
 -- name: queue_record_operation
 INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
 VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at);
-
--- name: queue_cancel_operation
-UPDATE operation SET cancelled = 1 WHERE id = :id;

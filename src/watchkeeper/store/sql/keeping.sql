@@ -1,0 +1,55 @@
+-- name: keeping_drop_launches
+DELETE FROM launch WHERE run_id IN (SELECT id FROM run WHERE task_id = :task_id);
+
+-- name: keeping_drop_outcomes
+DELETE FROM outcome WHERE run_id IN (SELECT id FROM run WHERE task_id = :task_id);
+
+-- name: keeping_drop_runs
+DELETE FROM run WHERE task_id = :task_id;
+
+-- name: keeping_drop_executions
+DELETE FROM execution WHERE session_id IN (SELECT id FROM session WHERE task_id = :task_id);
+
+-- name: keeping_drop_sessions
+DELETE FROM session WHERE task_id = :task_id;
+
+-- name: keeping_drop_authorisations
+DELETE FROM authorisation WHERE task_id = :task_id;
+
+-- name: keeping_drop_dependencies
+DELETE FROM dependency WHERE task_id = :task_id;
+
+-- name: keeping_recount_dependents
+UPDATE task SET unmet = (
+    SELECT count(*) FROM dependency JOIN task AS other ON other.id = dependency.on_id
+    WHERE dependency.task_id = task.id AND dependency.on_id <> :task_id AND other.state <> 'done'
+)
+WHERE id IN (SELECT task_id FROM dependency WHERE on_id = :task_id);
+
+-- name: keeping_drop_dependents
+DELETE FROM dependency WHERE on_id = :task_id;
+
+-- name: keeping_drop_labels
+DELETE FROM label WHERE task_id = :task_id;
+
+-- name: keeping_drop_spec
+DELETE FROM spec WHERE task_id = :task_id;
+
+-- name: keeping_drop_task
+DELETE FROM task WHERE id = :task_id;
+
+-- name: keeping_ended
+SELECT seq, id FROM task
+WHERE state = :state AND seq > :after AND ended_at < :before AND pinned_at IS NULL ORDER BY seq LIMIT :limit;
+
+-- name: keeping_history
+SELECT seq, at FROM journal WHERE seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: keeping_note_forgotten
+UPDATE meta SET forgotten = :seq WHERE id = 1 AND forgotten < :seq;
+
+-- name: keeping_forgotten
+SELECT forgotten FROM meta WHERE id = 1;
+
+-- name: keeping_forget_operations
+DELETE FROM operation WHERE id IN (SELECT id FROM operation WHERE at < :before ORDER BY at LIMIT :limit);

@@ -1,0 +1,18 @@
+-- name: queue_lane
+INSERT INTO lane (machine, harness, account, project) VALUES (:machine, :harness, :account, :project)
+ON CONFLICT (machine, harness, account, project) DO NOTHING;
+
+-- name: queue_lane_id
+SELECT id FROM lane WHERE machine = :machine AND harness = :harness AND account = :account AND project = :project;
+
+-- name: queue_waiting
+SELECT id FROM task WHERE state = 'queued' AND stop_at IS NULL ORDER BY priority DESC, seq LIMIT :limit;
+
+-- name: queue_holder
+SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
+
+-- name: queue_operation
+SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
+
+-- name: queue_cancel_operation
+UPDATE operation SET cancelled = 1 WHERE id = :id;
