@@ -32,8 +32,9 @@ WHOLE = {
     "waits_bodies",
     "queue_waiting",
     "accounts_open_tasks",
+    "queue_parked_for_others",
 }
-"""Audits, and lists of all that waits or is open."""
+"""Audits, lists of all that waits or is open, and what goes through all lanes for each claim of another machine."""
 
 
 OURS = statements(PACKAGE)

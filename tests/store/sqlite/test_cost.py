@@ -33,6 +33,7 @@ AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim"}
 SORTED = {
     "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
     "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting", "accounts_open_tasks",
+    "queue_parked_for_others",
 }  # fmt: skip
 """Statements that sort what they find: ids with a prefix, runs of one execution, one task of each open lane, live claims, a task's relations, machines.
 `queue_waiting` and `accounts_open_tasks` sort all that waits: they are asked by `wk queue show` and `wk account ls`, and by nothing that runs tasks."""
