@@ -77,7 +77,8 @@ class Watchkeeper:
         """The state directory. Raises StateDirectoryUnusable."""
         from watchkeeper.runtimes.state_directory import StateDirectory, locate
 
-        return StateDirectory.open(locate(self.environ), create=self._writes)
+        # A machine that was told which database it shares has everything to look at before anything was kept here.
+        return StateDirectory.open(locate(self.environ), create=self._writes or self.settings.store_url is not None)
 
     @cached_property
     def store(self) -> "Store":

@@ -94,7 +94,10 @@ def add(store: Store, clock: Clock, homes: Homes, account: Account) -> bool:
 
     def work(tx: Tx) -> None:
         if find(tx, account.id) is not None:
-            raise Refused(f"There is an account {account.id} already.", hint=f"wk account show {account.id}")
+            raise Refused(
+                f"There is an account {account.id} already.",
+                hint=f"`wk account show {account.id}` tells what it is; or choose another name.",
+            )
         tx.accounts.add(account)
         told = {"account": account.id, "home": account.home, "variables": list(account.variables), "by": account.by}
         _ = tx.journal.append("account.added", at, data=told)

@@ -275,7 +275,9 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
     taken = key_of(harness, account)
     if told is None or taken is not None:
         where = f"it works with the key in {taken[1]}" if taken is not None else "its harness does not say how"
-        raise UsageError(f"There is no login for {account.id}: {where}.", hint=f"wk account show {account.id}")
+        raise UsageError(
+            f"There is no login for {account.id}: {where}.", hint=f"`wk account show {account.id}` tells what it is."
+        )
     if account.home is None and account.name not in IMPLICIT:
         with said(f"The home of {account.id} could not be made"):
             _ = parts.accounts.homes.make(account.harness, account.name)

@@ -40,7 +40,7 @@ def find(call: "Call", typed: str, own_id: str) -> str:
         return found[0]
     if found:
         raise UsageError(f"Several machines are called {clean(typed)[:60]}.", hint=f"Give the id: {', '.join(found)}.")
-    listed = ", ".join(sorted(name or machine for machine, name in names.items()))
+    listed = ", ".join(sorted(f"{name or 'no name'} ({machine[:6]})" for machine, name in names.items()))
     raise NotFound(f"There is no machine '{clean(typed)[:60]}'.", hint=f"There are: {listed}; or {ANY}.")
 
 

@@ -29,7 +29,10 @@ def bind(call: "Call", spec: "TaskSpec", word: str | None, *, names: tuple[str, 
     if call.reading.settings.store_url is None:
         if word in {None, ANY, call.reading.host_name}:
             return spec
-        raise _nobody(word or "", ())
+        raise NotFound(
+            f"There is no machine '{clean(word or '')[:60]}': the database is this machine's alone.",
+            hint=f"Leave --machine away, or say {call.reading.host_name}. Machines share a database on PostgreSQL: docs/fleet.md.",
+        )
     machine = None if word == ANY else own(call) if word is None else _find(call, word)
     if machine != own(call) and names:
         raise BadTask(
@@ -60,13 +63,17 @@ def _find(call: "Call", word: str) -> str:
     if word == call.reading.host_name and not found:
         return own(call)
     if len(found) != 1:
-        raise _nobody(word, known)
+        raise _nobody(word, known, found)
     return found.pop()
 
 
-def _nobody(word: str, known: "list[MachineRecord] | tuple[()]") -> NotFound:
+def _nobody(word: str, known: "list[MachineRecord]", found: "set[str]") -> NotFound:
+    """There is none of that name, or there are several."""
+    if found:
+        ids = ", ".join(f"{each.name or 'no name'} is {each.id[:12]}" for each in known if each.id in found)
+        return NotFound(f"Several machines are called '{clean(word)[:60]}'.", hint=f"Say which by its id: {ids}.")
     names = ", ".join(f"{each.name or each.id} ({each.id[:6]})" for each in known)
     return NotFound(
-        f"'{word[:60]}' is not one machine that shares this database.",
-        hint=f"There are: {names}." if names else "A machine is known once its daemon has run.",
+        f"There is no machine '{clean(word)[:60]}'.",
+        hint=f"There are: {names}; or {ANY}." if names else "A machine is known once its daemon has run.",
     )

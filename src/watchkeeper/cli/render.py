@@ -167,8 +167,10 @@ class Terminal:
         self.say(self.style(broken, *codes))
 
     def note(self, text: str) -> None:
-        """A line beside the answer, on standard error."""
+        """A line beside the answer, on standard error; on a terminal it is broken between words."""
         self.clear_status()
+        if self.stderr_is_terminal and width(text) > (columns := max(_NARROWEST, _columns_of_terminal())):
+            text = _broken(text, columns, len(text) - len(text.lstrip()))
         print(text, file=self.stderr, flush=True)
 
     def write(self, data: bytes) -> None:

@@ -122,7 +122,7 @@ def _left(call: "Call") -> list[tuple[str, str, str]]:
     ]
     accounts = home / "accounts"
     if accounts.is_dir():
-        rows.append(("homes of accounts, with sign-ins", str(accounts), "wk account remove …"))
+        rows.append(("homes of accounts, with sign-ins", str(accounts), "wk account rm --delete-home …"))
     rows.append(("tasks, logs and everything else", str(home), f"rm -r {quote(str(home))}"))
     settings = _settings_file(call)
     if settings:

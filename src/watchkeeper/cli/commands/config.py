@@ -18,7 +18,7 @@ def command() -> None:
     """Look at the settings, or change your own."""
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Print every setting, and where it came from.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -40,7 +40,7 @@ def show(call: Call, as_json: bool) -> None:
     call.terminal.table(("SETTING", "VALUE", "FROM"), rows)
 
 
-@command.command(cls=Command, name="set")
+@command.command(cls=Command, name="set", short_help="Write a setting into your own file.")
 @click.argument("key")
 @click.argument("value")
 @click.option("--no-check", is_flag=True, help="Choose a database although it, or the present one, cannot be reached.")
@@ -72,7 +72,7 @@ def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> Non
     _say_changed(call, name, masked(typed), str(file.path), notes, as_json=as_json)
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Take a setting out of your own file again.")
 @click.argument("key")
 @json_option
 @debug_option
@@ -86,7 +86,8 @@ def unset(call: Call, key: str, as_json: bool) -> None:
     notes = changing.look_before(call, name, "sqlite", check=False)
     file = call.reading.settings_file()
     if not file.unset(name):
-        notes.append(f"It was not set in {file.path}.")
+        _say_unchanged(call, name, str(file.path), as_json=as_json)
+        return
     _say_changed(call, name, None, str(file.path), notes, as_json=as_json)
 
 
@@ -97,7 +98,7 @@ def _say_changed(call: Call, key: str, value: object, file: str, notes: list[str
     if now is not None and value is not None and not now.origin.startswith("user "):
         notes.append(f"What is set in the {now.origin} wins over it here.")
     if daemon.running(call) is not None and not key.startswith("run."):
-        notes.append("The daemon that runs keeps what it has: `wk daemon stop`, then `wk daemon start`.")
+        notes.append("The daemon that runs keeps what it has: `wk daemon restart` takes this up.")
     if as_json:
         call.terminal.document({"key": key, "value": value, "file": file, "notes": notes})
         return
@@ -105,6 +106,22 @@ def _say_changed(call: Call, key: str, value: object, file: str, notes: list[str
     call.terminal.prose(f"{key} {what}, in {render.clean(file)}.")
     for note in notes:
         call.terminal.note(note)
+
+
+def _say_unchanged(call: Call, key: str, file: str, *, as_json: bool) -> None:
+    says = f"{render.clean(key)} was not set in {render.clean(file)}: nothing was changed."
+    if as_json:
+        call.terminal.document({"key": key, "value": None, "file": file, "notes": [says]})
+    else:
+        call.terminal.prose(says)
+
+
+def _duration(seconds: float) -> str:
+    """In the largest unit that leaves nothing over, as settings are written."""
+    for unit, letter in ((86400, "d"), (3600, "h"), (60, "m")):
+        if seconds and seconds % unit == 0:
+            return f"{seconds / unit:g}{letter}"
+    return f"{seconds:g}s"
 
 
 def _size(count: int) -> str:
@@ -122,8 +139,10 @@ def _shown(value: "Value") -> str:
     key = KEYS.get(value.key)
     if value.value is None or value.value == ():
         return key.default_says if key is not None else "none"
+    if key is not None and key.kind == "days" and value.value == key.default:
+        return key.default_says
     if key is not None and "duration" in key.kind and isinstance(value.value, float):
-        return f"{value.value:g}s"
+        return _duration(value.value)
     if key is not None and key.kind == "size" and isinstance(value.value, int):
         return _size(value.value)
     if isinstance(value.value, tuple):

@@ -129,7 +129,7 @@ def status(call: Call, as_json: bool) -> int:
     return Exit.OK if info is not None else Exit.DAEMON
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="End the daemon and start this version's.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -153,7 +153,7 @@ def restart(call: Call, as_json: bool) -> None:
     _say_found(call)
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Have systemd start the daemon at every login.")
 @click.option("--now", is_flag=True, help="Also start it now, in place of a daemon that was started otherwise.")
 @click.option("--force", is_flag=True, help="Replace a unit that somebody has written or changed.")
 @click.option("--print", "only_print", is_flag=True, help="Only print the unit; write nothing.")
@@ -174,7 +174,7 @@ def install(call: Call, now: bool, force: bool, only_print: bool, as_json: bool)
         service.install(call, now=now, force=force, as_json=as_json)
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Take the service away, and say what is left.")
 @json_option
 @debug_option
 @click.pass_obj

@@ -76,7 +76,10 @@ def _tell(call: Call, swept: "Swept", executions: int, history: int, *, dry_run:
         say(f"… and {len(swept.removed) - _SHOWN} more")
     for task, refusal in swept.refused[:_SHOWN]:
         say(f"{task.id}  stays: {_reasons(refusal)}")
-    counts = [render.counted(len(swept.removed), "task"), f"{render.counted(executions, 'execution')} of others"]
+    if not swept.removed and not executions and not history:
+        say("There is nothing to remove.")
+        return
+    counts = [render.counted(len(swept.removed), "task"), f"logs of {render.counted(executions, 'other run')}"]
     if not dry_run:
         counts.append(render.counted(history, "entry of history", "entries of history"))
     say(f"{'Would remove' if dry_run else 'Removed'} {', '.join(counts)}.")

@@ -40,7 +40,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Show what waits, in order, and why.")
 @click.option("--limit", type=click.IntRange(1, _MOST), default=_LIMIT, show_default=True, help="At most so many.")
 @json_option
 @debug_option
@@ -69,7 +69,7 @@ def show(call: Call, limit: int, as_json: bool) -> None:
     daemon.warn_if_none(call, len(found.waiting) + found.left_out)
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Start nothing more, in all or of one part.")
 @scope_options
 @json_option
 @debug_option
@@ -113,7 +113,7 @@ def resume(
         daemon.poke(call)
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Let at most N agents work at once.")
 @click.argument("at_once", metavar="N|none")
 @scope_options
 @json_option

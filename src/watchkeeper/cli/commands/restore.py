@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 @click.command(cls=Command, name="restore", short_help="Put a backup in the place of the database.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Also when agents work that the backup knows nothing of.")
-@click.option("--dry-run", is_flag=True, help="Only read the file and say what would happen.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only read the file and say what would happen; for this, too, the daemon must not run.",
+)
 @json_option
 @debug_option
 @click.pass_obj

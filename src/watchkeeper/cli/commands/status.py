@@ -83,7 +83,7 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
     )
     parts = [up, "database ok", *(counts or ["no tasks"])]
     if found.outbox_pending:
-        parts.append(f"{render.counted(found.outbox_pending, 'effect')} to be done")
+        parts.append(f"{render.counted(found.outbox_pending, 'step')} left for the daemon")
     terminal.say(" · ".join(parts))
     if found.paused:
         terminal.say(terminal.fit(f"paused: {render.clean(', '.join(found.paused))} (wk queue show)"))

@@ -89,7 +89,7 @@ def upgrade(call: Call, as_json: bool) -> None:
         call.terminal.say(f"The database {render.clean(found.where)} has schema {found.schema}, the newest.")
 
 
-@command.command(cls=Command)
+@command.command(cls=Command, short_help="Move everything into another database.")
 @click.option("--to", metavar="URL", help="Into which database: a URL, or `sqlite`. [default: the one in use]")
 @click.option("--from", "source", metavar="URL", help="Out of which database. [default: the one in use]")
 @json_option
@@ -114,7 +114,10 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
     used = parts.settings.store_url
     old, new = _url(source, used), _url(to, used)
     if old == new:
-        raise UsageError("It would be copied onto itself.", hint="Say --to URL, or --from URL.")
+        raise UsageError(
+            "It would be copied onto itself.",
+            hint="Say --to URL for where to, or, if `store.url` names that already, --from sqlite or --from URL for where from.",
+        )
 
     def show(done: int, total: int) -> None:
         if total >= _BAR_FROM_ROWS:
@@ -129,7 +132,7 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
 
         call.terminal.document(asdict(found))
     else:
-        _say_moved(call, found, is_used=new == used)
+        _say_moved(call, found, is_used=new == used, shared=new is not None)
 
 
 def _url(typed: str | None, used: str | None) -> str | None:
@@ -144,7 +147,7 @@ def _url(typed: str | None, used: str | None) -> str | None:
         raise UsageError(msg, hint=f"It must be {wrong}.") from None
 
 
-def _say_moved(call: Call, found: "MovedFacts", *, is_used: bool) -> None:
+def _say_moved(call: Call, found: "MovedFacts", *, is_used: bool, shared: bool) -> None:
     say = call.terminal.prose
     rows = f"{render.counted(found.tasks, 'task')}, {render.counted(found.rows, 'row')}"
     source, destination = render.clean(found.source), render.clean(found.destination)
@@ -154,7 +157,7 @@ def _say_moved(call: Call, found: "MovedFacts", *, is_used: bool) -> None:
         say(f"Moved {rows} to {destination}, and compared them. {source} is marked and is not used any more.")
     if found.bound:
         say(
-            f"{render.counted(found.bound, 'task')} that wait stay on this machine; `wk run --machine any` hands over for all."
+            f"What waits ({render.counted(found.bound, 'task')}) is for this machine; `wk edit ID --machine any` lets any other run it, too."
         )
     if not is_used:
-        say("Now: wk config set store URL (the new one), then wk daemon start.")
+        say(f"Now: wk config set store {'URL (the new one)' if shared else 'sqlite'}, then wk daemon start.")

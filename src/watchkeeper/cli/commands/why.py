@@ -25,9 +25,9 @@ _HANG = 4
 def command(call: Call, task_id: str, as_json: bool) -> None:
     """Tell every reason why a task waits, the most lasting first, as things stand at this moment.
 
-    \b
     The words: dependency, path, checkout busy, not before, retry at, quota until, limit, paused, machine,
-    harness missing, signed out, approval, question, scope, environment unknown. docs/queue.md explains each.
+    harness missing, signed out, approval, question, scope, environment unknown. docs/queue.md says what to do about
+    each.
     """
     from watchkeeper.app.views import why
     from watchkeeper.cli.here import here
