@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 from app.stage import Verbs
-from support.records import NOON, settle
+from support.records import NOON, add, make_spec, make_task, settle
 
 from watchkeeper.app.remove import MAX_ATTEMPTS, NotRemovable, Remover
+from watchkeeper.app.retention import Retention
 from watchkeeper.app.stop import stop
-from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, StopHow
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, StopHow, TaskState
 from watchkeeper.domain.removal import ObstacleKind
+from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 from watchkeeper.runtimes.locks import hold_lock
@@ -124,3 +126,25 @@ def test_what_is_not_to_be_touched_is_left_after_a_while_and_holds_up_nothing(ve
     assert first.exists()
     assert verbs.kinds().count("execution.left") == 1
     assert [each.name for each in (verbs.root / "executions").iterdir()] == [first.name]
+
+
+def test_old_tasks_that_wait_for_each_other_go_together(verbs: Verbs) -> None:
+    """Whichever ended first; one that something younger is to run after stays."""
+    at = verbs.clock.now()
+    young = at + timedelta(days=9)
+
+    def work(tx: Tx) -> None:
+        for name, after, ended_at in (
+            ("t1", (), at), ("t2", ("t1",), at), ("t3", ("t2",), at), ("t4", (), at), ("t5", ("t4",), young),
+        ):  # fmt: skip
+            stopped = make_task(name, state=TaskState.STOPPED, ended_at=ended_at, spec=make_spec(after=after))
+            _ = add(tx, stopped)
+
+    verbs.store.transact("add", work)
+    verbs.clock.step(9 * 86400)
+    retention = Retention(
+        store=verbs.store, clock=verbs.clock, remover=remover(verbs), keep_tasks_days=1, keep_history_days=1
+    )
+    swept = retention.tasks(by="me")
+    assert {task.id for task in swept.removed} == {"t1", "t2", "t3"}
+    assert [task.id for task, _ in swept.refused] == ["t4"]

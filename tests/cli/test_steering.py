@@ -242,3 +242,15 @@ def test_nobody_is_led_into_a_tree_where_an_agent_may_work(wk: "Wk", monkeypatch
     assert "program --resume it" in wk("show", task_id).out
     assert wk("retry", task_id).code == 0
     assert "program --resume it" not in wk("show", task_id).out
+
+
+def test_tasks_that_wait_for_each_other_are_removed_in_whatever_order_they_are_named(wk: "Wk") -> None:
+    first = wk("add", "--", "true").out.strip()
+    second = wk("add", "--after", first, "--", "true").out.strip()
+    third = wk("add", "--after", second, "--", "true").out.strip()
+    assert wk("cancel", first, second, third).code == 0
+    refused = wk("rm", first, second)
+    assert refused.code != 0 and f"{third} is to run after it" in refused.err
+    removed = wk("rm", first, second, third)
+    assert (removed.code, removed.out.count("was removed:")) == (0, 3), removed.err
+    assert wk("ls", "--json").json == []

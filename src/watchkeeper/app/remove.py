@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import Run, Task, TaskState
-from watchkeeper.domain.removal import Obstacle, alive, may_be_alive, obstacles
+from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_alive, obstacles
 from watchkeeper.domain.waiting import Dependency
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
@@ -30,6 +30,11 @@ class NotRemovable(Refused):
         self.reasons = reasons
         hints = " ".join(dict.fromkeys(each.hint for each in reasons))
         super().__init__(f"Task '{task_id}' was not removed: {'; '.join(each.says for each in reasons)}.", hint=hints)
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether nothing but other tasks stands in the way: when these have gone, it can go."""
+        return all(each.kind is ObstacleKind.AWAITED for each in self.reasons)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,21 @@ class Retention:
                 break
             if task_id not in spared:
                 self._one(swept, task_id, by=by, dry_run=dry_run)
+        while not dry_run and self._again(swept, by=by, at_most=at_most):
+            pass
         return swept
+
+    def _again(self, swept: Swept, *, by: str, at_most: int | None) -> bool:
+        """What was kept only by tasks that were to run after it may go when these have gone; False if nothing more went. The newest first."""
+        refused, before = swept.refused, len(swept.removed)
+        swept.refused = []
+        for task, refusal in reversed(refused):
+            if refusal.is_awaited and (at_most is None or len(swept.removed) < at_most):
+                self._one(swept, task.id, by=by, dry_run=False)
+            else:
+                swept.refused.append((task, refusal))
+        swept.refused.reverse()
+        return len(swept.removed) > before
 
     def history(self) -> int:
         """Forget old history of what is no longer there, and notes of claims; returns how many entries of history went."""

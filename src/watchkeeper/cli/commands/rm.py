@@ -47,6 +47,8 @@ def command(call: Call, task_ids: tuple[str, ...], keep_log: bool, force: bool, 
     reports = [
         _remove(call, typed, keep_log=keep_log, force=force, dry_run=dry_run) for typed in dict.fromkeys(task_ids)
     ]
+    while not dry_run and _again(call, reports, keep_log=keep_log, force=force):
+        pass
     for report in reports:
         _tell(call, report, dry_run=dry_run, as_json=as_json)
     if as_json:
@@ -54,6 +56,19 @@ def command(call: Call, task_ids: tuple[str, ...], keep_log: bool, force: bool, 
     if not dry_run and any(report.removed for report in reports):
         daemon.ensure(call, "Removed; what is left of it on disk goes when a daemon runs")
     return next((int(report.error.exit_code) for report in reports if report.error is not None), Exit.OK)
+
+
+def _again(call: Call, reports: list[_Report], *, keep_log: bool, force: bool) -> bool:
+    """What was kept only by others that were named too can go when these have gone, in whatever order they were typed. False if nothing more went."""
+    from watchkeeper.app.remove import NotRemovable
+
+    gone = any(report.removed for report in reports)
+    more = False
+    for at, report in reversed(list(enumerate(reports))):
+        if gone and isinstance(report.error, NotRemovable) and report.error.is_awaited:
+            reports[at] = _remove(call, report.typed, keep_log=keep_log, force=force, dry_run=False)
+            more = more or reports[at].removed
+    return more
 
 
 def _remove(call: Call, typed: str, *, keep_log: bool, force: bool, dry_run: bool) -> _Report:
