@@ -1,6 +1,6 @@
 """What a task may ask of the queue: checked before anything is kept, and against the database in the transaction that stores it."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from watchkeeper.app.accounts import require
 from watchkeeper.domain.model import TaskSpec
@@ -15,6 +15,9 @@ MAX_LABELS = 20
 MAX_AFTER = 100
 MAX_PRIORITY = 1000
 """Priorities go from minus this to this."""
+
+LONGEST_WAIT = timedelta(days=3660)
+"""A later start is a slip of the hand, and near the end of the calendar there are zones in which it cannot be shown."""
 
 
 def check_wishes(spec: TaskSpec, now: datetime) -> None:
@@ -40,6 +43,8 @@ def check_wishes(spec: TaskSpec, now: datetime) -> None:
             f"{spec.not_before.astimezone():%Y-%m-%d %H:%M:%S} has passed already.",
             hint="Give a time to come, such as +2h, or leave --not-before out.",
         )
+    if spec.not_before is not None and spec.not_before - now > LONGEST_WAIT:
+        raise BadTask("It would start in more than ten years.", hint="Give a time that is nearer.")
 
 
 def _check_word(word: str, what: str) -> None:
