@@ -351,6 +351,19 @@ def test_a_shell_is_offered_what_fits(wk: "Wk", monkeypatch: pytest.MonkeyPatch)
 def test_sizes_are_shown_as_they_are_written(wk: "Wk") -> None:
     """64M, not 67.1 MB."""
     assert "64M " in wk("config", "show").out
+    assert "10m " in wk("config", "show").out
+    assert "for ever " in wk("config", "show").out
+
+
+def test_settings_are_looked_at_before_they_are_written(wk: "Wk") -> None:
+    """Options of a harness too, whether or not its program is there; and what was not set is not said to be changed."""
+    wrong = wk("config", "set", "harness.codex.sandbox", "nonsense")
+    assert wrong.code == 9
+    assert "workspace-write" in wrong.err
+    assert wk("config", "set", "harness.codex.sandbox", "read-only").code == 0
+    assert "is not set any more" in wk("config", "unset", "harness.codex.sandbox").out
+    assert "nothing was changed" in wk("config", "unset", "harness.codex.sandbox").out
+    assert wk("config", "unset", "harness.codex.sandbox", "--json").json["value"] is None
 
 
 def _printed(wk: "Wk", stdout: bytes, stderr: bytes) -> str:

@@ -3,7 +3,15 @@
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli import daemon, render
-from watchkeeper.errors import DatabaseMoved, DatabaseUnusable, NoDatabase, Refused
+from watchkeeper.errors import (
+    BadTask,
+    DatabaseMoved,
+    DatabaseUnusable,
+    NoDatabase,
+    Refused,
+    SettingsError,
+    WatchkeeperError,
+)
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -21,6 +29,21 @@ def written(key: str, typed: str) -> object:
         return list(cast("tuple[str, ...]", value))
     is_count = isinstance(value, int) and key in KEYS and KEYS[key].kind != "size"
     return value if is_count else typed
+
+
+def check_option(call: "Call", key: str, typed: str) -> None:
+    """Have a harness look at a value of an option of its own, as it does before a task. Raises SettingsError."""
+    from watchkeeper.settings import ACCOUNT
+
+    of, _, option = key.removeprefix("harness.").partition(".")
+    if not key.startswith("harness.") or option in {ACCOUNT, "program"}:
+        return
+    try:
+        _ = call.reading.harness(of).find(call.environ, {option: typed})
+    except BadTask as wrong:
+        raise SettingsError(str(wrong), hint=wrong.hint) from wrong
+    except WatchkeeperError:
+        return  # the program may be installed later
 
 
 def look_before(call: "Call", key: str, typed: str, *, check: bool) -> list[str]:

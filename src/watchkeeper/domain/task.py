@@ -270,7 +270,7 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
         stop=request,
         wake_at=None,
         wake_for=None,
-        reason=ROWS[FailureKind.STOPPED].says,
+        reason=ROWS[FailureKind.STOPPED].says if task.runs else "It was taken back before it ever ran.",
         kind=FailureKind.STOPPED,
         updated_at=request.at,
         ended_at=request.at,

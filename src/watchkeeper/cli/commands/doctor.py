@@ -19,7 +19,8 @@ def command(call: Call, as_json: bool) -> int:
     """Look at everything that work depends on, and say what to do about what is missing.
 
     \b
-    Exit code: 0 work can be done, 6 the state directory or the database cannot be used, 7 the daemon cannot.
+    Exit code: 0 work can be done, 6 the state directory or the database cannot
+    be used, 7 the daemon cannot.
     """
     found: list[Check] = []
     for check in checks(call):

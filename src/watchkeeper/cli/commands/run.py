@@ -60,7 +60,8 @@ def command(
       id=$(wk run "write the changelog") && wk wait "$id"
 
     \b
-    With --wait and --follow the exit code is 0 done, 1 failed, 10 needs you, 11 stopped.
+    With --wait and --follow the exit code is 0 done, 1 failed, 10 needs you,
+    11 stopped.
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
     call.refuse_inside_agent("start tasks")

@@ -30,7 +30,8 @@ def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_
 
     \b
     Exit code: 0 done, 1 failed, 10 needs you, 11 stopped, 12 the time was over.
-    Of several tasks the worst counts, in the order 1, 10, 11. Ctrl-C ends the waiting, not the task.
+    Of several tasks the worst counts, in the order 1, 10, 11.
+    Ctrl-C ends the waiting, not the task.
     """
     from watchkeeper.cli.waiting import CODES, at_rest, wait_for, worst
 
