@@ -1,6 +1,7 @@
 """Choosing, checking and moving the database by commands, with agents at work meanwhile."""
 
 import json
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -155,7 +156,7 @@ def test_settings_are_changed_and_nothing_else_is(rig: Rig) -> None:
     rig.wk("config", "set", "queue.limit", "3")
     left = file.read_text(encoding="utf-8")
     assert left.startswith(text) and "max_turns" not in left
-    assert b"was not set" in rig.wk("config", "unset", "run.model").stderr
+    assert b"was not set" in rig.wk("config", "unset", "run.model").stdout
     rig.wk("config", "set", "run.model", "-", given=b"opus\n")
     assert 'model = "opus"' in file.read_text(encoding="utf-8")
 
@@ -189,4 +190,36 @@ def test_a_daemon_of_another_machine_keeps_the_database_where_it_is(rig: Rig, ur
     other = Rig(tmp_path / "other", settings={"WATCHKEEPER_STORE_URL": url})
     wait_until(lambda: rig.wk("status").returncode == 0, what="it is there")
     _refused(other, "store", "copy", "--from", url, "--to", "sqlite", code=Exit.REFUSED, says="works on")
+    other.close()
+
+
+def test_a_new_machine_sees_what_is_there(rig: Rig, url: str, tmp_path: Path) -> None:
+    """Before anything was kept in its own state directory."""
+    shares = {"WATCHKEEPER_STORE_URL": url}
+    rig.settings = shares
+    task_id = rig.wk("add", "--harness", "demo", "hello").stdout.decode().strip()
+    other = Rig(tmp_path / "other", settings=shares)
+    home = Path(other.environment["WATCHKEEPER_HOME"])
+    shutil.rmtree(home)
+    assert task_id in other.wk("ls").stdout.decode()
+    assert b"1 queued" in other.wk("status").stdout
+    assert not (home / "node").exists(), "looking makes no machine of it"
+    other.close()
+
+
+def test_machines_of_one_name_are_told_apart(rig: Rig, url: str, tmp_path: Path) -> None:
+    """By their ids, which the refusal tells."""
+    shares = {"WATCHKEEPER_STORE_URL": url}
+    rig.settings = shares
+    other = Rig(tmp_path / "other", settings=shares)
+    for each in (rig, other):
+        each.start_daemon()
+        wait_until(lambda each=each: each.wk("status", check=False).returncode == 0, what="it is there")
+    parts = Watchkeeper.open(rig.repo, rig.environment, writes=True)
+    name, node = parts.host_name, parts.state.node()
+    command = ("add", "--harness", "demo", "hello", "--machine")
+    wait_until(lambda: node[:6].encode() in other.wk("status").stdout, what="it was heard of")
+    _refused(rig, *command, name, code=Exit.NOT_FOUND, says=node[:12])
+    _refused(rig, *command, "nowhere", code=Exit.NOT_FOUND, says=f"{name} ({node[:6]})")
+    rig.wk(*command, node[:12])
     other.close()
