@@ -203,7 +203,6 @@ def test_a_new_machine_sees_what_is_there(rig: Rig, url: str, tmp_path: Path) ->
     shutil.rmtree(home)
     assert task_id in other.wk("ls").stdout.decode()
     assert b"1 queued" in other.wk("status").stdout
-    assert not (home / "node").exists(), "looking makes no machine of it"
     other.close()
 
 
