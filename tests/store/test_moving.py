@@ -15,6 +15,7 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState,
 from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.store import moving
+from watchkeeper.store.marks import RawRows
 from watchkeeper.store.moving import ORDER, Moved, Place, move
 from watchkeeper.store.postgres.place import PostgresPlace
 from watchkeeper.store.sqlite.place import SqlitePlace
@@ -164,8 +165,99 @@ def test_what_is_not_empty_is_not_written_to(sqlite_place: SqlitePlace, postgres
         store.close()
 
 
+@pytest.mark.parametrize("moved_already", [False, True])
+def test_what_another_one_left_there_is_kept(
+    moved_already: bool,
+    sqlite_place: SqlitePlace,
+    postgres_place: PostgresPlace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A copy that was not finished may be the only one of use: only the database that it is a copy of goes on with it."""
+    store = sqlite_place.open()
+    fill(store)
+    store.close()
+    with monkeypatch.context() as patched:
+        patched.setattr(moving, "_open_up" if moved_already else "_compared", _dies)
+        with pytest.raises(_DiesError):
+            moved(sqlite_place, postgres_place)
+    other = SqlitePlace(tmp_path / "other.db", tmp_path / "turnstile2")
+    store = other.open()
+    store.transact("t", lambda tx: tx.tasks.add(make_task("theirs")))
+    store.close()
+    with pytest.raises(Refused, match="a copy of the database"):
+        moved(other, postgres_place)
+    store = other.open()
+    assert store.read(lambda tx: tx.tasks.ids_like("", 9)) == ["theirs"]
+    store.close()
+    assert moved(sqlite_place, postgres_place).finished_earlier is moved_already
+
+
+@pytest.mark.parametrize("how", ["used", "filled"])
+def test_somebody_is_quicker(
+    how: str,
+    sqlite_place: SqlitePlace,
+    postgres_place: PostgresPlace,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What came into the destination after it was found empty, or unfinished, is not deleted."""
+    store = sqlite_place.open()
+    fill(store)
+    store.close()
+    prepare = moving._prepare
+
+    def quicker(destination: Place, mine: str) -> bool:
+        answer = prepare(destination, mine)
+        monkeypatch.setattr(moving, "_prepare", prepare)
+        if how == "used":
+            there = destination.open()
+            there.transact("t", lambda tx: tx.tasks.add(make_task("theirs")))
+            there.close()
+        else:
+            other = SqlitePlace(tmp_path / "other.db", tmp_path / "turnstile2")
+            there = other.open()
+            there.transact("t", lambda tx: tx.tasks.add(make_task("theirs")))
+            there.close()
+            moved(other, destination)
+        return answer
+
+    monkeypatch.setattr(moving, "_prepare", quicker)
+    with pytest.raises(Refused, match="is not empty"):
+        moved(sqlite_place, postgres_place)
+    for place, tasks in ((postgres_place, 1), (sqlite_place, MANY + 3)):
+        there = place.open()
+        assert len(there.read(lambda tx: tx.tasks.ids_like("", 999))) == tasks
+        there.close()
+
+
+def test_page_by_page(
+    sqlite_place: SqlitePlace, postgres_place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Keys of several columns, pages that are just full, and a server that would end whoever says nothing for long."""
+    monkeypatch.setattr(moving, "_PAGE", 1)
+    store = sqlite_place.open()
+    fill(store)
+    store.close()
+    there = moved(sqlite_place, postgres_place)
+    compared, said = moving._compared, []
+
+    def asked(source: Place, given: RawRows, destination: Place) -> Moved:
+        said.extend(given.query("SELECT current_setting('idle_in_transaction_session_timeout')"))
+        return compared(source, given, destination)
+
+    monkeypatch.setattr(moving, "_compared", asked)
+    again = SqlitePlace(sqlite_place._database.with_name("again.db"), sqlite_place._turnstile)
+    assert moved(postgres_place, again) == there
+    assert said == [("30min",)], "reading the other one may take longer than a transaction is idle otherwise"
+
+
 class _DiesError(Exception):
     """As if the process had been killed."""
+
+
+def _dies(*_: object) -> None:
+    raise _DiesError
 
 
 @pytest.mark.parametrize("kinds", ["to postgres", "to sqlite"])

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 MARKED = 1_000_000
 """The number of a marked database's schema."""
 
-UNFINISHED = "a copy that was not finished"
 _MOVED = "moved to "
 _DIGEST = "0" * 64
 
@@ -32,7 +31,7 @@ class RawRows(Protocol):
 
 
 def mark(rows: RawRows, says: str) -> None:
-    """Mark the database; `says` is `UNFINISHED` or `moved(...)`."""
+    """Mark the database; `says` is `unfinished(...)` or `moved(...)`."""
     unmark(rows)
     sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
     _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
@@ -41,6 +40,11 @@ def mark(rows: RawRows, says: str) -> None:
 def unmark(rows: RawRows) -> None:
     """Let it be used again."""
     _ = rows.query("DELETE FROM migration WHERE number = :number", {"number": MARKED})
+
+
+def unfinished(database_id: str) -> str:
+    """What the mark of a database says that is being filled. Whose copy it is, because what was moved into it may be the only one that is of use."""
+    return f"a copy of the database {database_id} that was not finished"
 
 
 def moved(where: str) -> str:

@@ -9,9 +9,9 @@ crash after it leaves a complete destination, which the next try only has to ope
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Protocol, cast
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseMoved, Refused
@@ -71,6 +71,10 @@ class Place(Protocol):
         """The same, set."""
         ...
 
+    def take_time(self, rows: RawRows) -> None:
+        """One step of the open transaction, or the wait for the next one, may take long."""
+        ...
+
     def mark(self, rows: RawRows, says: str) -> None:
         """Mark it; empty: take the mark away."""
         ...
@@ -105,11 +109,13 @@ def move(
     except DatabaseMoved:
         return _finish_earlier(source, destination, adapt)
     try:
-        marked = _prepare(destination)
+        mine = here.read(lambda tx: tx.machines.database_id())
+        marked = _prepare(destination, mine)
 
         def work(tx: Tx) -> Moved:
             rows = _raw(tx)
-            _fill(source, rows, destination, marked=marked, progress=progress)
+            source.take_time(rows)
+            _fill(source, rows, destination, mine if marked else None, progress)
             moved = _compared(source, rows, destination)
             source.mark(rows, marks.moved(destination.says))
             return moved
@@ -117,7 +123,7 @@ def move(
         moved = here.transact("moved", work)
     finally:
         here.close()
-    _open_up(destination, adapt)
+    _open_up(destination, mine, adapt)
     return moved
 
 
@@ -133,30 +139,43 @@ def _is_unfinished(destination: Place) -> bool:
     return False
 
 
-def _prepare(destination: Place) -> bool:
-    """Look whether it can take everything; True if an earlier try did not finish."""
+def _prepare(destination: Place, mine: str) -> bool:
+    """Look whether it can take everything of the database `mine`; True if an earlier try did not finish."""
     try:
         store = destination.open()
     except DatabaseMoved:
         store = destination.open(marked=True)
-        found = store.read(lambda tx: marks.says(_raw(tx)))
-        store.close()
-        if found != marks.UNFINISHED:
-            raise Refused(
-                f"The database {destination.says} was itself moved away: nothing was copied.",
-                hint="Move it out of the way, or name another one.",
-            ) from None
+        with contextlib.closing(store):
+            store.read(lambda tx: _refuse_not_mine(_raw(tx), destination, mine))
         return True
-    try:
-        full = store.read(lambda tx: [table for table in ORDER if _has_rows(_raw(tx), table)])
-    finally:
-        store.close()
+    with contextlib.closing(store):
+        store.read(lambda tx: _refuse_full(_raw(tx), destination))
+    return False
+
+
+def _refuse_not_mine(rows: RawRows, destination: Place, mine: str) -> None:
+    """What another database was moved to may be all that is left of it."""
+    found = marks.says(rows)
+    if found == marks.unfinished(mine):
+        return
+    if found.startswith(marks.moved("")):
+        raise Refused(
+            f"The database {destination.says} was itself moved away: nothing was copied.",
+            hint="Move it out of the way, or name another one.",
+        )
+    raise Refused(
+        f"The database {destination.says} is {found or 'in use'}: nothing was copied.",
+        hint="Finish that copy first, or name another, empty database.",
+    )
+
+
+def _refuse_full(rows: RawRows, destination: Place) -> None:
+    full = [table for table in ORDER if _has_rows(rows, table)]
     if full:
         raise Refused(
             f"The database {destination.says} is not empty ({', '.join(full[:5])}): nothing was copied.",
             hint="Copy into a new one; what is in two databases cannot be put together.",
         )
-    return False
 
 
 def _has_rows(rows: RawRows, table: str) -> bool:
@@ -164,13 +183,20 @@ def _has_rows(rows: RawRows, table: str) -> bool:
 
 
 def _fill(
-    source: Place, given: RawRows, destination: Place, *, marked: bool, progress: Callable[[int, int], None]
+    source: Place, given: RawRows, destination: Place, unfinished: str | None, progress: Callable[[int, int], None]
 ) -> None:
+    """Fill it; `unfinished`: an earlier try with the database of that id did not finish, and begins anew."""
     total = sum(int(given.query(f"SELECT count(*) FROM {table}")[0][0] or 0) for table in ORDER)  # noqa: S608 - one of `ORDER`
-    there = destination.open(marked=marked)
+    there = destination.open(marked=unfinished is not None)
 
     def work(tx: Tx) -> None:
         rows, done = _raw(tx), 0
+        # Once more, now that it is our turn there: somebody may have begun to use it meanwhile.
+        if unfinished is None:
+            _refuse_full(rows, destination)
+        else:
+            _refuse_not_mine(rows, destination, unfinished)
+        destination.take_time(rows)
         aside = destination.set_rules_aside(rows)
         for table in reversed(list(ORDER)):
             _ = rows.query(f"DELETE FROM {table}")  # noqa: S608 - one of `ORDER`
@@ -178,31 +204,41 @@ def _fill(
             columns = sorted(destination.columns(rows, table))
             if columns != sorted(source.columns(given, table)):
                 raise DatabaseCorrupt(f"The two databases keep '{table}' in different columns: nothing was copied.")
-            for chunk in _chunks(_rows(given, table, columns)):
-                _insert(rows, table, columns, chunk)
-                done += len(chunk)
+            for page in _pages(given, table, columns):
+                for chunk in _chunks(page):
+                    _insert(rows, table, columns, chunk)
+                done += len(page)
                 progress(done, total)
         destination.set_numbers(rows, source.numbers(given))
         destination.put_rules_back(rows, aside)
-        destination.mark(rows, marks.UNFINISHED)
+        destination.mark(rows, marks.unfinished(tx.machines.database_id()))
 
-    try:
+    with contextlib.closing(there):
         there.transact("filled", work)
-    finally:
-        there.close()
 
 
-def _rows(rows: RawRows, table: str, columns: list[str]) -> Iterator[Row]:
-    sql = f"SELECT {', '.join(columns)} FROM {table} ORDER BY {ORDER[table]} LIMIT :most OFFSET :after"  # noqa: S608 - names of our own schema
-    after = 0
-    while page := rows.query(sql, {"most": _PAGE, "after": after}):
-        yield from page
-        after += len(page)
+def _pages(rows: RawRows, table: str, columns: list[str]) -> Iterator[list[Row]]:
+    """All rows, each page from the key on where the last one ended: counting from the beginning would take longer with each page."""
+    keys = ORDER[table].split(", ")
+    at = [columns.index(key) for key in keys]
+    names = [_name(number) for number in range(len(keys))]
+    after = f"WHERE ({ORDER[table]}) > ({', '.join(f':{name}' for name in names)}) "
+    values: dict[str, Value] = {"most": _PAGE}
+    where = ""
+    while True:
+        sql = f"/* {where and 'on '}{table} */ SELECT {', '.join(columns)} FROM {table} {where}ORDER BY {ORDER[table]} LIMIT :most"  # noqa: S608 - names of our own schema
+        page = rows.query(sql, values)
+        if page:
+            yield page
+        if len(page) < _PAGE:
+            return
+        where = after
+        values |= {name: page[-1][column] for name, column in zip(names, at, strict=True)}
 
 
-def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
-    while chunk := list(islice(rows, _AT_ONCE)):
-        yield chunk
+def _chunks(page: list[Row]) -> Iterator[list[Row]]:
+    for start in range(0, len(page), _AT_ONCE):
+        yield page[start : start + _AT_ONCE]
 
 
 def _insert(rows: RawRows, table: str, columns: list[str], chunk: list[Row]) -> None:
@@ -229,10 +265,8 @@ def _name(number: int) -> str:
 def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
     """Both sides, read from end to end."""
     there = destination.open(marked=True)
-    try:
+    with contextlib.closing(there):
         wanted, found = _sum(source, given), there.read(lambda tx: _sum(destination, _raw(tx)))
-    finally:
-        there.close()
     if wanted != found:
         tables = [table for table in ORDER if wanted.counts[table] != found.counts[table]]
         raise DatabaseCorrupt(
@@ -243,13 +277,15 @@ def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
 
 
 def _sum(place: Place, rows: RawRows) -> Moved:
+    place.take_time(rows)
     total, counts = hashlib.sha256(), dict.fromkeys(ORDER, 0)
     for table in ORDER:
         columns = sorted(place.columns(rows, table))
         total.update(f"{table} {columns}\n".encode())
-        for row in _rows(rows, table, columns):
-            total.update(repr(tuple(map(_plain, row))).encode("utf-8", "backslashreplace"))
-            counts[table] += 1
+        for page in _pages(rows, table, columns):
+            for row in page:
+                total.update(repr(tuple(map(_plain, row))).encode("utf-8", "backslashreplace"))
+            counts[table] += len(page)
     total.update(repr(sorted(place.numbers(rows).items())).encode())
     return Moved(counts=counts, digest=total.hexdigest())
 
@@ -261,35 +297,26 @@ def _plain(value: Value) -> Value:
     return float(value) if isinstance(value, float) else value
 
 
-def _open_up(destination: Place, adapt: Callable[[Tx], None]) -> None:
+def _open_up(destination: Place, mine: str, adapt: Callable[[Tx], None]) -> None:
     there = destination.open(marked=True)
 
     def work(tx: Tx) -> None:
+        _refuse_not_mine(_raw(tx), destination, mine)
+        destination.take_time(_raw(tx))
         adapt(tx)
         destination.mark(_raw(tx), "")
 
-    try:
+    with contextlib.closing(there):
         there.transact("opened", work)
-    finally:
-        there.close()
 
 
 def _finish_earlier(source: Place, destination: Place, adapt: Callable[[Tx], None]) -> Moved:
     """The source was moved already: if it was to here, and that was not opened yet, do that. Raises DatabaseMoved."""
     here = source.open(marked=True)
-    try:
+    with contextlib.closing(here):
         says, mine = here.read(lambda tx: (marks.says(_raw(tx)), tx.machines.database_id()))
         if says != marks.moved(destination.says) or not _is_unfinished(destination):
             raise here.read(lambda tx: marks.refusal(_raw(tx), source.says))
         moved = here.read(lambda tx: _sum(source, _raw(tx)))
-    finally:
-        here.close()
-    there = destination.open(marked=True)
-    try:
-        same = there.read(lambda tx: tx.machines.database_id()) == mine
-    finally:
-        there.close()
-    if not same:
-        raise Refused(f"The database {destination.says} is another one's copy: nothing was changed.")
-    _open_up(destination, adapt)
+    _open_up(destination, mine, adapt)
     return Moved(counts=moved.counts, digest=moved.digest, finished_earlier=True)

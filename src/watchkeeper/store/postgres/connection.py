@@ -181,8 +181,15 @@ class Connection:
     def begin_migration(self) -> None:
         """Begin a transaction that makes or changes the schema, after waiting for our turn. Raises Lost, and DatabaseUnusable and its kinds."""
         _ = self._begin(_BEGIN_WRITE, write=True)
+        self.take_time()
+
+    def take_time(self) -> None:
+        """The open transaction may take long. The connection is used for nothing else afterwards. Raises DatabaseUnusable and its kinds."""
         self.wire.answer_s = _MIGRATION_S + _MARGIN_S
-        _ = self.batch(f"SET LOCAL statement_timeout TO {int(_MIGRATION_S * 1000)}")
+        bound = int(_MIGRATION_S * 1000)
+        _ = self.batch(
+            f"SET LOCAL statement_timeout TO {bound}; SET LOCAL idle_in_transaction_session_timeout TO {bound};"
+        )
 
     def _begin(self, sql: str, *, write: bool) -> list[Row]:
         self.writable, self.written = write, False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from watchkeeper.store import marks
 from watchkeeper.store.migrations import Schema
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from watchkeeper.store.marks import RawRows
+    from watchkeeper.store.postgres.connection import Connection
 
 _COLUMNS = """
 SELECT column_name::text FROM information_schema.columns
@@ -84,6 +85,10 @@ class PostgresPlace:
         _ = rows.query("UPDATE counter SET last = 0 WHERE name <> :name", {"name": _NOT_A_TABLE})
         for name, last in numbers.items():
             _ = rows.query("UPDATE counter SET last = :last WHERE name = :name", {"name": name, "last": last})
+
+    def take_time(self, rows: RawRows) -> None:
+        """As for a step of the schema; the server takes a client that says nothing for that long for dead, not sooner."""
+        cast("Connection", rows).take_time()
 
     def mark(self, rows: RawRows, says: str) -> None:
         """Mark it; empty: take the mark away."""

@@ -76,6 +76,9 @@ class SqlitePlace:
                 "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", {"name": name, "last": last}
             )
 
+    def take_time(self, rows: RawRows) -> None:
+        """Nothing is bounded here."""
+
     def mark(self, rows: RawRows, says: str) -> None:
         """Mark it; empty: take the mark away."""
         if says:
