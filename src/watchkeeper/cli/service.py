@@ -102,7 +102,9 @@ def uninstall(call: "Call", *, as_json: bool) -> None:
             f"Your systemd did not take part ({render.clean(problem)}); it forgets the unit at its next start."
         )
     call.terminal.say("What is left, and how to remove it:")
-    call.terminal.table(("WHAT", "WHERE", "REMOVE WITH"), left)
+    for what, where, remove in left:
+        call.terminal.say(f"  {what}{f': {where}' if where else ''}")
+        call.terminal.say(f"      {remove}")  # whole, however narrow the terminal is: it is there to be copied
 
 
 def _left(call: "Call") -> list[tuple[str, str, str]]:

@@ -8,6 +8,7 @@ the lanes that have ready tasks, however many tasks those are, and takes the fir
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from shlex import quote
 
 from watchkeeper.domain.account import AccountState, SignIn
 from watchkeeper.domain.wait import Wait
@@ -126,7 +127,8 @@ def _paused(lane: Lane, place: Place) -> Iterator[Reason]:
         if rule.paused and concerns(rule, lane, place.machine):
             what = scope_says(rule.scope, rule.name, place.names)
             by = f" by {rule.by}" if rule.by else ""
-            yield Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}")
+            part = "" if rule.scope == "all" else f" --{rule.scope} {quote(place.names.get(rule.name, rule.name))}"
+            yield Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}; `wk queue resume{part}` lets it go on")
 
 
 def _other_machine(lane: Lane, place: Place) -> Reason | None:
