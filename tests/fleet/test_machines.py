@@ -1,5 +1,6 @@
 """Two machines on one database, seen from each other: what is said of the other one's runs, what can be done to them, and who may act as whom."""
 
+import itertools
 import json
 import shutil
 from collections.abc import Iterator
@@ -126,6 +127,20 @@ def test_a_machine_claims_nothing_without_a_lease(fleet: Fleet) -> None:
     _forget(fleet, 0)
     assert fleet.claim(0, machine) is None
     assert Lease(store=fleet.store(0), clock=fleet.clock(0), machine=machine).renew() is None
+    assert fleet.claim(0, machine) is not None
+
+
+def test_a_lease_that_ends_while_a_claim_waits(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is the time when it is its turn: a daemon that was stopped in between claims nothing."""
+    fleet.add(1)
+    machine = fleet.transact(lambda tx: tx.machines.begin_incarnation(fleet.node(0), "b", fleet.now(), holder="h"))
+    assert Lease(store=fleet.store(0), clock=fleet.clock(0), machine=machine).renew() is None
+    passed = itertools.count()
+    now = fleet.now()
+    monkeypatch.setattr(fleet.clock(0), "now", lambda: now + next(passed) * timedelta(minutes=2))
+    assert fleet.claim(0, machine) is None
+    assert next(passed) > 1
+    monkeypatch.undo()
     assert fleet.claim(0, machine) is not None
 
 

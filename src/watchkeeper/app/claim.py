@@ -38,10 +38,10 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
     Raises:
         DatabaseUnusable: nothing was claimed, or the answer was lost: ask again with the same id.
     """
-    at = clock.now()
     machine = claimant.machine
 
     def work(tx: Tx) -> Claim | _Again | None:
+        at = clock.now()  # now that it is our turn: while we waited for it, or were stopped, the lease may have ended
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
             return None if earlier.cancelled else earlier.claim
@@ -66,7 +66,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=at)
         return claimed
 
-    if store.read(lambda tx: _is_idle(tx, claimant, operation_id, at)):
+    if store.read(lambda tx: _is_idle(tx, claimant, operation_id, clock.now())):
         return None  # an idle daemon takes no turn and writes nothing
     while isinstance(answer := store.transact("claim", work), _Again):
         pass
