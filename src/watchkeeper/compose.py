@@ -9,8 +9,9 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.domain.store_url import masked
 from watchkeeper.errors import NoDatabase, SettingsError
-from watchkeeper.settings import Settings, load, masked, user_file
+from watchkeeper.settings import Settings, load, user_file
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from watchkeeper.domain.store_url import masked, mistyped, read_store
 from watchkeeper.errors import SettingsError
 
 REPOSITORY_FILE = ".watchkeeper.toml"
@@ -105,14 +106,6 @@ def _word(written: object) -> str:
     return written
 
 
-def _store(written: object) -> str | None:
-    if written == "sqlite":
-        return None
-    if not isinstance(written, str) or not written.startswith(("postgresql://", "postgres://")):
-        raise ValueError("`sqlite` or a URL such as postgresql://user@host/database")
-    return written
-
-
 def _names(written: object) -> tuple[str, ...]:
     parts = written.replace(",", " ").split() if isinstance(written, str) else written
     if isinstance(parts, list) and all(
@@ -180,7 +173,7 @@ _KEYS = (
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
     _key("prune.keep_tasks_days", _count(0, 36500), 36500, "days", "How long ended tasks are kept.", default_says="for ever"),
     _key("prune.keep_history_days", _count(1, 36500), 90, "days", "How long the history of removed tasks is kept."),
-    _key("store.url", _store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
+    _key("store.url", read_store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
          default_says="sqlite"),
     _key("environment.names", _names, [], "list of names", "Variables that agents get beside the standard ones.",
          default_says="none"),
@@ -365,7 +358,7 @@ def value_of(name: str, value: object, origin: str) -> Value:
     try:
         return Value(key=name, value=key.read(value), origin=origin)
     except ValueError as error:
-        raise SettingsError(f"'{name}' ({origin}) is {_shown(value)}; it must be {error}.") from error
+        raise SettingsError(f"'{name}' ({origin}) is {_shown(name, value)}; it must be {error}.") from error
 
 
 def _harness_key(name: str) -> Key | None:
@@ -384,14 +377,6 @@ def _unknown(name: str, origin: str) -> SettingsError:
     return SettingsError(f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists them all.")
 
 
-def masked(value: object) -> object:
-    """A value as it may be shown: the password in a URL is not."""
-    if not isinstance(value, str) or "://" not in value:
-        return value
-    hidden = re.sub(r"(?<=://)([^/?#@:]*):[^/?#]*@", r"\1:***@", value)
-    return re.sub(r"([?&](?:password|sslpassword|oauth_client_secret)=)[^&#]*", r"\1***", hidden)
-
-
-def _shown(value: object) -> str:
-    text = repr(masked(value))
+def _shown(name: str, value: object) -> str:
+    text = mistyped(value) if name == "store.url" else repr(masked(value))
     return text if len(text) <= 60 else f"{text[:57]}…"

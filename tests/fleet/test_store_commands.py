@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from support.flow_words import let_go, working
-from support.postgres import Databases, ask, shared_databases
+from support.postgres import Databases, Server, ask, shared_databases
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -124,6 +124,45 @@ def test_a_server_that_is_not_there(rig: Rig) -> None:
     assert wrong.returncode == Exit.SETTINGS and b"hunter2" not in wrong.stderr
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ada:hunt/er2@127.0.0.1:1/wk",
+        "postgresql://ada:hunt@er2@127.0.0.1:1/wk",
+        "postgresql://ada:hunt#er2@127.0.0.1:1/wk",
+        "postgresql://ada:hunt?er2@127.0.0.1:1/wk",
+        "postgresql://ada:hunt%er2@127.0.0.1:1/wk",
+        "postgresql://127.0.0.1:1/wk?user=ada&pass%77ord=hunter2",
+        "postgresql:ada:hunter2@127.0.0.1:1/wk",
+    ],
+)
+def test_a_password_that_is_not_written_as_it_must_be(rig: Rig, url: str) -> None:
+    """A driver would take a part of it for a host or a database, and name that."""
+    commands = [
+        ("config", "set", "store", url),
+        ("config", "set", "store", url, "--no-check"),
+        ("store", "copy", "--to", url),
+    ]
+    rig.wk("config", "show")
+    done = [rig.wk(*command, check=False) for command in commands]
+    assert not _file(rig).exists()
+    rig.settings = {"WATCHKEEPER_STORE_URL": url}
+    done += [rig.wk(*command, check=False) for command in (("config", "show"), ("ls", "--debug"), ("doctor",))]
+    rig.settings = {}
+    for each in done:
+        said = each.stdout + each.stderr
+        assert each.returncode != 0 and b"hunt" not in said and b"er2" not in said, said.decode()
+
+
+def test_back_from_a_database_that_cannot_even_be_tried(rig: Rig) -> None:
+    """A URL that the driver does not understand, as well as a missing driver, keeps nobody."""
+    rig.wk("config", "set", "store.url", "postgresql://127.0.0.1:1/wk?bogus=1", "--no-check")
+    _refused(rig, "ls", code=Exit.SETTINGS, says="not one of PostgreSQL")
+    _refused(rig, "config", "set", "store", "sqlite", code=Exit.SETTINGS, says="--no-check leaves it")
+    rig.wk("config", "set", "store", "sqlite", "--no-check")
+    assert b"No tasks yet" in rig.wk("ls").stdout
+
+
 def test_settings_are_changed_and_nothing_else_is(rig: Rig) -> None:
     """Comments, order and rights stay; what cannot be is not written."""
     file = _file(rig)
@@ -169,6 +208,24 @@ def test_an_agent_changes_no_settings(rig: Rig) -> None:
     done = rig.wk("run", "--json", "--wait", "--env", "WATCHKEEPER_HOME", "--", "sh", "-c", script, check=False)
     assert done.returncode in {Exit.OK, Exit.BAD_TASK}
     assert not _file(rig).exists()
+
+
+def test_a_daemon_is_ended_while_the_server_is_away(rig: Rig) -> None:
+    """Whoever wants to be rid of it, or to choose another database, need not wait for the server."""
+    server = Server()
+    try:
+        rig.settings = {"WATCHKEEPER_STORE_URL": server.url(server.database())}
+        daemon = rig.start_daemon()
+        server.stop()
+        assert b"The daemon runs" in rig.wk("daemon", "status").stdout
+        done = rig.wk("daemon", "stop")
+        assert daemon.wait(20) == 0
+        assert b"has ended" in done.stdout and b"What is left is not known" in done.stderr
+        again = rig.wk("daemon", "stop", "--json")
+        assert json.loads(again.stdout) == {"stopped": False, "working": None, "waiting": None}
+        assert rig.wk("daemon", "status", check=False).returncode == Exit.DAEMON
+    finally:
+        server.remove()
 
 
 def test_without_the_driver(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:

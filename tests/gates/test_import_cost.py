@@ -25,7 +25,7 @@ LISTING = frozenset({
     "app", "app.views", "app.views.brief", "app.views.rows", "app.views.standing",
     "cli", "cli.call", "cli.command", "cli.commands", "cli.commands.ls", "cli.daemon", "cli.errors", "cli.main", "cli.render",
     "daemon", "daemon.client", "ports", "ports.service",
-    "domain", "domain.failure_kind", "domain.lock_state", "domain.task_record", "domain.wait",
+    "domain", "domain.failure_kind", "domain.lock_state", "domain.store_url", "domain.task_record", "domain.wait",
     "runtimes", "runtimes.atomic", "runtimes.boot", "runtimes.daemon_host", "runtimes.locks", "runtimes.proc",
     "runtimes.state_directory", "runtimes.system",
     "store", "store.filesystem", "store.migrations", "store.rows", "store.statements", "store.tasks", "store.tx", "store.values",

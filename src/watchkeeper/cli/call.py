@@ -62,6 +62,17 @@ class Call:
         return parts
 
     @property
+    def has_state(self) -> bool:
+        """Whether there is a state directory, wherever the database is. Raises StateDirectoryUnusable."""
+        try:
+            _ = self.reading.state
+        except StateDirectoryUnusable as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return False
+            raise
+        return True
+
+    @property
     def store(self) -> "Store | None":
         """The database, or None if nothing was ever written. Raises StateError."""
         try:

@@ -77,7 +77,10 @@ def _present(call: "Call", *, check: bool) -> list[str]:
         store = call.store
     except DatabaseMoved:
         return []
-    except DatabaseUnusable as problem:
+    except (
+        DatabaseUnusable,
+        SettingsError,
+    ) as problem:  # the driver may be missing, or the URL may be one that it does not understand
         if not check:
             return []
         problem.hint = f"{problem.hint} What is at work there would have nobody to look after it; --no-check leaves it all the same.".strip()

@@ -27,7 +27,7 @@ def show(call: Call, as_json: bool) -> None:
 
     A flag wins over the environment, that over the repository's file, that over your own file, that over the default.
     """
-    from watchkeeper.settings import masked
+    from watchkeeper.domain.store_url import masked
 
     call.heeds_repository = True
     values = call.reading.settings.values
@@ -60,7 +60,7 @@ def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> Non
       wk config set store postgresql://wk@db.example.org/wk
     """
     from watchkeeper.cli import changing
-    from watchkeeper.settings import masked
+    from watchkeeper.domain.store_url import masked
 
     call.refuse_inside_agent("change settings")
     name = changing.SHORT.get(key, key)
@@ -135,7 +135,8 @@ def _size(count: int) -> str:
 
 def _shown(value: "Value") -> str:
     """A value as one would write it."""
-    from watchkeeper.settings import KEYS, masked
+    from watchkeeper.domain.store_url import masked
+    from watchkeeper.settings import KEYS
 
     key = KEYS.get(value.key)
     if value.value is None or value.value == ():

@@ -10,7 +10,7 @@ from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.domain.run_record import RunState
 from watchkeeper.domain.task_record import TaskState
-from watchkeeper.errors import Exit, StateDirectoryUnusable, UsageError
+from watchkeeper.errors import DatabaseUnusable, Exit, StateDirectoryUnusable, UsageError
 
 _WORKING = frozenset({RunState.STARTING, RunState.RUNNING})
 
@@ -68,9 +68,8 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
     if drain and interrupt:
         raise UsageError("--drain and --interrupt exclude each other.", hint="Choose one.")
     call.refuse_inside_agent("stop the daemon")
-    if call.store is None:
-        ended = False
-    else:
+    ended = False
+    if call.has_state:  # the database may be out of reach: whoever ends the daemon may do so for that
         from watchkeeper.daemon import client
 
         how = "drain" if drain else "interrupt" if interrupt else "leave"
@@ -80,7 +79,11 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
         except KeyboardInterrupt:
             raise Detached("Detached; the daemon goes on ending. Look: wk daemon status") from None
         call.terminal.clear_status()
-    working, waiting = _left(call)
+    try:
+        working, waiting = _left(call)
+    except DatabaseUnusable as problem:
+        working = waiting = None
+        call.terminal.note(f"What is left is not known: {render.clean(str(problem))}")
     if as_json:
         call.terminal.document({"stopped": ended, "working": working, "waiting": waiting})
     else:
@@ -110,13 +113,13 @@ def _left(call: Call) -> tuple[int, int]:
 @click.pass_obj
 def status(call: Call, as_json: bool) -> int:
     """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
-    info = finding.running(call) if call.store is not None else None
+    info = finding.running(call) if call.has_state else None
     if as_json:
         call.terminal.document(finding.plain(info) | {"program": __version__, "service": _service(call)})
     elif info is None:
         call.terminal.say("No daemon runs. It is started when a task needs it, or by `wk daemon start`.")
     else:
-        up = render.duration((call.reading.clock.now() - info.started_at).total_seconds())
+        up = render.duration((call.reading.system_clock.now() - info.started_at).total_seconds())
         call.terminal.say(f"The daemon runs: pid {info.pid}, up {up}, version {info.version}, life {info.incarnation}.")
         if info.version != __version__:
             call.terminal.say(f"This program is version {__version__}: wk daemon restart. Agents go on meanwhile.")

@@ -136,15 +136,16 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
 
 
 def _url(typed: str | None, used: str | None) -> str | None:
-    from watchkeeper.settings import KEYS, masked
+    from watchkeeper.domain.store_url import mistyped, read_store
 
     if typed is None:
         return used
     try:
-        return str(url) if (url := KEYS["store.url"].read(typed)) is not None else None
+        return read_store(typed)
     except ValueError as wrong:
-        msg = f"'{render.clean(str(masked(typed)))[:80]}' is no database."
-        raise UsageError(msg, hint=f"It must be {wrong}.") from None
+        raise UsageError(
+            f"What was typed is no database: {render.clean(mistyped(typed))[:80]}.", hint=f"It must be {wrong}."
+        ) from None
 
 
 def _say_moved(call: Call, found: "MovedFacts", *, is_used: bool, shared: bool) -> None:

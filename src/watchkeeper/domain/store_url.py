@@ -1,0 +1,43 @@
+"""The URL of a database: what may be one, and how it is shown.
+
+A password that was typed as it is, with an @, /, ? or # in it, is read by drivers as a name of a host or a database, and those are shown. So a URL in which
+that could have happened is refused before anybody takes it apart, and is shown nowhere.
+"""
+
+import re
+
+_PART = r"(?:[^:/?#@%\s]|%[0-9A-Fa-f]{2})*"
+_PARTS = r"(?:[^/?#@%\s]|%[0-9A-Fa-f]{2})*"
+_PATH = r"(?:[^?#@%\s]|%[0-9A-Fa-f]{2})*"
+_PAIR = r"[a-z_]+=(?:[^&#@%\s]|%[0-9A-Fa-f]{2})*"
+_URL = re.compile(
+    rf"postgres(?:ql)?://(?:{_PART}(?::{_PARTS})?@)?{_PARTS}(?:/{_PATH})?(?:\?(?:{_PAIR}(?:&{_PAIR})*)?)?"
+)
+_PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
+_SECRETS = re.compile(r"([?&](?:password|sslpassword|oauth_client_secret)=)[^&#]*")
+
+
+def read_store(written: object) -> str | None:
+    """The URL that was written; None for SQLite in the state directory. Raises ValueError with what it must be."""
+    if written == "sqlite":
+        return None
+    if not isinstance(written, str) or not written.startswith(("postgresql://", "postgres://")):
+        raise ValueError("`sqlite` or a URL such as postgresql://user@host/database")
+    if _URL.fullmatch(written) is None:
+        raise ValueError(
+            "a URL such as postgresql://user@host/database; in it @ is %40, / is %2F, ? is %3F, # is %23, % is %25"
+        )
+    return written
+
+
+def masked(value: object) -> object:
+    """A value as it may be shown: the password in a URL is not."""
+    if not isinstance(value, str) or "://" not in value:
+        return value
+    return _SECRETS.sub(r"\1***", _PASSWORD.sub(r"\1:***@", value))
+
+
+def mistyped(value: object) -> str:
+    """What is no URL of a database, as it may be shown: nobody knows where in it the password is."""
+    text = repr(value)
+    return "something that is not shown, because a password may be in it" if ":" in text or "@" in text else text
