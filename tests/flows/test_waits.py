@@ -68,7 +68,9 @@ def test_a_failed_link_keeps_the_chain_until_a_person_acts(rig: Rig) -> None:
     assert "never start by itself" in " ".join(rig.wk("why", child).stdout.decode().split())
     rig.wk("retry", parent)
     assert rig.wait_resting(child).state is TaskState.DONE
-    assert kinds(rig, child) == ["task.waiting dependency"] * 3 + ["task.ready"]
+    # Handed over, failed, tried again, done: one word each. A parent that had failed before the child was handed over says the first two at once.
+    *waits, last = kinds(rig, child)
+    assert last == "task.ready" and set(waits) == {"task.waiting dependency"} and len(waits) in {2, 3}
     sound(rig)
 
 
