@@ -100,6 +100,9 @@ def test_what_a_check_says(rig: Rig, url: str) -> None:
     done = rig.wk("store", "check", check=False)
     assert done.returncode == Exit.STATE and b"Wrong: Task" in done.stdout
     assert b"the newest" in rig.wk("store", "upgrade").stdout
+    ask(url, "ALTER TABLE watchkeeper.launch RENAME TO lost")
+    _refused(rig, "store", "check", code=Exit.STATE, says="not laid out as it should be")
+    ask(url, "ALTER TABLE watchkeeper.lost RENAME TO launch")
 
 
 def test_a_server_that_is_not_there(rig: Rig) -> None:

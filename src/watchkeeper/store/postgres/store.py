@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
 from watchkeeper.store.marks import MARKED, refusal
+from watchkeeper.store.moving import ORDER
 from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.connection import Connection, Patience
@@ -159,6 +160,8 @@ class PostgresStore:
             DatabaseCorrupt: there is some.
         """
         with self._transaction(self._reader, write=False) as connection:
+            for table in ORDER:
+                _ = connection.batch(f"SELECT 1 FROM watchkeeper.{table} LIMIT 1")  # noqa: S608 - names of our own schema
             if thorough:
                 _ = connection.batch(_READ_ALL)
             wrong = connection.batch(_WRONG_TALLY)
