@@ -5,11 +5,12 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from support.flow_words import let_go, working
-from support.postgres import Databases, Server, ask, shared_databases
+from support.postgres import Databases, Server, ask, open_store, shared_databases
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -211,6 +212,23 @@ def test_an_agent_changes_no_settings(rig: Rig) -> None:
     done = rig.wk("run", "--json", "--wait", "--env", "WATCHKEEPER_HOME", "--", "sh", "-c", script, check=False)
     assert done.returncode in {Exit.OK, Exit.BAD_TASK}
     assert not _file(rig).exists()
+
+
+def test_what_was_for_another_machine_comes_back(rig: Rig, url: str) -> None:
+    """In a database of one machine's own nobody else will ever run it: a word binds it to the one there is."""
+    rig.settings = {"WATCHKEEPER_STORE_URL": url}
+    rig.start_daemon()
+    store = open_store(url)
+    store.transact("t", lambda tx: tx.machines.begin_incarnation("theirs", "b", datetime.now(UTC), name="m2"))
+    store.close()
+    task_id = json.loads(rig.wk("run", "--machine", "m2", "--json", "--", "true").stdout)["id"]
+    rig.wk("daemon", "stop")
+    rig.wk("store", "copy", "--to", "sqlite")
+    rig.settings = {}
+    assert b"only machine m2 may run it" in rig.wk("why", task_id).stdout
+    rig.wk("edit", task_id, "--machine", "any")
+    rig.start_daemon()
+    assert rig.wait_resting(task_id).state is TaskState.DONE
 
 
 def test_a_daemon_is_ended_while_the_server_is_away(rig: Rig) -> None:

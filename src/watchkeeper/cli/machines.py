@@ -28,7 +28,8 @@ def bind(call: "Call", spec: "TaskSpec", word: str | None, *, names: tuple[str, 
     """
     if call.reading.settings.store_url is None:
         if word in {None, ANY, call.reading.host_name}:
-            return spec
+            # What was bound elsewhere when the database was shared comes here by that word.
+            return spec if word is None else replace(spec, machine=None)
         raise NotFound(
             f"There is no machine '{clean(word or '')[:60]}': the database is this machine's alone.",
             hint=f"Leave --machine away, or say {call.reading.host_name}. Machines share a database on PostgreSQL: docs/fleet.md.",
