@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_WAITED_LONG_S = 5.0
 _MARK = "SELECT last FROM watchkeeper.counter WHERE name = 'commit'"
 _WRONG_TALLY = """
 SELECT t.state FROM watchkeeper.tally t
@@ -57,6 +59,8 @@ class _Seat:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.connection: Connection | None = None
+        self.failed_s = 0.0
+        """When a connection was last given up."""
 
     def drop(self) -> None:
         """Give the connection up."""
@@ -190,17 +194,29 @@ class PostgresStore:
     @contextlib.contextmanager
     def _use(self, seat: _Seat) -> Generator[None, None, None]:
         """Have a seat to ourselves."""
-        me = threading.get_ident()
+        me, asked_s = threading.get_ident(), time.monotonic()
         if me in self._users:
             raise RuntimeError("a transaction inside a transaction")
         with seat.lock:
             self._users.add(me)
             try:
-                if self._closed:
-                    raise DatabaseUnusable("The database is closed.")
+                self._refuse_in_vain(seat, asked_s)
                 yield
+            except DatabaseUnusable:
+                if seat.connection is None and asked_s >= seat.failed_s:
+                    seat.failed_s = time.monotonic()
+                raise
             finally:
                 self._users.discard(me)
+
+    def _refuse_in_vain(self, seat: _Seat, asked_s: float) -> None:
+        """Whoever had the seat before us has waited for an answer that did not come: if everybody did so in turn, the last one would wait for minutes."""
+        if self._closed:
+            raise DatabaseUnusable("The database is closed.")
+        if asked_s + _WAITED_LONG_S < seat.failed_s:
+            raise DatabaseUnusable(
+                f"The database server of {self._address} does not answer.", hint="Nothing was changed; try again."
+            )
 
     @contextlib.contextmanager
     def _transaction(self, seat: _Seat, *, write: bool, durable: bool = True) -> Generator[Connection, None, None]:
