@@ -81,16 +81,23 @@ best AS MATERIALIZED (
 UPDATE task SET parked = 0 FROM best WHERE task.seq = best.seq;
 
 -- name: queue_parked_for_others
-SELECT DISTINCT claim.checkout, lane.id, lane.machine, lane.harness, lane.account, lane.project
-FROM claim CROSS JOIN lane
-WHERE claim.checkout IS NOT NULL AND claim.machine <> :machine AND lane.machine = ''
-    AND NOT EXISTS (SELECT 1 FROM claim AS here WHERE here.machine = :machine AND here.checkout = claim.checkout)
-    AND EXISTS (
+WITH elsewhere AS MATERIALIZED (
+    SELECT DISTINCT claim.checkout FROM claim
+    WHERE claim.checkout IS NOT NULL AND claim.machine <> :machine
+        AND NOT EXISTS (SELECT 1 FROM claim AS here WHERE here.machine = :machine AND here.checkout = claim.checkout)
+)
+SELECT elsewhere.checkout, open.id, open.machine, open.harness, open.account, open.project
+FROM elsewhere CROSS JOIN LATERAL (
+    SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project FROM lane
+    WHERE lane.machine = '' AND EXISTS (
         SELECT 1 FROM task
-        WHERE checkout = claim.checkout AND parked = 1 AND lane = lane.id AND state = 'queued' AND stop_at IS NULL
-            AND ready = 1 AND unmet = 0
+        WHERE task.checkout = elsewhere.checkout AND parked = 1 AND task.lane = lane.id AND state = 'queued'
+            AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        OFFSET 0
     )
-ORDER BY lane.id, claim.checkout;
+    OFFSET 0
+) AS open
+ORDER BY open.id, elsewhere.checkout;
 
 -- name: queue_bring_back
 UPDATE task SET parked = 0
