@@ -1,5 +1,7 @@
 """Take the next tasks from the queue, as long as there is room."""
 
+from datetime import datetime
+
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
@@ -27,7 +29,9 @@ class ClaimLoop(Loop):
     def tick(self) -> Ticked:
         """Claim what can be claimed."""
         claimed = 0
+        looked = self._clock.now()
         while not self.closed:
+            looked = self._clock.now()
             # The id is renewed only after an answer: if the last one was lost, the same question gets the same answer.
             answer = claim(self._store, self._clock, self._ids, self._claimant, self._operation)
             if answer is None:
@@ -35,12 +39,14 @@ class ClaimLoop(Loop):
             self._operation = self._ids.operation()
             claimed += 1
             self.log.info("claimed", task=answer.task_id, run=answer.run_id, fence=answer.fence)
-        return Ticked(worked=claimed > 0, due_s=self._due_s())
+        return Ticked(worked=claimed > 0, due_s=self._due_s(looked))
 
-    def _due_s(self) -> float | None:
-        """When the next waiting task becomes due. One that is due and was not claimed waits for room, which a settlement makes and tells of."""
+    def _due_s(self, looked: datetime) -> float | None:
+        """When the next waiting task becomes due. One whose time had come when the last claim looked was woken by it, unless it may not claim at all.
+
+        One whose time came since then is due at once: nobody else tells of it.
+        """
         wake_at = self._store.read(lambda tx: tx.queue.next_wake())
-        if wake_at is None or self.closed:
+        if wake_at is None or self.closed or wake_at <= looked:
             return None
-        left_s = (wake_at - self._clock.now()).total_seconds()
-        return left_s if left_s > 0 else None
+        return max(0.0, (wake_at - self._clock.now()).total_seconds())
