@@ -8,7 +8,7 @@ from functools import partial
 from watchkeeper.app.announce import tell_parked
 from watchkeeper.app.place import place
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.domain.lanes import Lane, Place, closed, open_lanes
+from watchkeeper.domain.lanes import Lane, Place, Reason, closed, open_lanes
 from watchkeeper.domain.model import Cause, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched
 from watchkeeper.domain.task import Claimed
@@ -122,25 +122,31 @@ def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> 
 
 def _closed(lanes: Sequence[Lane], here: Place) -> dict[int, str]:
     """By lane, the word for why it is closed; open ones are left out."""
-    return {lane.id: reasons[0].wait.value for lane in lanes if (reasons := closed(lane, here))}
+    return {lane: reason.wait.value for lane, reason in _first_reasons(lanes, here).items()}
+
+
+def _first_reasons(lanes: Sequence[Lane], here: Place) -> dict[int, Reason]:
+    """By lane, the most lasting reason for which it is closed; open ones are left out."""
+    return {lane.id: reasons[0] for lane in lanes if (reasons := closed(lane, here))}
 
 
 def _tell_closed(tx: Tx, lanes: Sequence[Lane], here: Place) -> None:
     """Journal each change of why a lane's tasks wait, once. A lane without ready tasks has nobody to tell."""
-    told, now = tx.rules.told(here.machine), _closed(lanes, here)
+    told, reasons = tx.rules.told(here.machine), _first_reasons(lanes, here)
     known = {lane.id: lane for lane in lanes}
-    for lane_id in told.keys() | now.keys():
-        if told.get(lane_id) == now.get(lane_id):
+    for lane_id in told.keys() | reasons.keys():
+        reason = reasons.get(lane_id)
+        word = None if reason is None else reason.wait.value
+        if told.get(lane_id) == word:
             continue
         lane = known.get(lane_id)
         if lane is None:
             tx.rules.forget(here.machine, lane_id)
             continue
-        tx.rules.tell(here.machine, lane, now.get(lane_id), here.now)
+        tx.rules.tell(here.machine, lane, word, here.now)
         about = {"machine": here.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
-        reasons = closed(lane, here)
-        data = {**about, "wait": now.get(lane_id), "says": reasons[0].says if reasons else ""}
-        _ = tx.journal.append("queue.waiting" if reasons else "queue.moving", here.now, data=data)
+        data = {**about, "wait": word, "says": "" if reason is None else reason.says}
+        _ = tx.journal.append("queue.moving" if reason is None else "queue.waiting", here.now, data=data)
 
 
 def cancel_claim(store: Store, clock: Clock, operation_id: str) -> None:

@@ -46,7 +46,9 @@ def begin(store: Store, clock: Clock, me: Me, *, watch_s: float = WATCH_S) -> Ma
         watched = watched or answer.other
         if answer.found is Contest.TAKEN or answer.other != watched:
             raise _taken(me, answer.other)
-        time.sleep(min(_LOOK_S, watch_s))
+        time.sleep(
+            min(_LOOK_S, watch_s)
+        )  # what is waited for is that another host stays silent, and silence tells nobody of itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,7 +100,9 @@ def _answer_of_service(host: DaemonHost, within_s: float) -> Ensured:
     while not host.tell(Order.LOOK):
         if time.monotonic() >= deadline:
             return Ensured.STARTING
-        time.sleep(_AGAIN_S)
+        time.sleep(
+            _AGAIN_S
+        )  # systemd has its parent's ear, not we: nothing but another look tells that it listens, and it may not even hold its lock yet
     return Ensured.STARTED
 
 
