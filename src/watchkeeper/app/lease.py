@@ -46,9 +46,8 @@ def begin(store: Store, clock: Clock, me: Me, *, watch_s: float = WATCH_S) -> Ma
         watched = watched or answer.other
         if answer.found is Contest.TAKEN or answer.other != watched:
             raise _taken(me, answer.other)
-        time.sleep(
-            min(_LOOK_S, watch_s)
-        )  # what is waited for is that another host stays silent, and silence tells nobody of itself
+        # What is waited for is that another host stays silent, and silence tells nobody of itself.
+        time.sleep(min(_LOOK_S, watch_s))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

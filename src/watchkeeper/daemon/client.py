@@ -100,9 +100,8 @@ def _answer_of_service(host: DaemonHost, within_s: float) -> Ensured:
     while not host.tell(Order.LOOK):
         if time.monotonic() >= deadline:
             return Ensured.STARTING
-        time.sleep(
-            _AGAIN_S
-        )  # systemd has its parent's ear, not we: nothing but another look tells that it listens, and it may not even hold its lock yet
+        # The daemon is systemd's child, not ours: only another look tells that it listens, and it may not even hold its lock yet.
+        time.sleep(_AGAIN_S)
     return Ensured.STARTED
 
 
