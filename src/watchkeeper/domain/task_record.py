@@ -124,6 +124,8 @@ class Task:
     ended_at: datetime | None = None
     pinned_at: datetime | None = None
     """A person wants to keep it, on top."""
+    seen_at: datetime | None = None
+    """When a person last looked at it after it had ended."""
 
     @property
     def counted_attempts_left(self) -> int:

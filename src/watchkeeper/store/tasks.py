@@ -209,6 +209,7 @@ def _columns(task: Task) -> dict[str, Value]:
         "updated_at": ticks(task.updated_at),
         "ended_at": ticks_or_none(task.ended_at),
         "pinned_at": ticks_or_none(task.pinned_at),
+        "seen_at": ticks_or_none(task.seen_at),
     }
 
 
@@ -233,6 +234,7 @@ def _task(row: Row) -> Task:
             kind=column.choice_or_none(FailureKind),
             ended_at=column.time_or_none(),
             pinned_at=column.time_or_none(),
+            seen_at=column.time_or_none(),
             spec=spec_from(column.text()),
         )
 

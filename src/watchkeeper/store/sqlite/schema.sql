@@ -43,7 +43,7 @@ CREATE TABLE task (
     ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), parked INTEGER NOT NULL DEFAULT 0 CHECK (
     parked = 0
     OR (parked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
-), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '',
+), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '', seen_at INTEGER,
     UNIQUE (run_id, id),
     FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
     CHECK (state <> 'running' OR run_id IS NOT NULL),
@@ -74,7 +74,7 @@ CREATE TABLE authorisation (
     by TEXT NOT NULL,
     says TEXT NOT NULL,
     at INTEGER NOT NULL
-) STRICT;
+, profile TEXT CHECK (json_valid(profile)), fingerprint TEXT CHECK (fingerprint <> ''), directory TEXT) STRICT;
 
 CREATE INDEX authorisation_task ON authorisation (task_id, seq);
 
@@ -157,7 +157,7 @@ CREATE TABLE launch (
     run_id TEXT PRIMARY KEY REFERENCES run (id),
     authorisation_id TEXT NOT NULL REFERENCES authorisation (id),
     at INTEGER NOT NULL
-) STRICT, WITHOUT ROWID;
+, version TEXT) STRICT, WITHOUT ROWID;
 
 CREATE INDEX launch_authorisation ON launch (authorisation_id);
 
@@ -364,7 +364,7 @@ CREATE TABLE account_state (
     says TEXT NOT NULL,
     mark TEXT NOT NULL,
     quota_until INTEGER,
-    quota_at INTEGER,
+    quota_at INTEGER, trouble TEXT CHECK (trouble IN ('overloaded', 'network')), trouble_says TEXT NOT NULL DEFAULT '', trouble_since INTEGER, trouble_at INTEGER, probes INTEGER NOT NULL DEFAULT 0 CHECK (probes >= 0), probe_at INTEGER, probe_run TEXT,
     PRIMARY KEY (account, machine)
 ) STRICT, WITHOUT ROWID;
 
@@ -408,9 +408,12 @@ WHEN NOT EXISTS (
     SELECT raise(ABORT, 'only a queued task that is not stopped and waits for no other is claimed');
 END;
 
+CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE directory IS NOT NULL;
+
 CREATE VIEW task_whole AS
 SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
     task.run_id, task.wake_at, task.wake_for, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s,
-    task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, spec.body
+    task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, task.seen_at,
+    spec.body
 FROM task JOIN spec ON spec.task_id = task.id;
