@@ -67,8 +67,8 @@ class Queue:
             for number in range(tasks):
                 task = make_task(f"q{number}")
                 tx.tasks.add(task)
-                said = {"id": f"a{number}", "task_id": task.id, "kind": "person", "by": "me", "says": ""}
-                tx.outcomes.authorise(Authorisation(**said, at=now))
+                name = f"a{number}"
+                tx.outcomes.authorise(Authorisation(id=name, task_id=task.id, kind="person", by="me", says="", at=now))
 
         store.transact("add", work)
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.launch import Launcher
     from watchkeeper.app.observe import Observer
     from watchkeeper.app.perform import Performer
+    from watchkeeper.app.profiles import Limits
     from watchkeeper.app.prune import Pruner
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
@@ -278,16 +279,19 @@ class Watchkeeper:
 
         return TaskEnvironments(environments=self.environments, machine=self.state.node(), environ=self.environ)
 
+    @property
+    def limits(self) -> "Limits":
+        """What the settings say about every launch, whatever the harness."""
+        from watchkeeper.app.profiles import Limits
+
+        return Limits(grace_s=self.settings.stop_grace_s, log_limit_bytes=self.settings.logs_limit_bytes)
+
     @cached_property
     def launcher(self) -> "Launcher":
         """Prepares executions."""
         from watchkeeper.app.launch import Launcher, LaunchRules
 
-        rules = LaunchRules(
-            grace_s=self.settings.stop_grace_s,
-            log_limit_bytes=self.settings.logs_limit_bytes,
-            options=self.settings.harness_options,
-        )
+        rules = LaunchRules(limits=self.limits, options=self.settings.harness_options)
         return Launcher(
             store=self.store,
             clock=self.clock,

@@ -34,10 +34,19 @@ BY_HARNESS: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What an agent program needs for its own sign-in. A harness that is not here gets the standard names only."""
 
+NESTING: Mapping[str, tuple[str, ...]] = {
+    "claude": ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"),
+    "codex": (
+        "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI",
+        "CODEX_VERSION",
+    ),
+}  # fmt: skip
+"""Variables that tell a program that it runs inside another one of its kind. They are never passed on, because it does not."""
+
 
 def allowed(name: str, harness: str) -> bool:
     """Whether the allow-list lets this variable through to that harness."""
-    if name.startswith(OURS):
+    if name.startswith(OURS) or any(name in names for names in NESTING.values()):
         return False
     return any(
         name.startswith(entry[:-1]) if entry.endswith("*") else name == entry

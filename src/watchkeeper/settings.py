@@ -20,7 +20,7 @@ PREFIX = "WATCHKEEPER_"
 MAX_FILE_BYTES = 1024 * 1024
 HARNESS_OPTIONS: dict[str, frozenset[str]] = {
     "claude": frozenset(
-        {"program", "isolation", "permission_mode", "allowed_tools", "max_turns", "max_budget_usd", "max_retries",
+        {"program", "isolation", "permission_mode", "allowed_tools", "tools", "max_turns", "max_budget_usd", "max_retries",
          "request_timeout_s"}
     ),
     "codex": frozenset({"program", "isolation", "sandbox", "network_access", "config"}),

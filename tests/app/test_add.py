@@ -5,12 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from app.stage import Verbs
-from support.records import make_spec
+from support.records import make_profile, make_spec
 
 from watchkeeper.app.add import AddRequest, Plan, add_all
 from watchkeeper.app.relations import LONGEST_WAIT, check_wishes
 from watchkeeper.errors import BadTask
-from watchkeeper.ports.harness import Program
 from watchkeeper.runtimes.system import RandomIds
 from watchkeeper.store.waits import StoredWaits
 
@@ -26,7 +25,7 @@ def test_a_long_chain_is_not_walked_for_each_of_its_tasks(verbs: Verbs, monkeypa
         return dependencies(self, task_id)
 
     monkeypatch.setattr(StoredWaits, "dependencies", counted)
-    plan = Plan(spec=make_spec(cwd=str(verbs.root)), program=Program(path="", version=None), says="")
+    plan = Plan(spec=make_spec(cwd=str(verbs.root)), profile=make_profile())
     handed = [
         (AddRequest(spec=make_spec(cwd=str(verbs.root), after=(f"t{n - 1}",) if n else ()), environment={}, by="ada", options={}, id=f"t{n}"), plan)
         for n in range(40)

@@ -12,13 +12,13 @@ from support.records import end, make_outcome, make_spec, make_task
 from watchkeeper.app.announce import tell_added
 from watchkeeper.app.cancel import cancel
 from watchkeeper.app.claim import Claimant, claim
-from watchkeeper.app.edit import edit
+from watchkeeper.app.edit import Edit, edit
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.rules import Scope, limit, pause, resume
 from watchkeeper.domain.account import QuotaSeen, SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState
-from watchkeeper.domain.model import Disposition, OutcomeStatus, Proof, RunState, Task
+from watchkeeper.domain.model import Disposition, OutcomeStatus, Proof, RunState, Task, TaskSpec
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.wait import Wait
 from watchkeeper.ports.store import Authorisation, Tx
@@ -254,13 +254,18 @@ def test_what_is_parked_by_a_claim_is_told_of(queue: Queue) -> None:
     assert queue.claim() == "late"
 
 
+def _edit(queue: Queue, was: Task, spec: TaskSpec) -> Task:
+    allowed = queue.store.read(lambda tx: tx.outcomes.authorisation(was.id))
+    return edit(queue.store, queue.clock, IDS, Edit(was=was, spec=spec, allowed=allowed, profile=None), by="me")
+
+
 def test_an_edit_tells_what_changed(queue: Queue) -> None:
     queue.add("parent")
     task = queue.add("task", account="own")
     spec = replace(task.spec, after=("parent",))
-    task = edit(queue.store, queue.clock, IDS, task, spec, by="me", says="")
+    task = _edit(queue, task, spec)
     assert queue.told("task") == ["waiting dependency"]
-    task = edit(queue.store, queue.clock, IDS, task, replace(spec, priority=3), by="me", says="")
+    task = _edit(queue, task, replace(spec, priority=3))
     assert queue.told("task") == ["waiting dependency"]
-    _ = edit(queue.store, queue.clock, IDS, task, replace(spec, after=()), by="me", says="")
+    _ = _edit(queue, task, replace(spec, after=()))
     assert queue.told("task") == ["waiting dependency", "ready"]

@@ -6,10 +6,15 @@ import pytest
 from app.stage import Verbs
 from support.records import add, make_spec, make_task
 
-from watchkeeper.app.edit import edit
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.app.edit import Edit, edit
+from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.errors import BadTask, NoSuchTask
 from watchkeeper.runtimes.system import RandomIds
+
+
+def _edit(verbs: Verbs, was: Task, spec: TaskSpec) -> Task:
+    wanted = Edit(was=was, spec=spec, allowed=None, profile=None)
+    return edit(verbs.store, verbs.clock, RandomIds(), wanted, by="ada")
 
 
 def waiting_for_what_is_gone(verbs: Verbs) -> Task:
@@ -31,7 +36,7 @@ def waiting_for_what_is_gone(verbs: Verbs) -> Task:
 def test_what_was_removed_stands_in_no_edit_s_way(verbs: Verbs, changes: dict[str, object]) -> None:
     task = waiting_for_what_is_gone(verbs)
     wanted = replace(task.spec, **changes)
-    edited = edit(verbs.store, verbs.clock, RandomIds(), task, wanted, by="ada", says="")
+    edited = _edit(verbs, task, wanted)
     assert edited.spec == replace(wanted, after=() if "after" in changes else ("t2",))
     assert verbs.store.read(lambda tx: tx.waits.audit()) == []
 
@@ -39,7 +44,7 @@ def test_what_was_removed_stands_in_no_edit_s_way(verbs: Verbs, changes: dict[st
 def test_nobody_can_wish_to_wait_for_what_is_not_there(verbs: Verbs) -> None:
     task = waiting_for_what_is_gone(verbs)
     with pytest.raises(NoSuchTask):
-        _ = edit(verbs.store, verbs.clock, RandomIds(), task, replace(task.spec, after=("t2", "t9")), by="ada", says="")
+        _ = _edit(verbs, task, replace(task.spec, after=("t2", "t9")))
     assert verbs.task("t3") == task
 
 
@@ -49,5 +54,5 @@ def test_a_circle_by_way_of_others_is_refused(verbs: Verbs) -> None:
         _ = verbs.store.transact("add", lambda tx, task=task: add(tx, task))
     first = verbs.task("t1")
     with pytest.raises(BadTask, match="t1 waits for t3 waits for t2 waits for t1"):
-        _ = edit(verbs.store, verbs.clock, RandomIds(), first, replace(first.spec, after=("t3",)), by="ada", says="")
+        _ = _edit(verbs, first, replace(first.spec, after=("t3",)))
     assert verbs.task("t1") == first

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from app.stage import Verbs
+from support.records import make_profile
 from support.waiting import wait_until
 
 from watchkeeper.app.retry import retry
@@ -50,7 +51,17 @@ def _forget_effects(verbs: Verbs) -> None:
 
 
 def _retry(verbs: Verbs) -> None:
-    _ = retry(verbs.store, verbs.environments, verbs.runtime, verbs.clock, RandomIds(), "t1", {}, by="ada")
+    _ = retry(
+        verbs.store,
+        verbs.environments,
+        verbs.runtime,
+        verbs.clock,
+        RandomIds(),
+        "t1",
+        {},
+        profile=make_profile(),
+        by="ada",
+    )
 
 
 def test_an_agent_that_outlived_its_settlement_is_ended_by_the_next_stop(

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from app.stage import Verbs
-from support.records import add, make_task
+from support.records import add, make_profile, make_task
 
 from watchkeeper.app.retry import retry
 from watchkeeper.domain.model import TaskState
@@ -31,7 +31,17 @@ class _Interrupted:
 
 
 def _retry(verbs: Verbs, store: Any, task_id: str = "t1") -> None:
-    retry(store, verbs.environments, verbs.runtime, verbs.clock, RandomIds(), task_id, ENVIRONMENT, by="ada")
+    retry(
+        store,
+        verbs.environments,
+        verbs.runtime,
+        verbs.clock,
+        RandomIds(),
+        task_id,
+        ENVIRONMENT,
+        profile=make_profile(),
+        by="ada",
+    )
 
 
 def test_ctrl_c_after_the_commit_keeps_the_environment(verbs: Verbs) -> None:

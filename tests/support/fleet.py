@@ -9,14 +9,13 @@ from typing import Any, TypeVar
 
 from support.rig import Rig
 
-from watchkeeper.app.add import AddRequest, Plan, add
+from watchkeeper.app.add import AddRequest, add, plan
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.environment import capture
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.harness import Program
 from watchkeeper.ports.store import Authorisation, Claim, MachineRecord, Store, Tx
 
 T = TypeVar("T")
@@ -78,7 +77,7 @@ class Fleet:
             options={},
             machine=parts.state.node(),
         )
-        agreed = Plan(spec=spec, program=Program(path="", version=None), says="as asked")
+        agreed = plan(parts.harness("demo"), request)
         if on_hold is None:
             return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
         return parts.store.transact("test", lambda tx: self._later(tx, parts, request, on_hold))
@@ -90,7 +89,10 @@ class Fleet:
             environment_id=parts.ids.execution(), environment_machine="elsewhere", wake_at=at, wake_for=Wait.NOT_BEFORE,
         )  # fmt: skip
         tx.tasks.add(task)
-        allowed = Authorisation(id=task.environment_id, task_id=task.id, kind="person", by="ada", says="", at=now)
+        allowed = Authorisation(
+            id=task.environment_id, task_id=task.id, kind="person", by="ada", says="", at=now,
+            profile=plan(parts.harness("demo"), request).profile,
+        )  # fmt: skip
         tx.outcomes.authorise(allowed)
         return task
 

@@ -17,6 +17,7 @@ from watchkeeper.domain.model import (
     TaskSpec,
     TaskState,
 )
+from watchkeeper.domain.profile import LaunchProfile, RightsLevel
 from watchkeeper.ports.store import Claim, Crowd, Tx
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
@@ -33,6 +34,16 @@ def make_spec(**given: Any) -> TaskSpec:
         "prompt": "Fix it.", "title": "Fix", "harness": "command", "model": None, "cwd": "/tmp", "argv": ("true",)
     }  # fmt: skip
     return TaskSpec(**(fields | given))
+
+
+def make_profile(**given: Any) -> LaunchProfile:
+    """A launch profile of a plain command."""
+    fields: dict[str, Any] = {
+        "harness": "command", "program": "", "version": None, "account": "command:own", "rights": RightsLevel.FULL,
+        "permits": "true runs as you", "network": "yours", "sandbox": "none", "argv": ("true",),
+        "brief": ("no sandbox", "your network", "true runs as you"),
+    }  # fmt: skip
+    return LaunchProfile(**(fields | given))
 
 
 def make_task(task_id: str = "t1", *, priority: int = 0, **given: Any) -> Task:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
 from watchkeeper.app.announce import tell_added
+from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.relations import check_relations, check_wishes
 from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.account import KEY, OWN
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
+from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import BadTask, NotFound
 from watchkeeper.ports.clock import Clock
@@ -34,11 +34,16 @@ class AddRequest:
     environment: Mapping[str, str]
     by: str
     options: Mapping[str, str]
-    """Settings of the harness."""
+    """The options of the harness, as `profiles.chosen` gives them."""
+    limits: Limits = field(default_factory=Limits)
     caller: Mapping[str, str] = field(default_factory=dict[str, str])
     """The whole environment of whoever asks: looked at for secrets that slipped into the task, never kept."""
     keys: tuple[str, ...] = ()
     """Variables that the task's account asks for."""
+    agent_environment: Mapping[str, str] | None = None
+    """The captured environment with the account applied; None: the account changes nothing."""
+    home: str = ""
+    """The configuration home of the account; empty for the user's own."""
     machine: str = ""
     """The id of this machine, where several share the database."""
     id: str | None = None
@@ -50,9 +55,18 @@ class Plan:
     """What adding the task would do; shown before it starts, and all that `--dry-run` does."""
 
     spec: TaskSpec
-    program: Program
-    says: str
-    """One line: which program, where, with which rights, network and sandbox."""
+    profile: LaunchProfile
+    """What is allowed, and what every launch of it uses."""
+
+    @property
+    def program(self) -> Program:
+        """The program that was found."""
+        return Program(path=self.profile.program, version=self.profile.version)
+
+    @property
+    def says(self) -> str:
+        """The line on sandbox, network and rights, for people."""
+        return line(self.profile)
 
 
 def plan(harness: Harness, request: AddRequest, program: Program | None = None) -> Plan:
@@ -63,16 +77,25 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None) 
         ProgramMissing: the agent program is not installed.
     """
     spec = request.spec
+    check(harness, request)
+    environment = request.environment if request.agent_environment is None else request.agent_environment
+    wanted = Wanted(
+        environment=environment,
+        options=request.options,
+        limits=request.limits,
+        machine=request.machine,
+        home=request.home,
+    )
+    found = program or harness.find(environment, request.options)
+    return Plan(spec=spec, profile=compile_profile(harness, spec, found, wanted))
+
+
+def check(harness: Harness, request: AddRequest) -> None:
+    """Check what can be checked without looking for the program. Raises BadTask."""
+    spec = request.spec
     _check(spec)
-    _check_isolation(harness, spec)
     refuse_secrets(spec, request.environment, request.caller, request.keys)
     harness.check(spec)
-    found = program or harness.find(request.environment, request.options)
-    rights = harness.rights(spec, request.options)
-    version = f" {found.version}" if found.version else ""
-    account = {OWN: "", KEY: " with a key of your environment"}.get(spec.account, f" as {spec.account}")
-    says = f"{harness.name}{version}{account} in {spec.cwd}: {rights.says}; network: {rights.network}; sandbox: {rights.sandbox}."
-    return Plan(spec=spec, program=found, says=says)
 
 
 def add(
@@ -119,7 +142,14 @@ def add_all(
             wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
         )
         approval = Authorisation(
-            id=ids.execution(), task_id=task.id, kind="person", by=request.by, says=agreed.says, at=at
+            id=ids.execution(),
+            task_id=task.id,
+            kind="person",
+            by=request.by,
+            says=agreed.says,
+            at=at,
+            profile=agreed.profile,
+            directory=spec.cwd,
         )
         tasks.append((task, approval))
     for (task, _), (request, _) in zip(tasks, handed, strict=True):
@@ -145,15 +175,6 @@ def add_all(
         for task, _ in tasks:
             environments.forget(task.environment_id)
         raise
-
-
-def _check_isolation(harness: Harness, spec: TaskSpec) -> None:
-    known = cast("tuple[str, ...]", getattr(harness, "isolations", ("user",)))
-    if spec.isolation is not None and spec.isolation not in known:
-        raise BadTask(
-            f"The harness {harness.name} cannot be isolated as '{spec.isolation}': what its program takes from outside is not ours to say.",
-            hint=f"It knows: {', '.join(known)}.",
-        )
 
 
 def _check(spec: TaskSpec) -> None:

@@ -1,11 +1,13 @@
-"""A person wants a task that waits to be another one."""
+"""Edit a queued task."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 from watchkeeper.app.announce import first_own, tell_edited
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.relations import check_relations, refuse_circle
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
+from watchkeeper.domain.profile import LaunchProfile, differences, line
 from watchkeeper.domain.task import Edited
 from watchkeeper.errors import Refused, Stale
 from watchkeeper.ports.clock import Clock
@@ -28,6 +30,36 @@ _WORDS = {
 """What can be edited, by the names of the task's fields."""
 
 _WHAT_IT_DOES = frozenset({"prompt", "model", "account"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """A checked edit of a task as it was read."""
+
+    was: Task
+    spec: TaskSpec
+    """What it is to be."""
+    allowed: Authorisation | None
+    """Its newest authorisation as it was read."""
+    profile: LaunchProfile | None
+    """Its launch profile as it is to be; None: the stored one stays, because nothing that it depends on is edited."""
+
+    @property
+    def changed(self) -> tuple[str, ...]:
+        """What differs, in words for people."""
+        before = None if self.allowed is None else self.allowed.profile
+        rights = () if self.profile is None or before is None else differences(before, self.profile)
+        return (*words(changed(self.was.spec, self.spec)), *(each for each in rights if each not in _TOLD_BY_SPEC))
+
+    @property
+    def authorises(self) -> bool:
+        """Whether it needs an approval of its own (R1): it changes what the agent will do, or anything of its launch profile."""
+        before = None if self.allowed is None else self.allowed.profile
+        return authorises(self.was.spec, self.spec) or (self.profile is not None and self.profile != before)
+
+
+_TOLD_BY_SPEC = frozenset({"model", "account", "home", "the command line", "version", "variables"})
+"""Differences of a profile that follow from those of the spec, or that the person did not ask for."""
 
 
 def changed(was: TaskSpec, now: TaskSpec) -> tuple[str, ...]:
@@ -54,37 +86,54 @@ def require_editable(task: Task) -> None:
         )
 
 
-def edit(store: Store, clock: Clock, ids: Ids, was: Task, spec: TaskSpec, *, by: str, says: str) -> Task:
-    """Write a checked spec over that of a task as it was read. `says`: what its agent may do, kept as the new authorisation if the edit needs one.
+def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task:
+    """Write a checked edit. What it allows is kept as a new authorisation, if the edit needs one.
 
     Raises:
         NoSuchTask: the task, or one that it should wait for, is not there.
         BadTask: it would wait for itself.
-        Refused: it does not wait any more, or somebody else has edited it meanwhile.
+        Refused: it is not queued any more, or was edited meanwhile.
     """
     at = clock.now()
     authorisation_id = ids.execution()
-    names = changed(was.spec, spec)
+    was = wanted.was
 
     def work(tx: Tx) -> Task:
         task = tx.tasks.get(was.id)
         require_editable(task)
-        if task.spec != was.spec:
-            raise Stale(f"Somebody else has edited task {was.id} meanwhile.", hint="Look at it, and edit it again.")
-        wanted = replace(spec, after=_still_there(tx, task, spec.after))
-        check_relations(tx, task.id, wanted)
-        refuse_circle(tx, task.id, wanted)
+        allowed = tx.outcomes.authorisation(was.id)
+        if task.spec != was.spec or _id(allowed) != _id(wanted.allowed):
+            raise Stale(f"Task {was.id} was edited meanwhile.", hint="Look at it, and edit it again.")
+        spec = replace(wanted.spec, after=_still_there(tx, task, wanted.spec.after))
+        check_relations(tx, task.id, spec)
+        refuse_circle(tx, task.id, spec)
         before = first_own(tx, task, at)
-        edited = Edited(spec=wanted, by=by, at=at, changed=", ".join(words(names)))
-        after = apply_task(tx, task, edited, at)
-        if authorises(was.spec, spec):
-            tx.outcomes.authorise(
-                Authorisation(id=authorisation_id, task_id=task.id, kind="person", by=by, says=says, at=at)
-            )
+        after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(wanted.changed)), at)
+        if wanted.authorises:
+            tx.outcomes.authorise(_approval(wanted, allowed, authorisation_id, by, at))
         tell_edited(tx, after, before, at)
         return tx.tasks.get(task.id)
 
     return store.transact("edit", work)
+
+
+def _approval(wanted: Edit, allowed: Authorisation | None, approval_id: str, by: str, at: datetime) -> Authorisation:
+    profile = wanted.profile or (allowed.profile if allowed is not None else None)
+    says = line(profile) if profile is not None else (allowed.says if allowed is not None else "")
+    return Authorisation(
+        id=approval_id,
+        task_id=wanted.was.id,
+        kind="person",
+        by=by,
+        says=says,
+        at=at,
+        profile=profile,
+        directory=wanted.spec.cwd,
+    )
+
+
+def _id(authorisation: Authorisation | None) -> str | None:
+    return None if authorisation is None else authorisation.id
 
 
 def _still_there(tx: Tx, task: Task, after: tuple[str, ...]) -> tuple[str, ...]:

@@ -1,36 +1,46 @@
-"""From a reserved run to a prepared execution: find the program, look at the workspace, write the directory, record it.
+"""From a reserved run to a prepared execution: read the stored launch profile, look at the workspace, write the directory, record it.
 
 Nothing is started here. The transaction that records the directory queues the start of the shim, so a crash anywhere leaves either a reserved run, which is
 prepared again, or a prepared one whose start is in the outbox.
+
+The command line, the rights and the limits come from the profile that was compiled when the task was handed over, and from nothing else: no setting of the
+daemon has a say in them. Only what is a machine's own is looked up here, where the task runs on another machine than the one that compiled the profile.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
+from watchkeeper.app.profiles import Limits, Wanted, compile_profile, relocated
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
+from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.domain.secret_names import secrets_of
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.harness import Harness, Order
+from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
-from watchkeeper.ports.store import Store, Tx
+from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.ports.workspace import Workspace
+
+_NOT_STORED = "An older version accepted this task and stored no launch profile"
+
+
+class NotAllowed(Exception):  # noqa: N818 - a state of the task that a person resolves, not an error of ours
+    """What would run is not what was allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchRules:
-    """Settings that concern every launch."""
+    """Settings of this machine, for what its own program is, and for tasks that an older version accepted."""
 
-    grace_s: float
-    log_limit_bytes: int
+    limits: Limits
     options: Callable[[str], Mapping[str, str]]
     """The settings of a harness, by name."""
 
@@ -55,7 +65,8 @@ class Launcher:
         Raises:
             OSError: the disk did not take it; the run stays reserved and is prepared at the next try.
         """
-        run, task, database_id, account = self.store.read(lambda tx: _load(tx, run_id))
+        found = self.store.read(lambda tx: _load(tx, run_id))
+        run, task, account = found.run, found.task, found.account
         if run.state is not RunState.RESERVED:
             return
         try:
@@ -71,58 +82,97 @@ class Launcher:
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
-            order = self._order(run, task, database_id, environment, account)
+            profile, order = self._order(found, environment)
             directory = self.runtime.prepare(order)
         except HomeGone as problem:
             # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
             self._refuse(run, _says(problem, environment, task, account), FailureKind.PROGRAM_MISSING)
+        except NotAllowed as problem:
+            self._refuse(run, str(problem), FailureKind.PERMISSION_DENIED)
         except (BadTask, Refused) as problem:
             self._refuse(run, _says(problem, environment, task, account))
         else:
-            self._record(run, directory)
+            self._record(run, directory, profile.version)
 
-    def _order(
-        self, run: Run, task: Task, database_id: str, captured: Mapping[str, str], account: Account | None
-    ) -> ExecutionOrder:
+    def _order(self, found: "_Found", captured: Mapping[str, str]) -> tuple[LaunchProfile, ExecutionOrder]:
+        run, task = found.run, found.task
         spec = task.spec
         harness = self.harness(spec.harness)
-        environment = self.accounts.apply(harness, account, captured, spec.environment_names)
-        options = self.rules.options(spec.harness)
-        program = harness.find(environment, options)
-        directory = str(self.runtime.executions().path(run))
-        plan = harness.plan(
-            Order(
-                spec=spec,
-                program=program,
-                environment=environment,
-                directory=directory,
-                options=options,
-            )
-        )
-        return ExecutionOrder(
-            database_id=database_id,
+        environment = self.accounts.apply(harness, found.account, captured, spec.environment_names)
+        profile = self._profile(found, harness, environment)
+        order = ExecutionOrder(
+            database_id=found.database_id,
             run=run,
-            argv=plan.argv,
+            argv=profile.argv,
             cwd=spec.cwd,
-            environment=plan.environment,
-            asked=_asked(task, account),
+            environment=profile.applied(environment),
+            asked=_asked(task, found.account),
             prompt=spec.prompt.encode("utf-8", "surrogateescape"),
-            prompt_by=plan.prompt_by,
+            prompt_by=profile.prompt_by,
             deadline_s=spec.deadline_s,
-            grace_s=self.rules.grace_s,
+            grace_s=profile.grace_s,
             leftovers=spec.leftovers,
-            log_limit_bytes=self.rules.log_limit_bytes,
+            log_limit_bytes=profile.log_limit_bytes,
             before=self.workspace.snapshot(spec.cwd),
         )
+        return profile, order
 
-    def _record(self, was: Run, directory: DirectoryIdentity) -> None:
+    def _profile(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
+        """The stored profile, with the program as it is on this machine now.
+
+        Raises:
+            ProgramMissing: the program is not there.
+            HomeGone: the account has another home than the one that was allowed.
+            NotAllowed: there is no profile, and what would run is not what was allowed.
+        """
+        allowed = found.allowed
+        profile = None if allowed is None else allowed.profile
+        if profile is None:
+            return self._of_an_older_version(found, harness, environment)
+        if self.environments.is_from_elsewhere(found.task):
+            # A path says nothing on another machine: its own settings say where the program is there.
+            local = self.rules.options(profile.harness).get("program")
+            options = {name: value for name, value in profile.options if name != "program"}
+            if local is not None:
+                options["program"] = local
+            return relocated(profile, harness.find(environment, options), self.environments.machine)
+        home = self.accounts.home(found.account) or "" if found.account is not None else ""
+        if profile.home != home:
+            raise HomeGone(
+                f"Account {profile.account} has another home now: {home or 'your own'}. It was allowed with {profile.home or 'your own'}."
+            )
+        # Found by its path alone, whatever PATH and settings say now; its version may have changed, which is shown.
+        if not profile.program:
+            return profile
+        return replace(
+            profile,
+            version=harness.find(environment, {**dict(profile.options), "program": profile.program}).version,
+        )
+
+    def _of_an_older_version(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
+        """The profile of a task that was accepted before profiles were stored, if it comes to the sentence that was allowed then."""
+        spec, options = found.task.spec, self.rules.options(found.task.spec.harness)
+        program = harness.find(environment, options)
+        wanted = Wanted(environment=environment, options=options, limits=self.rules.limits)
+        profile = compile_profile(harness, spec, program, wanted)
+        said = "" if found.allowed is None else found.allowed.says
+        rights = f"{profile.permits}; takes {profile.reads}" if profile.reads else profile.permits
+        ending = f" in {spec.cwd}: {rights}; network: {profile.network}; sandbox: {profile.sandbox}."
+        if not said.startswith(f"{harness.name} ") or not said.endswith(ending):
+            raise NotAllowed(
+                f"{_NOT_STORED}; with the settings of today it would have other rights. `wk retry {found.task.id}` approves it anew."
+            )
+        return profile
+
+    def _record(self, was: Run, directory: DirectoryIdentity, version: str | None) -> None:
         def work(tx: Tx) -> None:
             run = tx.runs.get(was.id)
             if run.state is not RunState.RESERVED or run.fence != was.fence:
                 return  # stopped meanwhile: nothing was started, the directory is pruned
             _ = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+            tx.outcomes.record_version(run.id, version)
 
         self.store.transact("prepared", work)
 
@@ -133,6 +183,18 @@ class Launcher:
                 _ = apply_run(tx, run, NeverLaunched(reason=reason, kind=kind), self.clock.now())
 
         self.store.transact("refused", work)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What a launch is made of."""
+
+    run: Run
+    task: Task
+    database_id: str
+    account: Account | None
+    allowed: Authorisation | None
+    """What this very launch was recorded with, when the run was reserved."""
 
 
 def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task, account: Account | None) -> str:
@@ -146,7 +208,13 @@ def _asked(task: Task, account: Account | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*task.spec.environment_names, *(account.names if account is not None else ()))))
 
 
-def _load(tx: Tx, run_id: str) -> tuple[Run, Task, str, Account | None]:
+def _load(tx: Tx, run_id: str) -> _Found:
     run = tx.runs.get(run_id)
-    task = tx.tasks.get(run.task_id)
-    return run, task, tx.machines.database_id(), of_task(tx, task)
+    task, launch = tx.tasks.get(run.task_id), tx.outcomes.launch(run_id)
+    return _Found(
+        run=run,
+        task=task,
+        database_id=tx.machines.database_id(),
+        account=of_task(tx, task),
+        allowed=None if launch is None else launch.authorisation,
+    )

@@ -1,4 +1,4 @@
-"""A person wants another run of a task."""
+"""Run a task again, because a person asks for it."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,6 +7,7 @@ from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.account import QuotaSeen
 from watchkeeper.domain.model import Proof, Run, RunState, Task
+from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
@@ -27,6 +28,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     task_id: str,
     environment: Mapping[str, str],
     *,
+    profile: LaunchProfile,
     by: str,
     machine: str = "",
 ) -> Task:
@@ -35,7 +37,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     Where its account's limit counts as used up it is tried all the same: whoever asks may have bought more. If it is refused, the account is closed again.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
 
-    `machine` is this one's id, where several share the database.
+    `profile` is what its launches are allowed from now on: usually the stored one again. `machine` is this one's id, where several share the database.
 
     Raises:
         NoSuchTask: there is none.
@@ -54,9 +56,16 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         task = apply_task(
             tx, task, RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine), at
         )
-        first = tx.outcomes.authorisation(task_id)
-        says = first.says if first is not None else ""
-        approval = Authorisation(id=authorisation_id, task_id=task_id, kind="person", by=by, says=says, at=at)
+        approval = Authorisation(
+            id=authorisation_id,
+            task_id=task_id,
+            kind="person",
+            by=by,
+            says=line(profile),
+            at=at,
+            profile=profile,
+            directory=task.spec.cwd,
+        )
         tx.outcomes.authorise(approval)
         _lift_limit(tx, task, at)
         return task

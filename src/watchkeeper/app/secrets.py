@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from watchkeeper.domain.model import Changes, Leftover, Run, TaskSpec, Trace
+from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.secret_names import Secret, is_plain, is_secret_name, secrets_of
 from watchkeeper.domain.secret_shapes import looks_random, sightings
@@ -86,6 +87,28 @@ def refuse_secrets(
     flag = _flag_with_secret(spec.argv)
     if flag is not None:
         raise BadTask(f"The command line holds what looks like a secret, given with {flag}.", hint=_HINT)
+
+
+def refuse_profile(profile: LaunchProfile, environment: Mapping[str, str], asked: Sequence[str]) -> None:
+    """Refuse a launch profile that would store a secret: in an option, in a variable that the harness sets, or on the command line.
+
+    Args:
+        profile: what would be stored.
+        environment: what is captured for the agent.
+        asked: names that were asked for by the task.
+
+    Raises:
+        BadTask: it holds one; says where, never the value.
+    """
+    options = [(f"The option {name}", name, value) for name, value in profile.options]
+    variables = [(f"The variable {name} of the harness", name, value or "") for name, value in profile.environment]
+    for where, name, value in (*options, *variables):
+        if is_secret_name(name) and looks_random(value):
+            raise BadTask(f"{where} holds what looks like a secret.", hint=_HINT)
+    words = (("The command line", word) for word in profile.argv if word is not None)
+    _refuse(
+        (*((where, value) for where, _, value in (*options, *variables)), *words), secrets_of(environment, {*asked})
+    )
 
 
 def refuse_words(places: Iterable[tuple[str, str]], caller: Mapping[str, str]) -> None:

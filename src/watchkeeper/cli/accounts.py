@@ -72,6 +72,26 @@ def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[
     return with_keys(_account(call, spec.account_id), call.environ)
 
 
+def applied(call: "Call", spec: TaskSpec, captured: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
+    """The captured environment with the account of a task applied, and the account's home; empty for the user's own.
+
+    Raises:
+        StateDirectoryUnusable: the account's home is gone, and the task is for this machine.
+    """
+    from watchkeeper.app.accounts import HomeGone
+
+    parts, account = call.reading, _account(call, spec.account_id)
+    where = parts.accounts.home(account) or ""
+    try:
+        return parts.accounts.apply(parts.harness(spec.harness), account, captured, spec.environment_names), where
+    except HomeGone as gone:
+        if spec.machine is not None and spec.machine != parts.state.known_node():
+            return captured, where
+        raise StateDirectoryUnusable(
+            str(gone), hint=f"Sign in anew: wk account login {account.id}; or choose another account."
+        ) from gone
+
+
 def require_no_keys(call: "Call", task: Task, spec: TaskSpec) -> None:
     """Refuse another account for a task whose environment is kept already, if one of the two has variables of its own.
 

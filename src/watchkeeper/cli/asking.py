@@ -9,8 +9,9 @@ import click
 
 from watchkeeper.cli import accounts, harnesses, machines, prompts, render
 from watchkeeper.cli.command import after_dashes
-from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, TASK_ID, WHEN, from_now
+from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
+from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, table
 from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., object])
 
+_COLUMN = 11
 _MOST_RETRIES = 20
 _MOST_PRIORITY = 1000
 _RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
 _ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
+_RIGHTS = "What the agent may do: only read, edit its directory and run commands, or all that you may. [default: edit]"
+_OPTION = "An option of the harness for this task, over your settings; may be repeated."
 _ISOLATION = "How much of your and the project's configuration the agent takes. [default: project]"
 _MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room. [default: this one]"
 _ON_LOST = "What to do if the agent is gone and nobody saw how it ended. [default: hold]"
@@ -43,6 +47,8 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     ),
     click.option("--account", metavar="NAME", type=ACCOUNT, help=_ACCOUNT),
     click.option("--isolation", type=click.Choice(["strict", "project", "user"]), help=_ISOLATION),
+    click.option("--rights", type=click.Choice([each.value for each in CHOICES]), help=_RIGHTS),
+    click.option("--option", "options", metavar="NAME=VALUE", type=OPTION, multiple=True, help=_OPTION),
     click.option("--model", metavar="NAME", help="The model, by the agent program's own name for it."),
     click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in. [default: this one]"),
     click.option("--title", help="What lists call it. [default: the first line of the task]"),
@@ -75,6 +81,8 @@ class Wishes(NamedTuple):
     harness: str | None = None
     account: str | None = None
     isolation: str | None = None
+    rights: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
     model: str | None = None
     cwd: str | None = None
     title: str | None = None
@@ -136,6 +144,7 @@ def request(
 ) -> "tuple[AddRequest, Plan]":
     """The task, checked as far as it can be without storing it. `program`: that of its harness, if it was found before."""
     from watchkeeper.app.add import AddRequest, plan
+    from watchkeeper.app.profiles import chosen
     from watchkeeper.app.relations import check_wishes
     from watchkeeper.environment import capture
 
@@ -144,11 +153,16 @@ def request(
     spec, environ, keys = accounts.choose(call, asked, wishes.account)
     spec = machines.bind(call, spec, wishes.machine, names=spec.environment_names)
     check_wishes(spec, call.reading.clock.now())
+    captured = capture(environ, (*spec.environment_names, *keys), spec.harness)
+    applied, home = accounts.applied(call, spec, captured)
     made = AddRequest(
         spec=spec,
-        environment=capture(environ, (*spec.environment_names, *keys), spec.harness),
+        environment=captured,
         by=call.person,
-        options=harnesses.options(call, spec.harness),
+        options=chosen(harness, harnesses.options(call, spec.harness), wishes.rights, dict(wishes.options)),
+        limits=call.reading.limits,
+        agent_environment=applied,
+        home=home,
         caller=call.environ,
         keys=keys,
         machine=machines.own(call),
@@ -208,13 +222,39 @@ def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> list[Task]
         raise StateDirectoryUnusable(msg, hint="`wk doctor` looks at the state directory.") from error
 
 
-def say_rights(call: "Call", says: str, *, as_json: bool) -> None:
-    """The line on what the agent may do and where, before anything is kept."""
-    says = render.clean(says)
-    if call.terminal.is_terminal and not as_json:
-        call.terminal.prose(says, render.DIM)
-    else:
-        call.terminal.note(says)  # so that `id=$(wk run …)` holds the id and nothing else
+def say_rights(call: "Call", agreed: "Sequence[Plan]", *, verbose: bool, as_json: bool) -> None:
+    """Say what the agents may do, before anything is kept: each line once, in full if asked or if it is news in that directory."""
+    counted: dict[tuple[str, ...], list[Plan]] = {}
+    for each in agreed:
+        counted.setdefault((line(each.profile), each.spec.cwd), []).append(each)
+    for same in counted.values():
+        first = same[0]
+        in_full = not as_json and (verbose or _is_news(call, first.profile, first.spec.cwd))
+        say_profile(call, first.profile, first.spec.cwd if in_full else None, tasks=len(same), as_json=as_json)
+
+
+def say_profile(
+    call: "Call", profile: LaunchProfile, directory: str | None, *, tasks: int = 1, as_json: bool = False
+) -> None:
+    """The line on one launch profile; with the directory that it is for in full."""
+    lines = [line(profile, tasks)]
+    if directory is not None:
+        lines += [f"  {label:<{_COLUMN}}{text}" for label, text in table(profile, directory)]
+    for text in map(render.clean, lines):
+        if call.terminal.is_terminal and not as_json:
+            call.terminal.prose(text, render.DIM, hang=_COLUMN + 2)
+        else:
+            call.terminal.note(text)  # so that `id=$(wk run …)` holds the id and nothing else
+
+
+def _is_news(call: "Call", profile: LaunchProfile, directory: str) -> bool:
+    """Whether the last task of that directory was allowed something else, or there is none."""
+    try:
+        store = call.store
+        last = None if store is None else store.read(lambda tx: tx.outcomes.allowed_in(directory))
+    except StateError:
+        return True  # whatever is wrong is said when the task is added
+    return last is None or last.profile is None or last.profile.scope != profile.scope
 
 
 def say_waits(call: "Call", task: Task) -> None:
@@ -238,4 +278,11 @@ def say_waits(call: "Call", task: Task) -> None:
 
 def rights(agreed: "Plan") -> dict[str, object]:
     """The same as JSON values."""
-    return {"rights": agreed.says, "program": agreed.program.path, "program_version": agreed.program.version}
+    from watchkeeper.app.views import profile
+
+    return {
+        "rights": agreed.says,
+        "program": agreed.program.path,
+        "program_version": agreed.program.version,
+        "profile": profile.plain(agreed.profile),
+    }

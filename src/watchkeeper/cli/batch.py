@@ -21,6 +21,7 @@ _TEXTS = (
     "harness",
     "account",
     "isolation",
+    "rights",
     "model",
     "cwd",
     "title",
@@ -32,9 +33,11 @@ _TEXTS = (
 )
 _NUMBERS = ("retries", "priority")
 _LISTS = ("env", "after", "labels")
-_KEYS = ("prompt", "argv", "name", "deadline", "shared", *_TEXTS, *_NUMBERS, *_LISTS)
+_ADDING = (*_LISTS, "options")
+_KEYS = ("prompt", "argv", "name", "deadline", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 _CHOICES = {
     "isolation": ("strict", "project", "user"),
+    "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),
     "leftovers": ("kill", "wait"),
 }
@@ -162,8 +165,8 @@ def _parsed(number: int, line: str, wishes: asking.Wishes) -> Line:
 def _merged(values: Mapping[str, object], wishes: asking.Wishes) -> dict[str, object]:
     """Lists add to those of the options; everything else stands over them."""
     return {
-        key: (*cast("tuple[str, ...]", getattr(wishes, key)), *cast("tuple[str, ...]", value))
-        if key in _LISTS
+        key: (*cast("tuple[object, ...]", getattr(wishes, key)), *cast("tuple[object, ...]", value))
+        if key in _ADDING
         else value
         for key, value in values.items()
     }
@@ -176,6 +179,8 @@ def _value(key: str, value: object) -> object:
         if isinstance(items, list) and all(isinstance(each, str) for each in cast("list[object]", items)):
             return tuple(cast("list[str]", items))
         raise ValueError(f"'{key}' must be a list of texts.")
+    if key == "options":
+        return _options(value)
     if key == "shared":
         if isinstance(value, bool):
             return value
@@ -190,6 +195,16 @@ def _value(key: str, value: object) -> object:
             return value
         raise ValueError(f"'{key}' must be a whole number.")
     return _text(key, value)
+
+
+def _options(value: object) -> tuple[tuple[str, str], ...]:
+    """Options of the harness, from an object. Raises ValueError."""
+    if not isinstance(value, dict):
+        raise ValueError("'options' must be an object such as {\"max_turns\": 20}.")  # noqa: TRY004 - said with its line
+    plain = cast("dict[str, object]", value)
+    if not all(isinstance(each, str | int | float) for each in plain.values()):
+        raise ValueError("Each of the 'options' must be a text, a number, true or false.")
+    return tuple((name, str(each).lower() if isinstance(each, bool) else str(each)) for name, each in plain.items())
 
 
 def _text(key: str, value: object) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime, time, timedelta
+from typing import cast
 
 import click
 from click.shell_completion import CompletionItem
@@ -46,6 +47,21 @@ class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
         except ValueError:
             self.fail(f"'{clean(text)[:60]}' is neither how long ago (15m) nor a time (2026-01-31T14:00).", param, ctx)
         return at.astimezone(UTC)
+
+
+class OptionType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """An option of a harness, `NAME=VALUE`."""
+
+    name = "option"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Split it at the first equals sign."""
+        if isinstance(value, tuple):
+            return cast("tuple[str, str]", value)
+        name, equals, text = str(value).partition("=")
+        if not equals or not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+            self.fail(f"'{clean(name)[:60]}' is not an option and its value, such as max_turns=20.", param, ctx)
+        return name, text
 
 
 class TaskIdType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
@@ -161,3 +177,4 @@ ACCOUNT = AccountType()
 MACHINE = MachineType()
 LABEL = LabelType()
 WHEN = WhenType()
+OPTION = OptionType()

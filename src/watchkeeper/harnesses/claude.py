@@ -5,15 +5,18 @@ into a run from the user's and the project's configuration is decided by flags, 
 each failure looks.
 """
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
+from watchkeeper.domain.profile import RightsLevel
+from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.harnesses.program import Programs
-from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
+from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights
 
 NO_HOOKS = '{"disableAllHooks":true}'
 """Nothing that instructions may carry with them is run by the program itself, which without a terminal asks nobody first."""
@@ -44,22 +47,36 @@ PERMISSION_MODES = ("acceptEdits", "plan", "dontAsk", "bypassPermissions")
 ALLOWED_TOOLS = "Bash,WebFetch,WebSearch"
 """Beside editing in the directory, which the mode `acceptEdits` allows."""
 
+PLAN_TOOLS = "WebFetch,WebSearch"
+"""What is allowed in the mode `plan` by default. With Bash allowed, that mode writes files by way of the shell."""
+
+READ_TOOLS = "Read,Glob,Grep,WebFetch,WebSearch"
+"""The only tools that there are for an agent that may only read. A closed list: a tool that a later version adds is not on it."""
+
+LEVELS = Levels(
+    decided_by=("permission_mode", "allowed_tools", "tools"),
+    options={
+        RightsLevel.READ: {"permission_mode": "dontAsk", "allowed_tools": READ_TOOLS, "tools": READ_TOOLS},
+        RightsLevel.EDIT: {},
+        RightsLevel.FULL: {"permission_mode": "bypassPermissions"},
+    },
+    defaults={"permission_mode": "acceptEdits", "allowed_tools": ALLOWED_TOOLS},
+)
+
 MAX_RETRIES = "7"
 """The program's own tries at an overloaded service; with its back-off about a minute. Its own tries keep the conversation, ours start anew."""
 
 _OPTIONS = {
-    "program",
-    "isolation",
-    "permission_mode",
-    "allowed_tools",
-    "max_turns",
-    "max_budget_usd",
-    "max_retries",
-    "request_timeout_s",
+    "program": "the program's name or path",
+    "isolation": "strict, project or user: what a run reads of your and the project's configuration",
+    "permission_mode": "acceptEdits, plan, dontAsk or bypassPermissions",
+    "allowed_tools": "tools that may be used without asking, such as Bash,WebFetch",
+    "tools": "the only tools that there are, such as Read,Grep",
+    "max_turns": "turns after which the run ends",
+    "max_budget_usd": "dollars after which the run ends",
+    "max_retries": "the program's own tries at a failing service",
+    "request_timeout_s": "seconds after which the program gives one request up",
 }
-
-NESTING = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
-"""What tells the program that it runs inside another one of its kind; left out, because it does not."""
 
 _HINT = "`npm install -g @anthropic-ai/claude-code` installs it; `claude` then signs you in."
 
@@ -69,12 +86,15 @@ class Claude:
 
     name = "claude"
     isolations = tuple(ISOLATION)
+    levels = LEVELS
+    options = _OPTIONS
     home_variable = "CLAUDE_CONFIG_DIR"
     key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 
-    def __init__(self, programs: Programs | None = None) -> None:
-        """Find the program with `programs`."""
+    def __init__(self, programs: Programs | None = None, *, is_root: bool | None = None) -> None:
+        """Find the program with `programs`. `is_root`: whether agents run as root; None: as this process."""
         self._programs = programs or Programs()
+        self._is_root = os.geteuid() == 0 if is_root is None else is_root
 
     def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
         """Find it on the caller's PATH, or where the option `program` says."""
@@ -83,19 +103,28 @@ class Claude:
 
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
         """Nobody can be asked, so what is not allowed beforehand is refused to the agent. "There" is the directory, which is always said before."""
-        mode = options.get("permission_mode", "acceptEdits")
-        tools = options.get("allowed_tools", ALLOWED_TOOLS)
+        mode, tools = _mode(options), _allowed(options)
+        runs_all = "Bash" in _words(tools) and (not options.get("tools") or "Bash" in _words(options["tools"]))
         match mode:
             case "bypassPermissions":
-                says = "may do whatever you may; asks nobody"
-            case "plan":
-                says = "may read there and plan; asks nobody"
+                says, brief = "may do whatever you may; asks nobody", "does whatever you may"
+            case "dontAsk" if options.get("tools") == READ_TOOLS == tools:
+                says, brief = "may read files and the web, and change nothing; asks nobody", "only reads"
+            case "plan" if not runs_all:
+                says, brief = f"may read there and plan, and use {tools}; asks nobody", "reads and plans"
             case _:
                 edits = "may edit files there and " if mode == "acceptEdits" else "may "
-                runs_all = "Bash" in [each.strip() for each in tools.split(",")]
                 what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"
                 says = f"{edits}{what}; asks nobody{', so it can reach all that you can' if runs_all else ''}"
-        return Rights(says=f"{says}; takes {_TAKES[_isolation(spec, options)]}", network="yours", sandbox="none")
+                runs = "runs any command" if runs_all else f"uses {tools}"
+                brief = f"edits here, {runs}" if mode == "acceptEdits" else runs
+        return Rights(
+            says=says,
+            network="yours",
+            sandbox="none",
+            reads=_TAKES[_isolation(spec, options)],
+            brief=("no sandbox", "your network", brief),
+        )
 
     def check(self, spec: TaskSpec) -> None:
         """Refuse an empty prompt, which the program does not take.
@@ -116,9 +145,16 @@ class Claude:
         options = order.options
         _check_options(options)
         argv = [order.program.path, "-p", "--output-format", "stream-json", "--verbose"]
-        argv += ["--permission-mode", options.get("permission_mode", "acceptEdits")]
-        # The list takes every word up to the next option, so one comma-separated word, and never the last one.
-        argv += ["--allowedTools", options.get("allowed_tools", ALLOWED_TOOLS)]
+        if _mode(options) == "bypassPermissions" and self._is_root and order.environment.get("IS_SANDBOX") != "1":
+            raise BadTask(
+                "Claude Code refuses to run as root with the mode bypassPermissions.",
+                hint="Choose --rights edit; or, in a container made for it, set IS_SANDBOX=1 and pass --env IS_SANDBOX.",
+            )
+        argv += ["--permission-mode", _mode(options)]
+        # Each list takes every word up to the next option, so one comma-separated word, and never the last one.
+        if options.get("tools"):
+            argv += ["--tools", options["tools"]]
+        argv += ["--allowedTools", _allowed(options)]
         for option, flag in (("max_turns", "--max-turns"), ("max_budget_usd", "--max-budget-usd")):
             if option in options:
                 argv += [flag, options[option]]
@@ -157,9 +193,21 @@ def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:
     return spec.isolation or options.get("isolation", "project")
 
 
+def _mode(options: Mapping[str, str]) -> str:
+    return options.get("permission_mode", "acceptEdits")
+
+
+def _allowed(options: Mapping[str, str]) -> str:
+    return options.get("allowed_tools", PLAN_TOOLS if _mode(options) == "plan" else ALLOWED_TOOLS)
+
+
+def _words(tools: str) -> list[str]:
+    return [each.strip() for each in tools.split(",")]
+
+
 def _environment(order: Order) -> dict[str, str]:
     """The caller's, with bounds on the program's own patience unless the caller set them."""
-    environment = {name: value for name, value in order.environment.items() if name not in NESTING}
+    environment = {name: value for name, value in order.environment.items() if name not in NESTING["claude"]}
     environment["DISABLE_AUTOUPDATER"] = "1"
     if _isolation(order.spec, order.options) == "project":
         environment[INSTRUCTIONS] = "1"
@@ -172,7 +220,7 @@ def _environment(order: Order) -> dict[str, str]:
 
 
 def _check_options(options: Mapping[str, str]) -> None:
-    if strange := sorted(set(options) - _OPTIONS):
+    if strange := sorted(set(options) - set(_OPTIONS)):
         msg = f"The claude harness has no option '{strange[0]}'."
         raise BadTask(msg, hint=f"It has: {', '.join(sorted(_OPTIONS))}.")
     for option, known in (("isolation", tuple(ISOLATION)), ("permission_mode", PERMISSION_MODES)):

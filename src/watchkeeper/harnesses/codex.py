@@ -12,12 +12,14 @@ from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import TaskSpec
+from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.domain.secret_names import is_secret_name
 from watchkeeper.domain.secret_shapes import looks_random, sightings
+from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.harnesses.program import Programs
-from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
+from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights
 
 _ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
 """It would wait for the network for ever, which a run without an end is."""
@@ -55,12 +57,30 @@ SANDBOXES: Mapping[str, tuple[str, str]] = {
 }
 """The program's own words for what its agent may do, with ours for the rights and for the sandbox. The first is the default."""
 
-NESTING = (
-    "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI", "CODEX_VERSION",
-)  # fmt: skip
-"""What tells the program that it runs inside another one of its kind; left out, because it does not."""
+_BRIEF: Mapping[str, tuple[str, str]] = {
+    "workspace-write": ("sandbox: writes only here", "edits here, runs commands"),
+    "read-only": ("sandbox: writes nothing", "only reads"),
+    "danger-full-access": ("no sandbox", "edits, runs any command"),
+}
+"""The same in a few words."""
 
-_OPTIONS = {"program", "isolation", "sandbox", "network_access", "config"}
+LEVELS = Levels(
+    decided_by=("sandbox",),
+    options={
+        RightsLevel.READ: {"sandbox": "read-only"},
+        RightsLevel.EDIT: {},
+        RightsLevel.FULL: {"sandbox": "danger-full-access"},
+    },
+    defaults={"sandbox": "workspace-write"},
+)
+
+_OPTIONS = {
+    "program": "the program's name or path",
+    "isolation": "strict, project or user: what a run reads of your and the project's configuration",
+    "sandbox": "read-only, workspace-write or danger-full-access",
+    "network_access": "true or false: whether commands in the sandbox workspace-write reach the network",
+    "config": "settings of Codex, one `key = value` a line",
+}
 _YES_NO = ("false", "true")
 _CONFIG = re.compile(r"""[\w."'-]+\s*=\s*\S.*""")
 _OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.unbounded|hooks|projects\.")
@@ -76,6 +96,8 @@ class Codex:
 
     name = "codex"
     isolations = tuple(ISOLATION)
+    levels = LEVELS
+    options = _OPTIONS
     home_variable = "CODEX_HOME"
     key_variables = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
@@ -95,7 +117,15 @@ class Codex:
         says, sandbox = SANDBOXES[name]
         if isolation == "user" and sandbox != "none":
             sandbox += ", wider where your configuration says so"
-        return Rights(says=f"{says}; takes {_TAKES[isolation]}", network=_network(name, options), sandbox=sandbox)
+        network = _network(name, options)
+        short, rights = _BRIEF[name]
+        return Rights(
+            says=says,
+            network=network,
+            sandbox=sandbox,
+            reads=_TAKES[isolation],
+            brief=(short, "your network" if network == "yours" else "no network", rights),
+        )
 
     def check(self, spec: TaskSpec) -> None:
         """Refuse a prompt that the program does not take: an empty one, and one that is no text.
@@ -128,7 +158,7 @@ class Codex:
             configuration = (*configuration, f"sandbox_workspace_write.network_access={options['network_access']}")
         for each in (*_ALWAYS, *configuration, *_lines(options)):
             argv += ["-c", each]
-        environment = {name: value for name, value in order.environment.items() if name not in NESTING}
+        environment = {name: value for name, value in order.environment.items() if name not in NESTING["codex"]}
         return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin")
 
     def reader(self, spec: TaskSpec) -> CodexReader:
@@ -182,7 +212,7 @@ def _holds_secret(line: str) -> bool:
 
 
 def _check_options(options: Mapping[str, str]) -> None:
-    if strange := sorted(set(options) - _OPTIONS):
+    if strange := sorted(set(options) - set(_OPTIONS)):
         msg = f"The codex harness has no option '{strange[0]}'."
         raise BadTask(msg, hint=f"It has: {', '.join(sorted(_OPTIONS))}.")
     choices = (("isolation", tuple(ISOLATION)), ("sandbox", tuple(SANDBOXES)), ("network_access", _YES_NO))

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
+from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.json_lines import HOLE
-from watchkeeper.ports.harness import CommandPlan, EventKind, Order, Program, Rights, StreamEvent
+from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, StreamEvent
 
 PLACEHOLDERS = {"{prompt}": "argument", "{prompt_file}": "file"}
 _LITERALS = {"{{prompt}}": "{prompt}", "{{prompt_file}}": "{prompt_file}"}
@@ -27,6 +28,8 @@ TEXT_LINES = 40
 LINE_BYTES = 2000
 """Bytes of one line that are kept."""
 REASON_CHARACTERS = 300
+_SHOWN = 24
+"""Characters of a program's name in the line before a run."""
 
 
 class Command:
@@ -34,6 +37,7 @@ class Command:
 
     name = "command"
     options = OPTIONS
+    levels = Levels(decided_by=(), options={RightsLevel.FULL: {}})
 
     def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
         """There is nothing to find: the task names the program, and the launch looks for it on the caller's PATH."""
@@ -45,7 +49,13 @@ class Command:
         """It is an ordinary process of the user's."""
         del options
         called = spec.argv[0] if spec.argv else "the command"
-        return Rights(says=f"{called} runs as you and may do what you may", network="yours", sandbox="none")
+        name = called.rpartition("/")[2][:_SHOWN]
+        return Rights(
+            says=f"{called} runs as you and may do what you may",
+            network="yours",
+            sandbox="none",
+            brief=("no sandbox", "your network", f"{name} runs as you"),
+        )
 
     def check(self, spec: TaskSpec) -> None:
         """Refuse a command line that cannot be started.

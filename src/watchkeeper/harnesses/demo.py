@@ -13,9 +13,10 @@ from pathlib import Path
 from watchkeeper import demo
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace, Usage
+from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, text_at
-from watchkeeper.ports.harness import CommandPlan, EventKind, Order, Program, Rights, StreamEvent
+from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, StreamEvent
 
 OPTIONS = {"pace": "seconds that the story pauses between its steps"}
 MAX_PACE_S = 60.0
@@ -29,6 +30,7 @@ class Demo:
 
     name = "demo"
     options = OPTIONS
+    levels = Levels(decided_by=(), options={RightsLevel.FULL: {}})
     home_variable = "DEMO_HOME"
     key_variables = ()
 
@@ -54,6 +56,7 @@ class Demo:
             says="a scripted agent that asks no model; it may edit files and run commands as you, if its script says so",
             network="not used by itself",
             sandbox="none",
+            brief=("no sandbox", "your network", "does what its script says"),
         )
 
     def check(self, spec: TaskSpec) -> None:

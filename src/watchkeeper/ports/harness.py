@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, cast
 
 from watchkeeper.domain.model import Condemnation, ExitFact, TaskSpec, Trace
+from watchkeeper.domain.profile import RightsLevel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +89,40 @@ class StreamReader(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rights:
-    """What an agent may do under a harness's default profile, said before it starts."""
+    """What an agent may do under given options, said before it starts."""
 
     says: str
     """For example: 'may edit files and run commands as you; asks nobody'."""
     network: str
     sandbox: str
+    reads: str = ""
+    """Which configuration and instructions the program takes from outside; empty: not known."""
+    brief: tuple[str, str, str] | None = None
+    """Sandbox, network and rights in a few words each, for a line of 80 columns; None: made of the long ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levels:
+    """How a harness expresses the levels of rights: by some of its options."""
+
+    decided_by: tuple[str, ...]
+    """The options that decide what an agent may do."""
+    options: Mapping[RightsLevel, Mapping[str, str]]
+    """The options of each level; what is not here has its default. A level that is missing cannot be had."""
+    defaults: Mapping[str, str] = field(default_factory=dict[str, str])
+    """What these options are where nobody sets them."""
+
+    def choose(self, level: RightsLevel, options: Mapping[str, str]) -> dict[str, str]:
+        """The options with this level instead of what they said about rights. Raises KeyError if the level cannot be had."""
+        return {**{k: v for k, v in options.items() if k not in self.decided_by}, **self.options[level]}
+
+    def level_of(self, options: Mapping[str, str]) -> RightsLevel:
+        """The level that the options come to."""
+        chosen = self._effective(options)
+        return next((each for each, of in self.options.items() if self._effective(of) == chosen), RightsLevel.CUSTOM)
+
+    def _effective(self, options: Mapping[str, str]) -> dict[str, str]:
+        return {**self.defaults, **{name: value for name, value in options.items() if name in self.decided_by}}
 
 
 class Harness(Protocol):
@@ -131,3 +160,20 @@ class Harness(Protocol):
     def takeover(self, spec: TaskSpec, session: str) -> str | None:
         """The command line with which a person takes the conversation over in the program itself, or None."""
         ...
+
+
+def levels_of(harness: Harness) -> Levels:
+    """The levels of rights that a harness offers; a harness that declares none has its defaults only."""
+    found: object = getattr(harness, "levels", None)
+    return found if isinstance(found, Levels) else Levels(decided_by=(), options={})
+
+
+def isolations_of(harness: Harness) -> tuple[str, ...]:
+    """What `--isolation` may be for a harness; one that declares nothing reads all of the user's configuration."""
+    return tuple(getattr(harness, "isolations", ("user",)))
+
+
+def options_of(harness: Harness) -> Mapping[str, str] | None:
+    """The options of a harness with what each is; None: it does not declare them, and checks them itself."""
+    found: object = getattr(harness, "options", None)
+    return cast("Mapping[str, str]", found) if isinstance(found, Mapping) else None

@@ -2,8 +2,12 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from watchkeeper.domain.effects import Effect
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.profile import LaunchProfile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,8 +20,21 @@ class Authorisation:
     """`person`, `grant` or `inherited`."""
     by: str
     says: str
-    """The line that was shown before it started: where, which rights, network, sandbox."""
+    """The line that was shown before it started: sandbox, network, rights."""
     at: datetime
+    profile: "LaunchProfile | None" = None
+    """What was allowed, and all that a launch uses. None: recorded by a version that stored only the line."""
+    directory: str | None = None
+    """The directory that it is for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """What a run's launch was allowed by, and what was launched."""
+
+    authorisation: Authorisation
+    version: str | None
+    """What the program said when it was launched; None: it was not launched yet, or did not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

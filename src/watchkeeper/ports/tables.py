@@ -18,6 +18,7 @@ from watchkeeper.ports.stored import (
     Claim,
     Crowd,
     JournalEntry,
+    Launch,
     MachineRecord,
     OperationRecord,
     OutboxRow,
@@ -261,6 +262,18 @@ class Outcomes(Protocol):
 
     def record_launch(self, run: Run, authorisation_id: str) -> None:
         """Record that a run's launch uses this authorisation, in the transaction that reserves the run."""
+        ...
+
+    def launch(self, run_id: str) -> Launch | None:
+        """What the launch of a run was allowed by; None for a run that was never reserved."""
+        ...
+
+    def record_version(self, run_id: str, version: str | None) -> None:
+        """Record the version of the program that is launched for a run."""
+        ...
+
+    def allowed_in(self, directory: str) -> Authorisation | None:
+        """The newest authorisation for that directory that has a profile."""
         ...
 
 

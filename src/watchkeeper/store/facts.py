@@ -1,10 +1,13 @@
 """The structured values of runs that are kept as JSON, read back: how an agent ended, what it used and changed."""
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
 from watchkeeper.domain.run_record import EndReason, ExitFact, Leftover
 from watchkeeper.store.values import from_json, moment, plain_text, plain_texts, record
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.profile import LaunchProfile
 
 
 def exit_from(text: str | None) -> ExitFact | None:
@@ -37,3 +40,22 @@ def leftovers_from(text: str) -> tuple[Leftover, ...]:
     """What outlived the agent."""
     found = cast("list[dict[str, object]]", from_json(text))
     return tuple(Leftover(pid=cast("int", one["pid"]), command=plain_text(one["command"])) for one in found)
+
+
+def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | None":
+    """A launch profile. A field that is not known, or another fingerprint, makes it unreadable: nothing is launched from it (R13)."""
+    if text is None:
+        return None
+    from watchkeeper.domain.profile import LaunchProfile, RightsLevel  # noqa: PLC0415 - lists never read one
+
+    data = record(text)
+    data["rights"] = RightsLevel(plain_text(data["rights"]))
+    data["brief"] = plain_texts(data["brief"])
+    data["argv"] = tuple(cast("list[str | None]", data["argv"]))
+    for pairs in ("options", "environment"):
+        data[pairs] = tuple((one[0], one[1]) for one in cast("list[list[str]]", data[pairs]))
+    profile = LaunchProfile(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call
+    if profile.fingerprint != fingerprint:
+        msg = "the fingerprint of a launch profile does not fit it"
+        raise ValueError(msg)
+    return profile

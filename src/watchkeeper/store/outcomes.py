@@ -5,8 +5,8 @@ from typing import cast
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Run
 from watchkeeper.errors import Stale
-from watchkeeper.ports.store import Authorisation
-from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, usage_from
+from watchkeeper.ports.store import Authorisation, Launch
+from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, profile_from, usage_from
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.values import Columns, record, ticks, ticks_or_none, to_json
 
@@ -49,6 +49,7 @@ class StoredOutcomes:
 
     def authorise(self, authorisation: Authorisation) -> None:
         """Record who allowed a task's launches. Raises Stale if the id is taken or there is no such task."""
+        profile = authorisation.profile
         try:
             _ = self._rows.run(
                 "outcomes_authorise",
@@ -58,6 +59,9 @@ class StoredOutcomes:
                 by=authorisation.by,
                 says=authorisation.says,
                 at=ticks(authorisation.at),
+                profile=None if profile is None else to_json(profile),
+                fingerprint=None if profile is None else profile.fingerprint,
+                directory=authorisation.directory,
             )
         except RowConflict as conflict:
             raise Stale(
@@ -66,18 +70,11 @@ class StoredOutcomes:
 
     def authorisation(self, task_id: str) -> Authorisation | None:
         """The newest authorisation of a task."""
-        row = self._rows.one("outcomes_authorisation", task_id=task_id)
-        if row is None:
-            return None
-        with Columns(row, "authorisation") as column:
-            return Authorisation(
-                id=column.text(),
-                task_id=column.text(),
-                kind=column.text(),
-                by=column.text(),
-                says=column.text(),
-                at=column.time(),
-            )
+        return _authorisation(self._rows.one("outcomes_authorisation", task_id=task_id))
+
+    def allowed_in(self, directory: str) -> Authorisation | None:
+        """The newest authorisation for that directory that has a profile."""
+        return _authorisation(self._rows.one("outcomes_allowed_in", directory=directory))
 
     def record_launch(self, run: Run, authorisation_id: str) -> None:
         """Record that a run's launch uses this authorisation. Raises Stale if the run has one already, or there is no such authorisation (R9)."""
@@ -88,9 +85,38 @@ class StoredOutcomes:
         except RowConflict as conflict:
             raise Stale(f"The launch of run '{run.id}' cannot be recorded: nothing was written.") from conflict
 
+    def launch(self, run_id: str) -> Launch | None:
+        """What the launch of a run was allowed by; None for a run that was never reserved."""
+        row = self._rows.one("outcomes_launch", run_id=run_id)
+        authorisation = _authorisation(row)
+        if row is None or authorisation is None:
+            return None
+        version = row[-1]
+        return Launch(authorisation=authorisation, version=None if version is None else str(version))
+
+    def record_version(self, run_id: str, version: str | None) -> None:
+        """Record the version of the program that is launched for a run."""
+        _ = self._rows.run("outcomes_record_version", run_id=run_id, version=version)
+
 
 _SAID = ("text", "harness_session", "model", "turns", "tool_calls")
 """What the agent program told of itself. It is kept as JSON because it may be anything at all, absurd numbers and broken text included."""
+
+
+def _authorisation(row: Row | None) -> Authorisation | None:
+    if row is None:
+        return None
+    with Columns(row, "authorisation") as column:
+        return Authorisation(
+            id=column.text(),
+            task_id=column.text(),
+            kind=column.text(),
+            by=column.text(),
+            says=column.text(),
+            at=column.time(),
+            profile=profile_from(column.text_or_none(), column.text_or_none()),
+            directory=column.text_or_none(),
+        )
 
 
 def _outcome(row: Row) -> Outcome:

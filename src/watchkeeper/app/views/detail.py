@@ -10,9 +10,9 @@ from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskSt
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Executions, Runtime
-from watchkeeper.ports.store import Authorisation, Store, Tx
+from watchkeeper.ports.store import Authorisation, Launch, Store, Tx
 
-_Tried = tuple[Run, Outcome | None, Whereabouts | None]
+_Tried = tuple[Run, Outcome | None, Whereabouts | None, Launch | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,8 @@ class RunDetail:
 
     run: Run
     outcome: Outcome | None
+    launch: Launch | None
+    """What it was allowed by, and which version was launched."""
     on: str | None
     """On which other machine it is; then the paths are those below its state directory there."""
     directory: Path
@@ -53,16 +55,19 @@ def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str]
 
     def read(tx: Tx) -> tuple[Task, Authorisation | None, list[_Tried]]:
         task = tx.tasks.get(task_id)
-        runs = [(run, tx.outcomes.get(run.id), of_run(store, tx, run)) for run in tx.runs.of_task(task_id)]
+        runs = [
+            (run, tx.outcomes.get(run.id), of_run(store, tx, run), tx.outcomes.launch(run.id))
+            for run in tx.runs.of_task(task_id)
+        ]
         return task, tx.outcomes.authorisation(task_id), runs
 
     task, authorisation, runs = store.read(read)
-    run, there = next(((run, there) for run, _, there in runs if run.id == task.run_id), (None, None))
+    run, there = next(((run, there) for run, _, there, _ in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
         row=row(task, run, runtime, there),
         authorisation=authorisation,
         runs=tuple(_run_detail(runtime(), harness, task, *each) for each in runs),
-        takeover=_takeover(harness, task, [(run, outcome) for run, outcome, _ in runs]),
+        takeover=_takeover(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
     )
 
 
@@ -73,6 +78,7 @@ def _run_detail(
     run: Run,
     outcome: Outcome | None,
     there: Whereabouts | None,
+    launch: Launch | None,
 ) -> RunDetail:
     executions = runtime.executions()
     afar = elsewhere(run, there, runtime)
@@ -81,6 +87,7 @@ def _run_detail(
         return RunDetail(
             run=run,
             outcome=outcome,
+            launch=launch,
             on=afar.name,
             directory=directory,
             stdout=directory / "stdout.log",
@@ -91,6 +98,7 @@ def _run_detail(
     return RunDetail(
         run=run,
         outcome=outcome,
+        launch=launch,
         on=None,
         directory=executions.path(run),
         stdout=executions.log(run, "stdout"),

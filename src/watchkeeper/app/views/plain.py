@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from watchkeeper.app.views import profile
 from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
 from watchkeeper.app.views.rows import TaskRow
@@ -165,6 +166,8 @@ def run_detail(detail: RunDetail) -> Json:
     return {
         **run(detail.run),
         "on": detail.on,
+        "allowed": None if detail.launch is None else authorisation(detail.launch.authorisation),
+        "program_version": None if detail.launch is None else detail.launch.version,
         "directory": str(detail.directory),
         "stdout": str(detail.stdout),
         "stderr": str(detail.stderr),
@@ -193,6 +196,7 @@ def authorisation(authorisation: Authorisation) -> Json:
         "by": authorisation.by,
         "says": authorisation.says,
         "at": time(authorisation.at),
+        "profile": None if authorisation.profile is None else profile.plain(authorisation.profile),
     }
 
 

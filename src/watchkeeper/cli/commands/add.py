@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 @click.option("--json-lines", is_flag=True, help="Every line of the file is a task as a JSON object.")
 @asking.task_options
 @click.option("--dry-run", is_flag=True, help="Only check, and say what the agents might do.")
+@click.option("-v", "--verbose", is_flag=True, help="Say in full what the agents may do.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -28,9 +29,11 @@ def command(
     call: Call,
     words: tuple[str, ...],
     file: str | None,
+    *,
     lines: bool,
     json_lines: bool,
     dry_run: bool,
+    verbose: bool,
     as_json: bool,
     **wished: object,
 ) -> None:
@@ -59,8 +62,7 @@ def command(
         words, argv = asking.split(call, words)
         prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
         handed = [asking.request(call, wishes, prompt, argv or ())]
-    for says in dict.fromkeys(agreed.says for _, agreed in handed):
-        asking.say_rights(call, says, as_json=as_json)
+    asking.say_rights(call, [agreed for _, agreed in handed], verbose=verbose or dry_run, as_json=as_json)
     if dry_run:
         if as_json:
             for request, agreed in handed:

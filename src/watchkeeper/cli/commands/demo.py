@@ -88,6 +88,7 @@ def _hand_over(call: Call, directory: Path) -> Task:
         environment=environment,
         by=call.person,
         options=harnesses.options(call, "demo"),
+        limits=parts.limits,
         machine=machines.own(call),
     )
     agreed = plan(parts.harness("demo"), request)

@@ -8,7 +8,8 @@ import click
 from watchkeeper.cli import accounts, asking, daemon, harnesses, machines, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.types import ACCOUNT, LABEL, MACHINE, TASK_ID, DurationType, WhenType, from_now
+from watchkeeper.cli.types import ACCOUNT, LABEL, MACHINE, OPTION, TASK_ID, DurationType, WhenType, from_now
+from watchkeeper.domain.profile import CHOICES, LaunchProfile
 from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ class Edits(NamedTuple):
     prompt: str | None = None
     prompt_file: str | None = None
     model: str | None = None
+    rights: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
     account: str | None = None
     priority: int | None = None
     after: tuple[str, ...] = ()
@@ -67,6 +70,15 @@ class Edits(NamedTuple):
     "--prompt-file", metavar="FILE", type=click.Path(), help="Read the text from a file; - is standard input."
 )
 @click.option("--model", metavar="NAME", help=_MODEL)
+@click.option("--rights", type=click.Choice([each.value for each in CHOICES]), help="What the agent may do.")
+@click.option(
+    "--option",
+    "options",
+    metavar="NAME=VALUE",
+    type=OPTION,
+    multiple=True,
+    help="An option of the harness; may be repeated.",
+)
 @click.option("--account", metavar="NAME", type=ACCOUNT, help="With whose sign-in.")
 @click.option("--priority", metavar="N", type=click.IntRange(-1000, 1000), help=_PRIORITY)
 @click.option("--after", metavar="TASK", type=TASK_ID, multiple=True, help=_AFTER)
@@ -84,13 +96,15 @@ class Edits(NamedTuple):
 def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     """Change a task that waits for its turn. What runs, or has ended, stays as it was.
 
-    A change of what the agent will do (its text, model or account) is your approval of it, as with `wk run`, and is
-    recorded as such. The environment stays the one that was kept when the task was handed over.
+    A change of what the agent will do (its text, model, account, rights or options) is your approval of it, as with
+    `wk run`, and is recorded as such. Everything else of what was allowed stays, whatever your settings say now. The
+    environment stays the one that was kept when the task was handed over.
 
     \b
     Examples:
       wk edit 7f3a --priority 10
       wk edit 7f3a --after none --not-before 22:00
+      wk edit 7f3a --rights read
       wk edit 7f3a --prompt "fix the search box, and add a test"
     """
     from watchkeeper.app import edit
@@ -103,19 +117,21 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     store, found_id = call.find(task_id)
     task = store.read(lambda tx: tx.tasks.get(found_id))
     edit.require_editable(task)
+    allowed = store.read(lambda tx: tx.outcomes.authorisation(found_id))
     spec = _edited(call, task.spec, edits)
-    names = edit.changed(task.spec, spec)
-    if names:
-        says = _checked(call, task, spec)
-        if edit.authorises(task.spec, spec):
-            asking.say_rights(call, says, as_json=as_json)
+    profile = _checked(call, task, spec, edits, None if allowed is None else allowed.profile)
+    wanted = edit.Edit(was=task, spec=spec, allowed=allowed, profile=profile)
+    changed = wanted.changed
+    if changed:
+        if wanted.authorises and profile is not None:
+            asking.say_profile(call, profile, spec.cwd, as_json=as_json)
         parts = call.writing
-        task = edit.edit(parts.store, parts.clock, parts.ids, task, spec, by=call.person, says=says)
+        task = edit.edit(parts.store, parts.clock, parts.ids, wanted, by=call.person)
         _ = daemon.poke(call)
     if as_json:
-        call.terminal.document({**plain.task(task), "changed": list(names)})
+        call.terminal.document({**plain.task(task), "changed": list(changed)})
     else:
-        call.terminal.say(f"{task.id}  {'changed: ' + ', '.join(edit.words(names)) if names else 'is so already'}")
+        call.terminal.say(f"{task.id}  {'changed: ' + ', '.join(changed) if changed else 'is so already'}")
     asking.say_waits(call, task)
 
 
@@ -157,31 +173,46 @@ def _with_text(call: Call, spec: "TaskSpec", edits: Edits) -> "TaskSpec":
     return spec
 
 
-def _checked(call: Call, task: "Task", spec: "TaskSpec") -> str:
-    """Check it as a new one would be, and return the line on what its agent may do.
+def _checked(
+    call: Call, task: "Task", spec: "TaskSpec", edits: Edits, stored: LaunchProfile | None
+) -> LaunchProfile | None:
+    """Check it as a new one would be, and compile its launch profile anew if the edit is of something that it depends on, else None.
 
     Raises:
         BadTask: it cannot be like this.
         HarnessError: its program is missing, where that matters.
     """
-    from watchkeeper.app.add import AddRequest, plan
+    from watchkeeper.app.add import AddRequest, check, plan
     from watchkeeper.app.edit import authorises
+    from watchkeeper.app.profiles import Limits, chosen, located
     from watchkeeper.app.relations import check_wishes
     from watchkeeper.environment import capture
-    from watchkeeper.ports.harness import Program
 
     now = call.reading.clock.now()
     check_wishes(spec if spec.not_before != task.spec.not_before else replace(spec, not_before=None), now)
     if spec.account != task.spec.account:
         accounts.require_no_keys(call, task, spec)
     kept = call.reading.environments.get(task.environment_id)
+    environment = kept if kept is not None else capture(call.environ, (), spec.harness)
+    applied, home = accounts.applied(call, spec, environment)
+    harness = call.reading.harness(spec.harness)
+    given = dict(edits.options)
+    configured = dict(stored.options) if stored is not None else harnesses.options(call, spec.harness)
     request = AddRequest(
         spec=spec,
-        environment=kept if kept is not None else capture(call.environ, (), spec.harness),
+        environment=environment,
         by=call.person,
-        options=harnesses.options(call, spec.harness),
+        options=chosen(harness, configured, edits.rights, given),
+        limits=call.reading.limits
+        if stored is None
+        else Limits(grace_s=stored.grace_s, log_limit_bytes=stored.log_limit_bytes),
+        agent_environment=applied,
+        home=home,
+        machine=machines.own(call),
         caller=call.environ,
     )
-    # The program is looked for only where the answer is a part of what a person allows.
-    known = None if authorises(task.spec, spec) else Program(path="", version=None)
-    return plan(call.reading.harness(spec.harness), request, known).says
+    if not authorises(task.spec, spec) and edits.rights is None and not given:
+        check(harness, request)  # the program is looked for only where the answer is a part of what a person allows
+        return None
+    moved = stored if "program" not in given else None
+    return plan(harness, request, located(harness, moved, applied, request.options)).profile

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option("--wait", is_flag=True, help="Return when the task rests, with its exit code.")
 @click.option("--follow", is_flag=True, help="The same, and show what the agent does.")
 @click.option("--dry-run", is_flag=True, help="Only check, and say what the agent might do.")
+@click.option("-v", "--verbose", is_flag=True, help="Say in full what the agent may do.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -33,15 +34,18 @@ def command(
     call: Call,
     words: tuple[str, ...],
     file: str | None,
+    *,
     wait: bool,
     follow: bool,
     dry_run: bool,
+    verbose: bool,
     as_json: bool,
     **wished: object,
 ) -> int:
     """Hand a task over to an agent in the background, and return at once with its id.
 
-    The task is durable before anything starts. Before it starts, one line says what the agent may do and where.
+    The task is durable before anything starts. Before it starts, one line says what the agent may do; -v says it in
+    full. That is stored with the task and is all that its runs use: a later change of a setting does not touch it.
     TASK is the text; without it, it is read from standard input. After `--` comes a command line to run instead of
     an agent program. In a git repository one task at a time works in a checkout; others wait, unless they are --shared.
     `wk add` puts tasks into the queue without starting a daemon.
@@ -54,6 +58,8 @@ def command(
       wk run -f plan.md --deadline 2h --retries 0
       wk run --account claude:work "answer the review"
       wk run --env NPM_TOKEN "publish the package"
+      wk run --rights read "explain how the parser works"
+      wk run --harness claude --option max_turns=20 "fix the lint errors"
       wk run --after 7f3a --not-before 22:00 "tidy the changelog"
       wk run -- make test
       wk run "review this" -- mytool --ask {prompt}
@@ -69,7 +75,7 @@ def command(
     words, argv = asking.split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
     request, agreed = asking.request(call, wishes, prompt, argv or ())
-    asking.say_rights(call, agreed.says, as_json=as_json)
+    asking.say_rights(call, [agreed], verbose=verbose or dry_run, as_json=as_json)
     if dry_run:
         if as_json:
             call.terminal.document({"dry_run": True, "title": request.spec.title, **asking.rights(agreed)})

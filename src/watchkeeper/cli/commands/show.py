@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
     from watchkeeper.domain.lanes import Reason
     from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
+    from watchkeeper.ports.store import Authorisation
 
 _FILES = 12
 _TEXT_LINES = 30
@@ -76,17 +77,34 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
     if found.authorisation is not None:
-        yield _field("rights", render.clean(found.authorisation.says))
+        yield from _allowed(found.authorisation)
         yield _field("allowed by", f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}")
     yield _field("rules", _rules(found))
     yield _field("created", f"{render.clock(task.created_at)} ({render.age(task.created_at, now)} ago)")
     yield from _prompt(spec.prompt)
     for run in found.runs:
-        yield from _run(call, run)
+        yield from _run(call, run, found.authorisation)
     yield from _evidence(found)
     if found.takeover:
         yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
     yield _field("next", _next(found))
+
+
+def _allowed(authorisation: "Authorisation") -> Iterator[str]:
+    """What every launch of it uses, from the stored launch profile."""
+    profile = authorisation.profile
+    if profile is None:
+        yield _field("rights", f"{render.clean(authorisation.says)} (accepted by an older version)")
+        return
+    yield _field("rights", f"{profile.rights.value}: {render.clean(profile.permits)}")
+    yield _field("sandbox", render.clean(profile.sandbox))
+    yield _field("network", render.clean(profile.network))
+    if profile.reads:
+        yield _field("reads", render.clean(profile.reads))
+    if profile.host:
+        yield _field("requests", f"go to {render.clean(profile.host)}, {render.clean(profile.host_source)}")
+    if profile.program:
+        yield _field("program", render.clean(f"{profile.program} {profile.version or ''}".rstrip()))
 
 
 def _place(found: "TaskDetail") -> str:
@@ -117,12 +135,25 @@ def _prompt(prompt: str) -> Iterator[str]:
         yield _field("", f"… {len(lines) - _FILES} more lines (wk show --json has all of it)")
 
 
-def _run(call: Call, detail: "RunDetail") -> Iterator[str]:
+def _launched(detail: "RunDetail", newest: "Authorisation | None") -> Iterator[str]:
+    """What this run was allowed, where that is not what the task is allowed now; and the version of its program, where that has changed."""
+    launch = detail.launch
+    if launch is None:
+        return
+    allowed = launch.authorisation.profile
+    if allowed is not None and (newest is None or newest.profile is None or newest.profile.scope != allowed.scope):
+        yield _field("  allowed", render.clean(launch.authorisation.says))
+    if allowed is not None and launch.version is not None and launch.version != allowed.version:
+        yield _field("  version", f"{render.clean(launch.version)}; it was {allowed.version or 'unknown'} when allowed")
+
+
+def _run(call: Call, detail: "RunDetail", newest: "Authorisation | None") -> Iterator[str]:
     run, outcome = detail.run, detail.outcome
     yield ""
     stands = outcome.status.value if outcome is not None else run.state.value
     again = " · another try" if run.cause is Cause.RETRY else ""
     yield call.terminal.style(f"run {run.number}", render.BOLD) + f"  {stands}{again} · {render.clock(run.claimed_at)}"
+    yield from _launched(detail, newest)
     if run.agent is not None:
         yield _field("  agent", f"pid {run.agent.pid}, started {render.clock(run.agent.started_at)}")
     if run.exit is not None:

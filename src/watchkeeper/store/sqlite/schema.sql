@@ -410,6 +410,10 @@ END;
 
 CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE directory IS NOT NULL;
 
+CREATE TRIGGER authorisation_kept BEFORE UPDATE ON authorisation BEGIN
+    SELECT raise(ABORT, 'what was allowed never changes');
+END;
+
 CREATE VIEW task_whole AS
 SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,

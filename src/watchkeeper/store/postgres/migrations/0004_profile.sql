@@ -6,6 +6,9 @@ ALTER TABLE authorisation ADD COLUMN fingerprint TEXT COLLATE "C" CHECK (fingerp
 ALTER TABLE authorisation ADD COLUMN directory TEXT COLLATE "C";
 CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE directory IS NOT NULL;
 
+CREATE TRIGGER authorisation_kept BEFORE UPDATE ON authorisation
+FOR EACH ROW EXECUTE FUNCTION refuse('what was allowed never changes');
+
 -- The program's version as it was launched; it may have been replaced since the profile was compiled.
 ALTER TABLE launch ADD COLUMN version TEXT COLLATE "C";
 

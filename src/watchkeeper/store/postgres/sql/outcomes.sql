@@ -7,7 +7,8 @@ INSERT INTO outcome (
 ) ON CONFLICT DO NOTHING;
 
 -- name: outcomes_authorise
-INSERT INTO authorisation (id, task_id, kind, by, says, at) VALUES (:id, :task_id, :kind, :by, :says, :at)
+INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory)
+VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory)
 ON CONFLICT DO NOTHING;
 
 -- name: outcomes_record_launch

@@ -6,6 +6,10 @@ ALTER TABLE authorisation ADD COLUMN fingerprint TEXT CHECK (fingerprint <> '');
 ALTER TABLE authorisation ADD COLUMN directory TEXT;
 CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE directory IS NOT NULL;
 
+CREATE TRIGGER authorisation_kept BEFORE UPDATE ON authorisation BEGIN
+    SELECT raise(ABORT, 'what was allowed never changes');
+END;
+
 -- The program's version as it was launched; it may have been replaced since the profile was compiled.
 ALTER TABLE launch ADD COLUMN version TEXT;
 

@@ -1,0 +1,146 @@
+"""Compile the launch profile of a task: from its spec, the options of its harness and the environment that its agent will have.
+
+This is the only place where a command line is made. A launch takes it from the stored profile, so that what a person was shown is what runs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from watchkeeper.app.secrets import refuse_profile
+from watchkeeper.domain.model import TaskSpec
+from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
+from watchkeeper.errors import BadTask
+from watchkeeper.ports.harness import Harness, Order, Program, isolations_of, levels_of, options_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Settings beside those of the harness that a launch is made with."""
+
+    grace_s: float = 10.0
+    """Seconds between TERM and KILL."""
+    log_limit_bytes: int = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a profile is compiled from, beside the spec."""
+
+    environment: Mapping[str, str]
+    """The agent's environment as it was captured, with its account applied."""
+    options: Mapping[str, str]
+    """Options of the harness, as `chosen` gives them."""
+    limits: Limits = field(default_factory=Limits)
+    machine: str = ""
+    """The id of this machine, where several share the database."""
+    home: str = ""
+    """The configuration home of the account; empty for the user's own."""
+
+
+def chosen(
+    harness: Harness, configured: Mapping[str, str], level: str | None, given: Mapping[str, str]
+) -> dict[str, str]:
+    """The options of a harness: those that are configured, with a level of rights over them, and over both the options given for this task.
+
+    Raises:
+        BadTask: the harness does not have that level or option, or the level and an option speak of the same thing.
+    """
+    known = options_of(harness)
+    strange = sorted(set(given) - set(known)) if known is not None else []
+    if known is not None and strange:
+        msg = f"The harness {harness.name} has no option '{strange[0]}'."
+        raise BadTask(msg, hint=f"It has: {', '.join(sorted(known))}.")
+    options, levels = dict(configured), levels_of(harness)
+    if level is not None:
+        wanted = RightsLevel(level)
+        both = sorted(set(given) & set(levels.decided_by))
+        if both:
+            msg = f"--rights and --option {both[0]} speak of the same thing."
+            raise BadTask(msg, hint="Leave one of them out.")
+        if wanted not in levels.options:
+            raise _no_level(harness, wanted)
+        options = levels.choose(wanted, options)
+    return {**options, **given}
+
+
+def _no_level(harness: Harness, wanted: RightsLevel) -> BadTask:
+    had = [each.value for each in CHOICES if each in levels_of(harness).options]
+    msg = f"The harness {harness.name} cannot be held to the rights '{wanted}'."
+    hint = f"It has: {', '.join(had)}." if had else "It declares no rights to choose from; leave --rights out."
+    if had == [RightsLevel.FULL.value]:
+        hint = "What it starts may do what you may: leave --rights out, or say --rights full."
+    return BadTask(msg, hint=hint)
+
+
+def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: Wanted) -> LaunchProfile:
+    """Compile the profile of a task that was checked.
+
+    Raises:
+        BadTask: an option is unknown or wrong, cannot be expressed for this program, or the profile would hold a secret.
+    """
+    options = wanted.options
+    plan = harness.plan(
+        Order(spec=spec, program=program, environment=wanted.environment, directory=spec.cwd, options=options)
+    )
+    rights, level = harness.rights(spec, options), levels_of(harness).level_of(options)
+    isolation = _isolation(harness, spec, options)
+    if level is RightsLevel.READ and isolation == "user":
+        raise BadTask(
+            "With the isolation 'user' your own hooks and permission rules count, so the rights 'read' cannot be promised.",
+            hint="Choose --isolation project, or --rights edit.",
+        )
+    profile = LaunchProfile(
+        harness=harness.name,
+        program=program.path,
+        version=program.version,
+        machine=wanted.machine,
+        account=spec.account_id,
+        home=wanted.home,
+        model=spec.model,
+        rights=level,
+        options=tuple(sorted(options.items())),
+        isolation=isolation,
+        permits=rights.says,
+        reads=rights.reads,
+        network=rights.network,
+        sandbox=rights.sandbox,
+        brief=rights.brief or (f"sandbox: {rights.sandbox}", f"network: {rights.network}", rights.says),
+        argv=plan.argv,
+        prompt_by=plan.prompt_by,
+        environment=environment_changes(wanted.environment, plan.environment),
+        grace_s=wanted.limits.grace_s,
+        log_limit_bytes=wanted.limits.log_limit_bytes,
+    )
+    refuse_profile(profile, wanted.environment, spec.environment_names)
+    return profile
+
+
+def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> str:
+    known = isolations_of(harness)
+    if spec.isolation is not None and spec.isolation not in known:
+        raise BadTask(
+            f"The harness {harness.name} cannot be isolated as '{spec.isolation}': what its program takes from outside is not ours to say.",
+            hint=f"It knows: {', '.join(known)}.",
+        )
+    if spec.isolation is not None:
+        return spec.isolation
+    return options.get("isolation", "project" if "project" in known else known[0] if known else "")
+
+
+def relocated(profile: LaunchProfile, program: Program, machine: str) -> LaunchProfile:
+    """The same profile for a program that is at another place: that of another machine, or one that was moved. Everything else stays."""
+    argv = tuple(program.path if word == profile.program else word for word in profile.argv)
+    return replace(profile, program=program.path, version=program.version, machine=machine, argv=argv)
+
+
+def located(
+    harness: Harness, stored: LaunchProfile | None, environment: Mapping[str, str], options: Mapping[str, str]
+) -> Program:
+    """The program of a task that is edited or tried again: the one that was allowed, whatever the PATH says now.
+
+    Raises:
+        ProgramMissing: it is not there any more.
+    """
+    if stored is None or not stored.program:
+        return harness.find(environment, options)
+    return harness.find(environment, {**options, "program": stored.program})

@@ -1,0 +1,32 @@
+"""Launch profiles as JSON values."""
+
+from watchkeeper.domain.profile import LaunchProfile, line
+
+
+def plain(profile: LaunchProfile) -> dict[str, object]:
+    """A launch profile in full. Nothing in it is secret: what would be is refused at hand-over."""
+    return {
+        "fingerprint": profile.fingerprint,
+        "line": line(profile),
+        "harness": profile.harness,
+        "program": profile.program or None,
+        "program_version": profile.version,
+        "machine": profile.machine or None,
+        "account": profile.account,
+        "home": profile.home or None,
+        "model": profile.model,
+        "rights": profile.rights.value,
+        "permits": profile.permits,
+        "reads": profile.reads,
+        "network": profile.network,
+        "sandbox": profile.sandbox,
+        "isolation": profile.isolation or None,
+        "host": profile.host or None,
+        "host_source": profile.host_source or None,
+        "options": dict(profile.options),
+        "argv": list(profile.argv),
+        "prompt_by": profile.prompt_by,
+        "environment": dict(profile.environment),
+        "grace_s": profile.grace_s,
+        "log_limit_bytes": profile.log_limit_bytes,
+    }
