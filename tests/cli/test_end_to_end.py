@@ -342,7 +342,7 @@ def test_on_a_terminal(wk: Real) -> None:
     """Colour, one line of progress, an id with what to type next; no control codes of the agent's."""
     wk.add("say warm")
     seen = _on_terminal(wk, "run", "--harness", "demo", "--", "say \x1b[2Jhello\nwait 0.5")
-    assert "may edit files" in seen and "wk logs -f" in seen
+    assert "does what its script says" in seen and "may edit files" not in seen and "wk logs -f" in seen
     seen = _on_terminal(wk, "run", "--harness", "demo", "--follow", "--", "say \x1b]0;owned\x07hello\nwait 1.5")
     assert "␛]0;owned␇hello" in seen and "\x1b]0;" not in seen
     assert re.search(r"running · \d+ steps? · \d", seen)

@@ -150,7 +150,9 @@ def test_dry_run_checks_and_creates_nothing(wk: "Wk") -> None:
     assert "as you" in answer.err
     assert not wk.home.exists()
     planned = wk("run", "--harness", "demo", "--dry-run", "--json", "say hello").json
-    assert planned["dry_run"] is True and "as you" in planned["rights"]
+    assert (
+        planned["dry_run"] is True and "script says" in planned["rights"] and "as you" in planned["profile"]["permits"]
+    )
 
 
 def test_json_says_what_was_added(wk: "Wk") -> None:

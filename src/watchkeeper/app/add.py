@@ -141,17 +141,7 @@ def add_all(
             wake_at=spec.not_before,
             wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
         )
-        approval = Authorisation(
-            id=ids.execution(),
-            task_id=task.id,
-            kind="person",
-            by=request.by,
-            says=agreed.says,
-            at=at,
-            profile=agreed.profile,
-            directory=spec.cwd,
-        )
-        tasks.append((task, approval))
+        tasks.append((task, _approval(ids.execution(), task, request, agreed)))
     for (task, _), (request, _) in zip(tasks, handed, strict=True):
         crashpoint("add.environment.before")
         environments.keep(task.environment_id, request.environment)
@@ -175,6 +165,20 @@ def add_all(
         for task, _ in tasks:
             environments.forget(task.environment_id)
         raise
+
+
+def _approval(approval_id: str, task: Task, request: AddRequest, agreed: Plan) -> Authorisation:
+    """The one-shot approval of the person who hands the task over: of what the line said, with the profile that it was made of."""
+    return Authorisation(
+        id=approval_id,
+        task_id=task.id,
+        kind="person",
+        by=request.by,
+        says=agreed.says,
+        at=task.created_at,
+        profile=agreed.profile,
+        directory=task.spec.cwd,
+    )
 
 
 def _check(spec: TaskSpec) -> None:

@@ -7,7 +7,7 @@ from watchkeeper.app.announce import first_own, tell_edited
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.relations import check_relations, refuse_circle
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
-from watchkeeper.domain.profile import LaunchProfile, differences, line
+from watchkeeper.domain.profile import WORDS, LaunchProfile, differences, line
 from watchkeeper.domain.task import Edited
 from watchkeeper.errors import Refused, Stale
 from watchkeeper.ports.clock import Clock
@@ -46,10 +46,10 @@ class Edit:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """What differs, in words for people."""
+        """The names of what differs, of the spec and of the launch profile."""
         before = None if self.allowed is None else self.allowed.profile
         rights = () if self.profile is None or before is None else differences(before, self.profile)
-        return (*words(changed(self.was.spec, self.spec)), *(each for each in rights if each not in _TOLD_BY_SPEC))
+        return (*changed(self.was.spec, self.spec), *(each for each in rights if each not in _FOLLOWS))
 
     @property
     def authorises(self) -> bool:
@@ -58,8 +58,10 @@ class Edit:
         return authorises(self.was.spec, self.spec) or (self.profile is not None and self.profile != before)
 
 
-_TOLD_BY_SPEC = frozenset({"model", "account", "home", "the command line", "version", "variables"})
-"""Differences of a profile that follow from those of the spec, or that the person did not ask for."""
+_FOLLOWS = frozenset(
+    {"model", "account", "home", "argv", "version", "environment", "brief", "permits", "reads", "host", "host_source"}
+)
+"""Fields of a profile that follow from others, or that a person did not ask for."""
 
 
 def changed(was: TaskSpec, now: TaskSpec) -> tuple[str, ...]:
@@ -69,7 +71,7 @@ def changed(was: TaskSpec, now: TaskSpec) -> tuple[str, ...]:
 
 def words(names: tuple[str, ...]) -> tuple[str, ...]:
     """The same for people."""
-    return tuple(_WORDS[name] for name in names)
+    return tuple(_WORDS.get(name) or WORDS.get(name, name) for name in names)
 
 
 def authorises(was: TaskSpec, now: TaskSpec) -> bool:
@@ -108,7 +110,7 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         check_relations(tx, task.id, spec)
         refuse_circle(tx, task.id, spec)
         before = first_own(tx, task, at)
-        after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(wanted.changed)), at)
+        after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(words(wanted.changed))), at)
         if wanted.authorises:
             tx.outcomes.authorise(_approval(wanted, allowed, authorisation_id, by, at))
         tell_edited(tx, after, before, at)

@@ -56,17 +56,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         task = apply_task(
             tx, task, RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine), at
         )
-        approval = Authorisation(
-            id=authorisation_id,
-            task_id=task_id,
-            kind="person",
-            by=by,
-            says=line(profile),
-            at=at,
-            profile=profile,
-            directory=task.spec.cwd,
-        )
-        tx.outcomes.authorise(approval)
+        tx.outcomes.authorise(_approval(authorisation_id, task, profile, by, at))
         _lift_limit(tx, task, at)
         return task
 
@@ -87,6 +77,19 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
         environments.forget(environment_id)
         raise
+
+
+def _approval(approval_id: str, task: Task, profile: LaunchProfile, by: str, at: datetime) -> Authorisation:
+    return Authorisation(
+        id=approval_id,
+        task_id=task.id,
+        kind="person",
+        by=by,
+        says=line(profile),
+        at=at,
+        profile=profile,
+        directory=task.spec.cwd,
+    )
 
 
 def _lift_limit(tx: Tx, task: Task, at: datetime) -> None:

@@ -75,8 +75,7 @@ def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[
 def applied(call: "Call", spec: TaskSpec, captured: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
     """The captured environment with the account of a task applied, and the account's home; empty for the user's own.
 
-    Raises:
-        StateDirectoryUnusable: the account's home is gone, and the task is for this machine.
+    A home that is gone changes nothing here: the task waits for it, as for a sign-in.
     """
     from watchkeeper.app.accounts import HomeGone
 
@@ -84,12 +83,8 @@ def applied(call: "Call", spec: TaskSpec, captured: Mapping[str, str]) -> tuple[
     where = parts.accounts.home(account) or ""
     try:
         return parts.accounts.apply(parts.harness(spec.harness), account, captured, spec.environment_names), where
-    except HomeGone as gone:
-        if spec.machine is not None and spec.machine != parts.state.known_node():
-            return captured, where
-        raise StateDirectoryUnusable(
-            str(gone), hint=f"Sign in anew: wk account login {account.id}; or choose another account."
-        ) from gone
+    except HomeGone:
+        return captured, where
 
 
 def require_no_keys(call: "Call", task: Task, spec: TaskSpec) -> None:

@@ -237,10 +237,10 @@ def say_profile(
     call: "Call", profile: LaunchProfile, directory: str | None, *, tasks: int = 1, as_json: bool = False
 ) -> None:
     """The line on one launch profile; with the directory that it is for in full."""
-    lines = [line(profile, tasks)]
+    lines = [render.clean(line(profile, tasks))]
     if directory is not None:
-        lines += [f"  {label:<{_COLUMN}}{text}" for label, text in table(profile, directory)]
-    for text in map(render.clean, lines):
+        lines += [f"  {label:<{_COLUMN}}{render.clean(text)}" for label, text in table(profile, directory)]
+    for text in lines:
         if call.terminal.is_terminal and not as_json:
             call.terminal.prose(text, render.DIM, hang=_COLUMN + 2)
         else:

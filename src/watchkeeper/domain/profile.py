@@ -14,6 +14,9 @@ from enum import StrEnum
 WIDTH = 80
 """Columns of the line that is shown before a run."""
 
+_COMMAND = "command"
+"""The harness whose program is the task's own."""
+
 _SHORT = 16
 """Hexadecimal digits of a fingerprint: enough to tell the profiles of one database apart."""
 
@@ -124,6 +127,8 @@ def line(profile: LaunchProfile, tasks: int = 1) -> str:
     end = "." if tasks == 1 else f" (×{tasks})."
     sandbox, network, rights = profile.brief
     start = f"{_capital(sandbox)}, {network}: {profile.harness}"
+    if profile.harness == _COMMAND:
+        start = start.removesuffix(f" {_COMMAND}")  # the program's own name follows
     account = profile.account.partition(":")[2]
     who = {"own": "", "key": ", your key"}.get(account, f", account {account}")
     version = f" {profile.version}" if profile.version else ""
@@ -156,7 +161,8 @@ def table(profile: LaunchProfile, directory: str) -> list[tuple[str, str]]:
     return [(label, text) for label, text in rows if text]
 
 
-_NAMES = {
+WORDS = {
+    "rights": "its rights",
     "permits": "what it may do",
     "host": "where requests go",
     "host_source": "why they go there",
@@ -166,13 +172,19 @@ _NAMES = {
     "grace_s": "the grace of a stop",
     "log_limit_bytes": "the limit of its logs",
     "reads": "the configuration that it reads",
+    "options": "its options",
+    "program": "its program",
+    "sandbox": "its sandbox",
+    "network": "its network",
+    "isolation": "its isolation",
 }
+"""What a person calls the parts of a profile; those that are not here by their own names."""
 
 
 def differences(was: LaunchProfile, now: LaunchProfile) -> tuple[str, ...]:
-    """What differs between two profiles, in words for people; empty if they are equal."""
+    """The names of the fields in which two profiles differ; empty if they are equal."""
     left, right = asdict(was), asdict(now)
-    return tuple(_NAMES.get(name, name) for name in left if left[name] != right[name] and name != "brief")
+    return tuple(name for name in left if left[name] != right[name])
 
 
 def _account(profile: LaunchProfile) -> str:

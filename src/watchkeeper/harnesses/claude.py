@@ -111,7 +111,7 @@ class Claude:
             case "dontAsk" if options.get("tools") == READ_TOOLS == tools:
                 says, brief = "may read files and the web, and change nothing; asks nobody", "only reads"
             case "plan" if not runs_all:
-                says, brief = f"may read there and plan, and use {tools}; asks nobody", "reads and plans"
+                says, brief = f"may read there and plan; may use {tools}; asks nobody", "reads and plans"
             case _:
                 edits = "may edit files there and " if mode == "acceptEdits" else "may "
                 what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"

@@ -66,7 +66,7 @@ def test_a_tasks_own_isolation_wins_over_the_settings() -> None:
         options={"isolation": "user"},
     )  # fmt: skip
     assert Claude().plan(order).argv[-3:] == ("--strict-mcp-config", "--setting-sources", "")
-    assert Claude().rights(task, {"isolation": "user"}).says.endswith("nothing of your or the project's configuration")
+    assert Claude().rights(task, {"isolation": "user"}).reads.endswith("nothing of your or the project's configuration")
 
 
 def test_the_callers_sign_in_passes_and_the_programs_patience_is_bounded() -> None:
@@ -135,7 +135,7 @@ def test_an_empty_prompt_is_refused() -> None:
         ),
         ({"allowed_tools": "Read"}, "may edit files there and use Read, as you; asks nobody"),
         ({"permission_mode": "dontAsk", "allowed_tools": "Bash"}, "may use Bash, as you; asks nobody, so it can reach"),
-        ({"permission_mode": "plan"}, "may read there and plan; asks nobody"),
+        ({"permission_mode": "plan"}, "may read there and plan; may use WebFetch,WebSearch; asks nobody"),
         ({"permission_mode": "bypassPermissions"}, "may do whatever you may; asks nobody"),
     ],
 )

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from watchkeeper.domain.model import TaskSpec
+from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.harnesses.codex import NESTING, Codex
+from watchkeeper.harnesses.codex import Codex
 from watchkeeper.ports.harness import CommandPlan, Order, Program
 from watchkeeper.ports.sign_in import signs_in
 
@@ -58,7 +59,7 @@ def test_isolation_decides_what_comes_from_outside() -> None:
 def test_the_callers_home_and_key_pass() -> None:
     """Nothing of the caller is copied or dropped but what says that we run inside Codex."""
     caller = {"HOME": "/home/user", "CODEX_HOME": "/c", "CODEX_API_KEY": "sk-test-local"}
-    inside = dict.fromkeys(NESTING, "1")
+    inside = dict.fromkeys(NESTING["codex"], "1")
     assert {"CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"} <= inside.keys()
     assert plan(environment={**caller, **inside}).environment == caller
 
@@ -116,14 +117,14 @@ def test_a_prompt_that_the_program_does_not_take_is_refused(prompt: str) -> None
         ({"network_access": "true"}, "may edit files there", "yours", "not in .git"),
         ({"sandbox": "read-only", "network_access": "true"}, "change nothing", "none for its", "writes nothing"),
         ({"sandbox": "danger-full-access"}, "any command, as you; asks nobody, so it can", "yours", "none"),
-        ({"isolation": "user"}, "takes your configuration, with hooks", "none for its", "wider where your"),
+        ({"isolation": "user"}, "your configuration, with hooks", "none for its", "wider where your"),
         ({"isolation": "strict"}, "of yours only the AGENTS.md", "none for its", "not in .git"),
     ],
 )
 def test_the_rights_say_what_the_agent_may_do(options: dict[str, str], says: str, network: str, sandbox: str) -> None:
     """Truthfully, before it starts."""
     rights = Codex().rights(spec(), options)
-    assert says in rights.says
+    assert says in f"{rights.says}; {rights.reads}"
     assert rights.network.startswith(network)
     assert sandbox in rights.sandbox
 

@@ -131,7 +131,7 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     if as_json:
         call.terminal.document({**plain.task(task), "changed": list(changed)})
     else:
-        call.terminal.say(f"{task.id}  {'changed: ' + ', '.join(changed) if changed else 'is so already'}")
+        call.terminal.say(f"{task.id}  {'changed: ' + ', '.join(edit.words(changed)) if changed else 'is so already'}")
     asking.say_waits(call, task)
 
 

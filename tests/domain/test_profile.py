@@ -1,0 +1,70 @@
+"""The launch profile: its line, its fingerprint, and what it makes of an environment."""
+
+from dataclasses import fields, replace
+
+from hypothesis import given
+from hypothesis import strategies as st
+from support.records import make_profile
+
+from watchkeeper.domain.profile import WIDTH, LaunchProfile, RightsLevel, differences, environment_changes, line, table
+
+WORDS = st.text(alphabet="abcdefghij -/.,", min_size=1, max_size=90)
+ENVIRONMENTS = st.dictionaries(st.sampled_from(list("ABCDEF")), st.text(max_size=3))
+
+
+@given(
+    brief=st.tuples(st.text("abc ", min_size=1, max_size=26), st.text("abc ", min_size=1, max_size=14), WORDS),
+    version=st.none() | st.text("0123456789.", max_size=20),
+    account=st.text("abcdefgh", min_size=1, max_size=64),
+    tasks=st.integers(1, 10**6),
+)
+def test_the_line_fits_and_begins_with_sandbox_and_network(
+    brief: tuple[str, str, str], version: str | None, account: str, tasks: int
+) -> None:
+    profile = make_profile(harness="claude", brief=brief, version=version, account=f"claude:{account}")
+    said = line(profile, tasks)
+    assert len(said) <= WIDTH
+    assert said.lower().startswith(f"{brief[0]}, {brief[1]}: claude".lower())
+    assert tasks == 1 or f"×{tasks}" in said
+
+
+def test_every_field_counts_for_the_fingerprint() -> None:
+    """A profile in which only one field differs is another one."""
+    others = {
+        "version": "2",
+        "rights": RightsLevel.READ,
+        "options": (("a", "b"),),
+        "brief": ("a", "b", "c"),
+        "argv": ("true", None),
+        "environment": (("A", None),),
+        "grace_s": 3.0,
+        "log_limit_bytes": 65536,
+        "model": "m",
+    }
+    profile = make_profile()
+    prints = {profile.fingerprint}
+    for field in fields(LaunchProfile):
+        other = replace(profile, **{field.name: others.get(field.name, "other")})
+        assert differences(profile, other) == (field.name,)
+        prints.add(other.fingerprint)
+    assert len(prints) == len(fields(LaunchProfile)) + 1
+    assert make_profile().fingerprint == profile.fingerprint
+
+
+@given(before=ENVIRONMENTS, after=ENVIRONMENTS)
+def test_the_changes_of_an_environment_give_it_again(before: dict[str, str], after: dict[str, str]) -> None:
+    assert make_profile(environment=environment_changes(before, after)).applied(before) == after
+
+
+def test_in_full_nothing_is_left_out() -> None:
+    profile = make_profile(
+        program="/bin/true", version="1.2", account="command:work", home="/h", model="m", reads="nothing", host="h:1",
+        host_source="the default", options=(("config", "a = 1\nb = 2"),),
+    )  # fmt: skip
+    rows = dict(table(profile, "/here"))
+    assert rows["rights"] == "full: true runs as you"
+    assert rows["directory"] == "/here"
+    assert rows["requests"] == "go to h:1, the default"
+    assert rows["options"] == "config=a = 1 b = 2"
+    assert rows["account"] == "command:work, home /h"
+    assert list(rows)[:2] == ["sandbox", "network"]
