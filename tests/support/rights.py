@@ -8,10 +8,9 @@ import json
 import os
 import random
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from support.cli import Wk
 from support.waiting import wait_until
@@ -19,6 +18,9 @@ from support.waiting import wait_until
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import RunState, TaskState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STAND_IN = """#!/bin/sh
 here=${0%/*}

@@ -1,0 +1,122 @@
+"""What a launch is made of: the stored profile, the program at its path, and nothing of the daemon's."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.cli import Wk
+from support.launching import prepare_next
+
+from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.wait import Wait
+from watchkeeper.ports.store import Authorisation
+
+
+def agent(folder: Path, version: str = "1.0") -> Path:
+    """A stand-in for Claude Code."""
+    folder.mkdir(exist_ok=True)
+    program = folder / "claude"
+    _ = program.write_text(f"#!/bin/sh\necho {version}\n", encoding="utf-8")
+    program.chmod(0o755)
+    return program
+
+
+@pytest.fixture
+def program(wk: Wk) -> Path:
+    """The one that is on the PATH."""
+    wk.environ["PATH"] = f"{wk.home.parent / 'bin'}:/usr/bin:/bin"
+    return agent(wk.home.parent / "bin")
+
+
+def test_the_daemons_path_and_program_setting_have_no_say(wk: Wk, program: Path) -> None:
+    _ = wk("add", "--harness", "claude", "x")
+    other = agent(wk.home.parent / "other")
+    _ = wk("config", "set", "harness.claude.program", str(other))
+    prepared = prepare_next(wk, {**wk.environ, "PATH": f"{other.parent}:/usr/bin:/bin"})
+    assert prepared.spec["argv"][0] == str(program)
+
+
+def test_an_upgraded_program_is_launched_and_shown(wk: Wk, program: Path) -> None:
+    task_id = wk("add", "--harness", "claude", "x").out.strip()
+    _ = agent(program.parent, "2.0.1")
+    assert prepare_next(wk).spec["argv"][0] == str(program)
+    shown = wk("show", task_id)
+    assert "version   2.0.1; it was 1.0 when allowed" in shown.out
+    run = wk("show", task_id, "--json").json["run_history"][0]
+    assert (run["program_version"], run["allowed"]["profile"]["program_version"]) == ("2.0.1", "1.0")
+
+
+def test_a_program_that_is_gone_is_waited_for_and_nothing_else_is_started(wk: Wk, program: Path) -> None:
+    """Although there is another one on the PATH."""
+    task_id = wk("add", "--harness", "claude", "x").out.strip()
+    other = agent(wk.home.parent / "other")
+    program.unlink()
+    prepared = prepare_next(wk, {**wk.environ, "PATH": f"{other.parent}:/usr/bin:/bin"})
+    assert (prepared.spec, prepared.run.kind) == ({}, FailureKind.PROGRAM_MISSING)
+    assert str(program) in prepared.run.reason
+    assert wk.task(task_id).state is TaskState.QUEUED
+    reasons = wk("why", task_id, "--json").json["reasons"]
+    assert {reason["wait"] for reason in reasons} & {Wait.HARNESS_MISSING.value, Wait.RETRY_AT.value}
+    edited = wk("edit", task_id, "--option", f"program={other}")
+    assert edited.code == 0 and f"({other})" in edited.err
+
+
+def of_an_older_version(wk: Wk, task_id: str, says: str) -> None:
+    """Leave an authorisation without a profile, as versions before profiles did."""
+    parts = wk.parts
+    old = Authorisation(
+        id=parts.ids.execution(), task_id=task_id, kind="person", by="ada", says=says, at=parts.clock.now()
+    )
+    parts.store.transact("old", lambda tx: tx.outcomes.authorise(old))
+
+
+OLD_LINE = (
+    "claude 0.9 in {cwd}: may edit files there and run any command and read the web, as you; asks nobody, so it can reach all that you can; "
+    "takes the project's instructions and none of its settings, nothing of your configuration; network: yours; sandbox: none."
+)
+"""The sentence of an older version."""
+
+
+@pytest.mark.usefixtures("program")
+def test_a_task_of_an_older_version_is_launched_if_its_rights_are_still_the_same(wk: Wk) -> None:
+    task_id = wk("add", "--harness", "claude", "x").out.strip()
+    of_an_older_version(wk, task_id, OLD_LINE.format(cwd=wk.cwd))
+    assert prepare_next(wk).spec["argv"]
+
+
+@pytest.mark.usefixtures("program")
+def test_other_rights_than_an_older_version_allowed_need_a_person(wk: Wk) -> None:
+    task_id = wk("add", "--harness", "claude", "x").out.strip()
+    of_an_older_version(wk, task_id, OLD_LINE.format(cwd=wk.cwd))
+    _ = wk("config", "set", "harness.claude.allowed_tools", "Bash")
+    assert prepare_next(wk).spec == {}
+    task = wk.task(task_id)
+    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.PERMISSION_DENIED)
+    assert f"`wk retry {task_id}` approves it anew" in task.reason
+    told = wk("retry", task_id)
+    assert "uses Bash" in told.err or "runs any command" in told.err
+    assert prepare_next(wk).spec["argv"]
+
+
+def test_another_home_under_an_accounts_name_is_not_used(wk: Wk) -> None:
+    """The account was removed, and another one was added by its name."""
+    first, second = (wk.home.parent / name for name in ("first", "second"))
+    for home in (first, second):
+        home.mkdir()
+        _ = (home / "signed-in").write_text("yes", encoding="utf-8")
+    assert wk("account", "add", "demo", "work", "--home", str(first)).code == 0
+    task_id = wk("add", "--harness", "demo", "--account", "demo:work", "x").out.strip()
+    parts = wk.parts
+    was = parts.store.read(lambda tx: tx.accounts.all())[0]
+
+    def swap(tx: object) -> None:
+        tx.accounts.remove(was.id)  # pyright: ignore[reportAttributeAccessIssue]
+        tx.accounts.add(replace(was, home=str(second)))  # pyright: ignore[reportAttributeAccessIssue]
+
+    parts.store.transact("swap", swap)
+    prepared = prepare_next(wk)
+    assert (prepared.spec, prepared.run.kind) == ({}, FailureKind.SIGNED_OUT)
+    assert f"It was allowed with {first}" in wk.task(task_id).reason
+    shutil.rmtree(second)
