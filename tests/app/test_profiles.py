@@ -20,9 +20,7 @@ PROGRAM = Program(path="/opt/agent", version="1")
 CLAUDE, CODEX = Claude(is_root=False), Codex()
 
 
-def compiled(
-    harness: Harness, options: dict[str, str], spec: TaskSpec | None = None, **environment: str
-) -> LaunchProfile:
+def compiled(harness: Any, options: dict[str, str], spec: TaskSpec | None = None, **environment: str) -> LaunchProfile:
     """The profile of a small task."""
     spec = spec or spec_of(Path("/here"), "do it", harness=harness.name)
     return compile_profile(harness, spec, PROGRAM, Wanted(environment=environment, options=options))

@@ -104,7 +104,7 @@ def test_a_setting_is_launched_as_it_was_at_hand_over(wk: Wk, case: Case) -> Non
     else:
         flags = ["--option", f"{key.rpartition('.')[2]}={case.first}"]
     words = ["--", "cat"] if case.harness == "command" else ["do it"]
-    answer = wk("add", "--shared", "--harness", case.harness, "--json", *flags, *words, **PLAIN, **first)
+    answer = wk("add", "--shared", "--harness", case.harness, "--json", *flags, *words, also={**PLAIN, **first})
     assert answer.code == 0, answer
     handed = json.loads(answer.out)
     # Everything else says something else now: the file, the repository, and the daemon's own variables.
@@ -118,10 +118,10 @@ def test_a_setting_is_launched_as_it_was_at_hand_over(wk: Wk, case: Case) -> Non
         launched.append(_launch_of(spec))
         if changed:
             continue
-        again = wk("retry", handed["id"], "--json", **PLAIN, **later)
+        again = wk("retry", handed["id"], "--json", also={**PLAIN, **later})
         assert again.code == 0, again
     assert launched[0] == launched[1]
-    other = wk("add", "--shared", "--harness", case.harness, "--json", *words, **PLAIN)
+    other = wk("add", "--shared", "--harness", case.harness, "--json", *words, also=PLAIN)
     if case.source == "file":  # so that this test is about something
         assert _launch_of(_launched(wk, {**wk.environ, **PLAIN}, json.loads(other.out)["id"])) != launched[0]
 

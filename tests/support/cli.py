@@ -3,6 +3,7 @@
 import io
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -45,11 +46,13 @@ class Wk:
     capture: pytest.CaptureFixture[str]
     ensured: list[str] = field(default_factory=list)
 
-    def __call__(self, *arguments: str, stdin: bytes = b"", **environ: str) -> Answer:
-        """Call it as a program that is no terminal would be called."""
+    def __call__(
+        self, *arguments: str, stdin: bytes = b"", also: Mapping[str, str] | None = None, **environ: str
+    ) -> Answer:
+        """Call it as a program that is no terminal would be called; with `also` and `environ` in its environment."""
         self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         _ = self.capture.readouterr()
-        code = main(list(arguments), {**self.environ, **environ})
+        code = main(list(arguments), {**self.environ, **(also or {}), **environ})
         out, err = self.capture.readouterr()
         return Answer(code, out, err)
 

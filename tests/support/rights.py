@@ -169,7 +169,7 @@ class History:
         if self.draw.random() < 0.3:
             words += ["--isolation", self.draw.choice(["strict", "project"])]
         self._note(shlex.join(words))
-        answer = self.wk(*words, "Do it.", **self.variables)
+        answer = self.wk(*words, "Do it.", also=self.variables)
         if answer.code:  # rights that cannot be had with the isolation that is set
             assert "cannot be promised" in answer.err + answer.out, answer
             return
@@ -183,7 +183,7 @@ class History:
         if not waiting or not options:
             return
         self._note(f"edit {waiting[0]} {shlex.join(options)}")
-        answer = self.wk("edit", waiting[0], "--json", *options, **self.variables)
+        answer = self.wk("edit", waiting[0], "--json", *options, also=self.variables)
         assert not answer.code or "cannot be promised" in answer.err + answer.out, answer
 
     def retry(self) -> None:
@@ -193,7 +193,7 @@ class History:
             return
         before = self._profile(failed[0])
         self._note(f"retry {failed[0]}")
-        self._ok("retry", failed[0], "--json", **self.variables)
+        self._ok("retry", failed[0], "--json", also=self.variables)
         after = self._profile(failed[0])
         for name in before:
             if name not in {"program_version", "fingerprint", "line", "environment"} and before[name] != after[name]:
@@ -233,9 +233,8 @@ class History:
         """What spec.json launches, what the program received, and what `show` says are equal."""
         got = (self.bin / "record").read_text(encoding="utf-8").splitlines()
         arguments = [line.removeprefix("argument ") for line in got if line.startswith("argument ")]
-        variables = dict(
-            line.removeprefix("variable ").partition("=")[::2] for line in got if line.startswith("variable ")
-        )
+        pairs = [line.removeprefix("variable ") for line in got if line.startswith("variable ")]
+        variables = {name: value for name, _, value in (each.partition("=") for each in pairs)}
         self._compare(task_id, allowed, "launch")
         self._equal("argv", spec["argv"], allowed["argv"])
         self._equal("arguments", arguments, "\n".join(allowed["argv"][1:]).split("\n"))
@@ -270,8 +269,8 @@ class History:
         assert parts is not None
         return [task.id for task in parts.store.read(lambda tx: tx.tasks.in_states([state], 10))]
 
-    def _ok(self, *words: str, **environ: str) -> Any:
-        answer = self.wk(*words, **environ)
+    def _ok(self, *words: str, also: dict[str, str] | None = None) -> Any:
+        answer = self.wk(*words, also=also)
         assert answer.code == 0, (words, answer)
         return answer
 
