@@ -57,7 +57,8 @@ def _lives(agent: AgentIdentity) -> bool:
 def test_work_is_done_and_told(rig: ClaudeRig) -> None:
     """The agent edits and runs a command; the outcome says with what, and how to go on in the program itself."""
     said = rig.wk("run", "--harness", "claude", "--dry-run", "Please do it.").stderr.decode()
-    assert said.startswith(f"claude {VERSION} in {rig.repo}: may edit files there")
+    assert said.startswith(f"No sandbox, your network: claude {VERSION} edits here, runs any command")
+    assert f"directory  {rig.repo}" in said
     (rig.repo / "README").write_text("Not mine.\n", encoding="utf-8")  # changed before the run, so not by it
 
     task_id = rig.give("work", "--wait")

@@ -55,7 +55,8 @@ def test_work_is_done_and_told(codex_rig: CodexRig) -> None:
     """The agent edits and runs a command; the outcome says with what, and how to go on in the program itself."""
     rig = codex_rig
     said = rig.wk("run", "--harness", "codex", "--dry-run", "Please do it.").stderr.decode()
-    assert said.startswith(f"codex {VERSION} in {rig.repo}: may edit files there")
+    assert said.startswith(f"Sandbox: writes only here, no network: codex {VERSION} edits here, runs commands")
+    assert f"directory  {rig.repo}" in said
     (rig.repo / "README").write_text("Not mine.\n", encoding="utf-8")  # changed before the run, so not by it
 
     task_id = rig.give("work", "--wait")

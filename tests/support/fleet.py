@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 
 from support.rig import Rig
 
-from watchkeeper.app.add import AddRequest, add, plan
+from watchkeeper.app.add import AddRequest, Plan, add
 from watchkeeper.app.claim import Claimant, claim
+from watchkeeper.app.profiles import Wanted, compile_profile
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.wait import Wait
@@ -19,6 +20,16 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Authorisation, Claim, MachineRecord, Store, Tx
 
 T = TypeVar("T")
+
+
+def _agreed(parts: Watchkeeper, request: AddRequest) -> Plan:
+    """What is allowed, also of a directory that is not on this machine."""
+    harness, wanted = (
+        parts.harness("demo"),
+        Wanted(environment=request.environment, options={}, machine=request.machine),
+    )
+    program = harness.find(request.environment, {})
+    return Plan(spec=request.spec, profile=compile_profile(harness, request.spec, program, wanted))
 
 
 class Fleet:
@@ -77,7 +88,7 @@ class Fleet:
             options={},
             machine=parts.state.node(),
         )
-        agreed = plan(parts.harness("demo"), request)
+        agreed = _agreed(parts, request)
         if on_hold is None:
             return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
         return parts.store.transact("test", lambda tx: self._later(tx, parts, request, on_hold))
@@ -91,7 +102,7 @@ class Fleet:
         tx.tasks.add(task)
         allowed = Authorisation(
             id=task.environment_id, task_id=task.id, kind="person", by="ada", says="", at=now,
-            profile=plan(parts.harness("demo"), request).profile,
+            profile=_agreed(parts, request).profile,
         )  # fmt: skip
         tx.outcomes.authorise(allowed)
         return task

@@ -111,7 +111,7 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
         grace_s=wanted.limits.grace_s,
         log_limit_bytes=wanted.limits.log_limit_bytes,
     )
-    refuse_profile(profile, wanted.environment, spec.environment_names)
+    refuse_profile(profile, wanted.environment)
     return profile
 
 

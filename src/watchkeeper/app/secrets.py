@@ -89,13 +89,12 @@ def refuse_secrets(
         raise BadTask(f"The command line holds what looks like a secret, given with {flag}.", hint=_HINT)
 
 
-def refuse_profile(profile: LaunchProfile, environment: Mapping[str, str], asked: Sequence[str]) -> None:
+def refuse_profile(profile: LaunchProfile, environment: Mapping[str, str]) -> None:
     """Refuse a launch profile that would store a secret: in an option, in a variable that the harness sets, or on the command line.
 
     Args:
         profile: what would be stored.
         environment: what is captured for the agent.
-        asked: names that were asked for by the task.
 
     Raises:
         BadTask: it holds one; says where, never the value.
@@ -106,9 +105,8 @@ def refuse_profile(profile: LaunchProfile, environment: Mapping[str, str], asked
         if is_secret_name(name) and looks_random(value):
             raise BadTask(f"{where} holds what looks like a secret.", hint=_HINT)
     words = (("The command line", word) for word in profile.argv if word is not None)
-    _refuse(
-        (*((where, value) for where, _, value in (*options, *variables)), *words), secrets_of(environment, {*asked})
-    )
+    # Only variables with a secret's name count: a word that was merely passed on, such as a region, may well stand in an option too.
+    _refuse((*((where, value) for where, _, value in (*options, *variables)), *words), _of_caller(environment))
 
 
 def refuse_words(places: Iterable[tuple[str, str]], caller: Mapping[str, str]) -> None:
