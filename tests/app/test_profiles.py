@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support.plans import spec_of
 
-from watchkeeper.app.profiles import Wanted, chosen, compile_profile, relocated
+from watchkeeper.app.profiles import Wanted, chosen, compile_profile
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import LaunchProfile, RightsLevel
 from watchkeeper.errors import BadTask
@@ -140,11 +140,3 @@ def test_a_plug_in_that_declares_nothing_has_a_profile_all_the_same() -> None:
     profile = compiled(Leaky(), {"any": "1"})
     assert (profile.rights, profile.isolation) == (RightsLevel.CUSTOM, "user")
     assert profile.brief == ("sandbox: none", "network: yours", "may do much")
-
-
-def test_on_another_machine_only_the_program_differs() -> None:
-    profile = compiled(CLAUDE, {"max_turns": "5"})
-    there = relocated(profile, Program(path="/there/claude", version="2"), "m2")
-    assert there.argv == ("/there/claude", *profile.argv[1:])
-    assert (there.program, there.version, there.machine) == ("/there/claude", "2", "m2")
-    assert there.scope == profile.scope

@@ -11,6 +11,7 @@ from support.launching import prepare_next
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
 from watchkeeper.domain.wait import Wait
+from watchkeeper.harnesses.demo import Demo
 from watchkeeper.ports.store import Authorisation
 
 
@@ -120,3 +121,37 @@ def test_another_home_under_an_accounts_name_is_not_used(wk: Wk) -> None:
     assert (prepared.spec, prepared.run.kind) == ({}, FailureKind.SIGNED_OUT)
     assert f"It was allowed with {first}" in wk.task(task_id).reason
     shutil.rmtree(second)
+
+
+def handed_over_elsewhere(wk: Wk, task_id: str) -> None:
+    """As if another machine that shares the queue had accepted it."""
+    parts = wk.parts
+    was = wk.task(task_id)
+    parts.store.transact("elsewhere", lambda tx: tx.tasks.save(replace(was, environment_machine="m9"), was))
+
+
+def test_on_another_machine_only_the_programs_place_is_its_own(wk: Wk, program: Path) -> None:
+    """Its settings have no say in the rights."""
+    task_id = wk("add", "--harness", "claude", "--rights", "read", "--option", "max_turns=3", "x").out.strip()
+    allowed = wk("show", task_id, "--json").json["authorisation"]["profile"]
+    handed_over_elsewhere(wk, task_id)
+    other = agent(wk.home.parent / "other", "3.0")
+    _ = wk("config", "set", "harness.claude.program", str(other))
+    _ = wk("config", "set", "harness.claude.permission_mode", "acceptEdits")
+    _ = wk("config", "set", "stop.grace", "1s")
+    spec = prepare_next(wk).spec
+    assert spec["argv"] == [str(other), *allowed["argv"][1:]]
+    assert spec["grace_s"] == allowed["grace_s"]
+    program.unlink()
+
+
+def test_what_comes_to_other_rights_on_another_machine_is_not_launched(wk: Wk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as a version of ours whose harness says something else."""
+    task_id = wk("add", "--harness", "demo", "x").out.strip()
+    handed_over_elsewhere(wk, task_id)
+    rights = Demo.rights
+    monkeypatch.setattr(Demo, "rights", lambda *given: replace(rights(*given), sandbox="some"))
+    assert prepare_next(wk).spec == {}
+    task = wk.task(task_id)
+    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.PERMISSION_DENIED)
+    assert "other rights than were allowed (its sandbox)" in task.reason

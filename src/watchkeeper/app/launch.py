@@ -13,12 +13,12 @@ from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
-from watchkeeper.app.profiles import Limits, Wanted, compile_profile, relocated
+from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
-from watchkeeper.domain.profile import LaunchProfile
+from watchkeeper.domain.profile import LaunchProfile, differences, words
 from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.domain.secret_names import secrets_of
@@ -131,14 +131,9 @@ class Launcher:
         profile = None if allowed is None else allowed.profile
         if profile is None:
             return self._of_an_older_version(found, harness, environment)
-        if self.environments.is_from_elsewhere(found.task):
-            # A path says nothing on another machine: its own settings say where the program is there.
-            local = self.rules.options(profile.harness).get("program")
-            options = {name: value for name, value in profile.options if name != "program"}
-            if local is not None:
-                options["program"] = local
-            return relocated(profile, harness.find(environment, options), self.environments.machine)
         home = self.accounts.home(found.account) or "" if found.account is not None else ""
+        if self.environments.is_from_elsewhere(found.task):
+            return self._of_another_machine(found.task, profile, harness, environment, home)
         if profile.home != home:
             raise HomeGone(
                 f"Account {profile.account} has another home now: {home or 'your own'}. It was allowed with {profile.home or 'your own'}."
@@ -150,6 +145,30 @@ class Launcher:
             profile,
             version=harness.find(environment, {**dict(profile.options), "program": profile.program}).version,
         )
+
+    def _of_another_machine(
+        self, task: Task, profile: LaunchProfile, harness: Harness, environment: Mapping[str, str], home: str
+    ) -> LaunchProfile:
+        """The profile of a task that was accepted on another machine: the stored options, with what is this machine's own.
+
+        Its own are the place of the program, the home of the account, and the variables. What they come to must be what was allowed.
+        """
+        local = self.rules.options(profile.harness).get("program")
+        options = {name: value for name, value in profile.options if name != "program"}
+        if local is not None:
+            options["program"] = local
+        limits = Limits(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes)
+        machine = self.environments.machine
+        wanted = Wanted(environment=environment, options=options, limits=limits, machine=machine, home=home)
+        here = compile_profile(harness, task.spec, harness.find(environment, options), wanted)
+        if replace(here, home=profile.home).scope != profile.scope:
+            named = ", ".join(
+                words(differences(profile, here), besides={"machine", "home", "program", "version", "argv"})
+            )
+            raise NotAllowed(
+                f"On this machine it would have other rights than were allowed ({named}). `wk retry {task.id}` here approves them."
+            )
+        return here
 
     def _of_an_older_version(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
         """The profile of a task that was accepted before profiles were stored, if it comes to the sentence that was allowed then."""

@@ -4,7 +4,7 @@ This is the only place where a command line is made. A launch takes it from the 
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from watchkeeper.app.secrets import refuse_profile
 from watchkeeper.domain.model import TaskSpec
@@ -125,12 +125,6 @@ def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> 
     if spec.isolation is not None:
         return spec.isolation
     return options.get("isolation", "project" if "project" in known else known[0] if known else "")
-
-
-def relocated(profile: LaunchProfile, program: Program, machine: str) -> LaunchProfile:
-    """The same profile for a program that is at another place: that of another machine, or one that was moved. Everything else stays."""
-    argv = tuple(program.path if word == profile.program else word for word in profile.argv)
-    return replace(profile, program=program.path, version=program.version, machine=machine, argv=argv)
 
 
 def located(

@@ -7,7 +7,7 @@ here from the same value that the launch uses.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
@@ -185,6 +185,11 @@ def differences(was: LaunchProfile, now: LaunchProfile) -> tuple[str, ...]:
     """The names of the fields in which two profiles differ; empty if they are equal."""
     left, right = asdict(was), asdict(now)
     return tuple(name for name in left if left[name] != right[name])
+
+
+def words(names: Iterable[str], besides: Collection[str] = ()) -> tuple[str, ...]:
+    """What a person calls these fields, without those in `besides`."""
+    return tuple(WORDS.get(name, name) for name in names if name not in besides)
 
 
 def _account(profile: LaunchProfile) -> str:
