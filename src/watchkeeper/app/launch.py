@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
+from watchkeeper.app.beside import place_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.account import Account
@@ -81,7 +82,7 @@ class Launcher:
         except (BadTask, Refused) as problem:
             self._refuse(run, _says(problem, environment, task, account))
         else:
-            self._record(run, directory)
+            self._record(run, directory, place_of(order))
 
     def _order(
         self, run: Run, task: Task, database_id: str, captured: Mapping[str, str], account: Account | None
@@ -108,21 +109,23 @@ class Launcher:
             cwd=spec.cwd,
             environment=plan.environment,
             asked=_asked(task, account),
-            prompt=spec.prompt.encode("utf-8", "surrogateescape"),
+            prompt=(spec.prompt if plan.prompt is None else plan.prompt).encode("utf-8", "surrogateescape"),
             prompt_by=plan.prompt_by,
             deadline_s=spec.deadline_s,
+            silence_s=spec.silence_s,
             grace_s=self.rules.grace_s,
             leftovers=spec.leftovers,
             log_limit_bytes=self.rules.log_limit_bytes,
             before=self.workspace.snapshot(spec.cwd),
         )
 
-    def _record(self, was: Run, directory: DirectoryIdentity) -> None:
+    def _record(self, was: Run, directory: DirectoryIdentity, place: str) -> None:
         def work(tx: Tx) -> None:
             run = tx.runs.get(was.id)
             if run.state is not RunState.RESERVED or run.fence != was.fence:
                 return  # stopped meanwhile: nothing was started, the directory is pruned
-            _ = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+            prepared = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+            tx.runs.set_place(prepared, place)
 
         self.store.transact("prepared", work)
 

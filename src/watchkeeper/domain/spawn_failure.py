@@ -47,7 +47,13 @@ def _program(exit_fact: ExitFact, again: str) -> tuple[FailureKind, str]:
             kind = FailureKind.PROGRAM_MISSING
             return kind, f"The program '{path}' is missing{where}, so nothing was started. Install it, {again}."
         case code if code in _FORBIDDEN:
-            return FailureKind.PROGRAM_BROKEN, f"The program '{path}' may not be executed. Check its mode, {again}."
+            says = (
+                "may not be executed. Check its mode" if "/" in path else "is nowhere on the PATH where it may be run"
+            )
+            return (
+                FailureKind.PROGRAM_BROKEN,
+                f"The program '{path}' {says}{'' if '/' in path else '. Check both'}, {again}.",
+            )
         case code if code == ENOEXEC:
             return FailureKind.PROGRAM_BROKEN, f"'{path}' is no program, or one for another machine. Check it, {again}."
         case code if code == E2BIG:
