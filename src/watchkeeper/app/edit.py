@@ -18,6 +18,8 @@ _WORDS = {
     "model": "the model",
     "account": "the account",
     "deadline_s": "the deadline",
+    "silence_s": "how long it may print nothing",
+    "expect": "what counts as done",
     "max_attempts": "the number of tries",
     "priority": "its priority",
     "after": "what it waits for",

@@ -60,6 +60,8 @@ class EventKind(StrEnum):
     RETRY = "retry"
     NOTE = "note"
     RESULT = "result"
+    STDERR = "stderr"
+    """A line that was printed on standard error; no reader makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
