@@ -49,6 +49,7 @@ class ClaudeReader:
         self._quota_until: datetime | None = None
         self._result: dict[str, object] | None = None
         self._background = False
+        self._synthetic = False
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take more of standard output."""
@@ -91,8 +92,9 @@ class ClaudeReader:
 
     def _asked_the_model(self, result: dict[str, object]) -> bool:
         """Whether a model had a part in it, as far as can be known."""
-        told = bool(self._messages) or bool(self._lines.left_out) or count_at(result, "num_turns") != 0
-        return told or bool(at(result, "modelUsage"))
+        if self._messages or self._lines.left_out or at(result, "modelUsage"):
+            return True
+        return count_at(result, "num_turns") != 0 and not self._synthetic
 
     def _verdict(self, exit_fact: ExitFact | None, stderr_tail: str) -> tuple[FailureKind | None, str]:
         if self._result is not None:
@@ -168,6 +170,7 @@ class ClaudeReader:
     def _assistant(self, line: dict[str, object]) -> list[StreamEvent]:
         if text_at(line, "message", "model") == "<synthetic>":
             # The program speaks, not the model; what it says comes again in the final event.
+            self._synthetic = True
             self._error = line if "error" in line else self._error
             return []
         self._result, self._error = None, {}
