@@ -52,8 +52,9 @@ crash *arguments:
 e2e *arguments:
     pytest tests/e2e {{ arguments }}
 
-# write the tables of docs/rules.md and the page of commands, docs/cli.md, anew
+# write the tables of docs/rules.md, the page of commands docs/cli.md, and the dump of the schema anew
 tables:
+    python scripts/write_schema.py
     python scripts/write_tables.py
     python scripts/write_cli_reference.py
 

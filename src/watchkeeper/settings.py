@@ -157,6 +157,8 @@ _KEYS = (
          default_says="the program's own"),
     _key("run.deadline", _deadline, None, "duration or `none`", "After how long a run is ended.",
          default_says="none"),
+    _key("run.silence", _deadline, None, "duration or `none`", "After how long without any output a run is ended.",
+         default_says="none"),
     _key("run.retries", _count(0, 20), 2, "0 to 20", "How often a run that failed for a passing reason is tried again."),
     _key("run.on_lost", _choice("hold", "retry", "fail"), "hold", "`hold`, `retry`, `fail`",
          "What becomes of a task whose run may have worked and is lost."),
@@ -189,6 +191,7 @@ class Settings(NamedTuple):
     run_harness: str | None
     run_model: str | None
     run_deadline_s: float | None
+    run_silence_s: float | None
     run_retries: int
     run_on_lost: str
     run_leftovers: str

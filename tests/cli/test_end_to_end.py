@@ -167,7 +167,16 @@ def test_a_command_line_as_an_agent(wk: Real) -> None:
 
 def test_a_retry_is_followed_into_its_next_run(wk: Real) -> None:
     """Each run under its heading, until the task rests."""
-    answer = wk("run", "--harness", "demo", "--follow", "--", "say hello\nfail-once overloaded count.txt\nsay again")
+    answer = wk(
+        "run",
+        "--harness",
+        "demo",
+        "--expect",
+        "answer",
+        "--follow",
+        "--",
+        "say hello\nfail-once overloaded count.txt\nsay again",
+    )
     assert answer.stdout.count("hello") == 2 and "again" in answer.stdout
     assert "── run 2 ──" in answer.stderr
     task_id = answer.stdout.split()[0]
@@ -341,9 +350,11 @@ def test_the_demonstration_spares_other_work(wk: Real) -> None:
 def test_on_a_terminal(wk: Real) -> None:
     """Colour, one line of progress, an id with what to type next; no control codes of the agent's."""
     wk.add("say warm")
-    seen = _on_terminal(wk, "run", "--harness", "demo", "--", "say \x1b[2Jhello\nwait 0.5")
+    seen = _on_terminal(wk, "run", "--harness", "demo", "--expect", "answer", "--", "say \x1b[2Jhello\nwait 0.5")
     assert "does what its script says" in seen and "may edit files" not in seen and "wk logs -f" in seen
-    seen = _on_terminal(wk, "run", "--harness", "demo", "--follow", "--", "say \x1b]0;owned\x07hello\nwait 1.5")
+    seen = _on_terminal(
+        wk, "run", "--harness", "demo", "--expect", "answer", "--follow", "--", "say \x1b]0;owned\x07hello\nwait 1.5"
+    )
     assert "␛]0;owned␇hello" in seen and "\x1b]0;" not in seen
     assert re.search(r"running · \d+ steps? · \d", seen)
     seen = _on_terminal(wk, "ls", "--all")

@@ -33,6 +33,7 @@ OPTIONS: dict[tuple[str, str], tuple[str, str]] = {
 BINDING = {
     "run.model": ("small", "large"),
     "run.deadline": ("60", "3600"),
+    "run.silence": ("50", "5000"),
     "run.leftovers": ("wait", "kill"),
     "stop.grace": ("1s", "90s"),
     "logs.limit": ("1M", "100M"),
@@ -144,7 +145,7 @@ def _launched(wk: Wk, environ: dict[str, str], task_id: str) -> dict[str, Any]:
 
 
 def _launch_of(spec: dict[str, Any]) -> tuple[object, ...]:
-    names = ("argv", "prompt_by", "grace_s", "log_limit_bytes", "deadline_s", "leftovers")
+    names = ("argv", "prompt_by", "grace_s", "log_limit_bytes", "deadline_s", "silence_s", "leftovers")
     ours = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
     environment = {name: value for name, value in spec["environment"].items() if name not in ours}
     return (json.dumps(environment, sort_keys=True), *(json.dumps(spec[name]) for name in names))

@@ -202,12 +202,10 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     """Programs rely on them: a key may be added, none may go."""
     task_id = wk.add()
     row = wk("ls", "--json").json[0]
-    keys = "priority account machine project checkout after not_before labels pinned_at waits"
+    keys = "expect priority account machine project checkout after not_before labels pinned_at waits"
     keys += " id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
     assert set(row) == set(keys.split())
-    more = (
-        "prompt argv environment_names deadline_s on_lost leftovers authorisation evidence run_history takeover reasons"
-    )
+    more = "prompt argv environment_names deadline_s silence_s on_lost leftovers authorisation evidence run_history takeover reasons"
     assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from errno import EACCES, ENOENT, ENOEXEC, ENOTDIR
+from errno import E2BIG, EACCES, EIO, ENOENT, ENOEXEC, ENOTDIR
 from itertools import product
 
 import pytest
@@ -179,6 +179,12 @@ def test_success() -> None:
         (Trace(finished=True, ok=False), FailureKind.UNKNOWN),
         (Trace(finished=True, ok=True, expects_trace=True), FailureKind.NOTHING_RECORDED),
         (Trace(finished=True, ok=True, text=" \n", expects_trace=True), FailureKind.NOTHING_RECORDED),
+        (Trace(finished=True, ok=True, text="All done.", expects_trace=True), FailureKind.NOTHING_RECORDED),
+        (Trace(finished=True, ok=True, text="All done.", tool_calls=1, expects_trace=True), None),
+        (Trace(finished=True, ok=True, text="Shall I?", tool_calls=1, expects_trace=True), FailureKind.ASKED),
+        (Trace(finished=True, ok=True, text="Shall I?"), None),
+        (Trace(finished=True, ok=True, text="All done.", expects_trace=True, whole=False), None),
+        (Trace(finished=False, ok=False, whole=False), FailureKind.UNKNOWN),
         (Trace(finished=True, ok=True), None),
     ],
 )
@@ -195,6 +201,55 @@ def test_a_change_is_a_trace_of_work(changes: dict) -> None:
     found = settle(facts)
     assert isinstance(found, Outcome)
     assert found.kind is None
+
+
+def test_prose_is_an_answer_where_one_is_expected() -> None:
+    """And only there; an empty answer is none, and a question is no answer."""
+    owner = a_task(TaskState.RUNNING, spec=replace(a_spec(), expect="answer"))
+    prose = Trace(finished=True, ok=True, text="It is the lock.", expects_trace=True)
+    assert decided(ended(), prose, owner).disposition is Disposition.DONE
+    assert decided(ended(), replace(prose, text=" "), owner).kind is FailureKind.NOTHING_RECORDED
+    assert decided(ended(), replace(prose, text="Which lock?"), owner).kind is FailureKind.ASKED
+
+
+def test_prose_without_work_is_paid_for_once() -> None:
+    """It needs a person, keeps its text, and the sentence says how to read it and what can be done."""
+    outcome = decided(ended(), Trace(finished=True, ok=True, text="All done.", expects_trace=True))
+    assert (outcome.disposition, outcome.wake_at, outcome.text) == (Disposition.NEEDS_INPUT, None, "All done.")
+    assert all(words in outcome.reason for words in ("wk show t1", "wk retry t1", "--expect answer"))
+
+
+def test_changes_of_others_are_no_trace_of_work() -> None:
+    """In a checkout where somebody else worked too, a change proves nothing of an agent that called no tool."""
+    silent = Trace(finished=True, ok=True, text="Done.", expects_trace=True)
+    changes = Changes(known=True, files=(FileChange(path="a", change="added"),), beside=("t2",))
+    found = settle(Facts(task=task(), run=ended(), at=LATER, trace=silent, changes=changes))
+    assert isinstance(found, Outcome)
+    assert (found.kind, found.changes) == (FailureKind.NOTHING_RECORDED, changes)
+
+
+def test_a_run_that_asks_needs_an_answer_and_costs_no_attempt() -> None:
+    """Its reason quotes the question."""
+    outcome = decided(ended(), replace(OK, text="I looked.\n\nWhich of them?\n- a\n- b"))
+    assert (outcome.kind, outcome.disposition) == (FailureKind.ASKED, Disposition.NEEDS_INPUT)
+    assert outcome.reason == "The agent asks: “Which of them?”"
+    after = decide_task(task(), RunSettled(outcome=outcome)).task
+    assert (after.state, after.attempts) == (TaskState.NEEDS_INPUT, 0)
+
+
+def test_what_could_not_be_read_is_not_tried_again() -> None:
+    """The final event may have been in it. An end by a signal is known all the same."""
+    torn = Trace(finished=False, ok=False, whole=False)
+    outcome = decided(ended(), torn)
+    assert (outcome.kind, outcome.disposition) == (FailureKind.UNKNOWN, Disposition.FAILED)
+    assert "could not be read" in outcome.reason
+    assert decided(ended(exited(status=9)), torn).kind is FailureKind.CRASH
+
+
+def test_silence_names_itself() -> None:
+    owner = a_task(TaskState.RUNNING, spec=replace(a_spec(), silence_s=600.0))
+    outcome = decided(ended(exited(EndReason.SILENCE, status=15)), None, owner)
+    assert (outcome.kind, outcome.reason) == (FailureKind.SILENCE, "The agent printed nothing for 600 s.")
 
 
 @pytest.mark.parametrize("kind", [kind for kind, row in ROWS.items() if row.retried and not row.parks and row.counts])
@@ -357,6 +412,32 @@ def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKin
     outcome = decided(ended(exited(EndReason.SPAWN_FAILED, status=None, errno=errno)))
     assert outcome.kind is kind
     assert says in outcome.reason
+
+
+@pytest.mark.parametrize(
+    ("step", "path", "errno", "kind", "says"),
+    [
+        ("chdir", "/a/d", ENOENT, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
+        ("chdir", "/a/d", ENOTDIR, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
+        ("chdir", "/a/d", EACCES, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' may not be entered"),
+        ("exec", "mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program 'mytool' is missing on the PATH"),
+        ("exec", "/b/mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program '/b/mytool' is missing, so"),
+        ("interpreter", "/b/mytool", ENOENT, FailureKind.PROGRAM_MISSING, "the interpreter"),
+        ("exec", "/b/mytool", EACCES, FailureKind.PROGRAM_BROKEN, "The program '/b/mytool' may not be executed"),
+        ("exec", "/b/mytool", ENOEXEC, FailureKind.PROGRAM_BROKEN, "'/b/mytool' is no program"),
+        ("exec", "/b/mytool", E2BIG, FailureKind.PROGRAM_BROKEN, "too long"),
+        ("exec", "/b/mytool", EIO, FailureKind.PROGRAM_BROKEN, f"(error {EIO})"),
+    ],
+)
+def test_what_was_missing_is_named_with_its_path(
+    step: str, path: str, errno: int, kind: FailureKind, says: str
+) -> None:
+    """A directory and a program are two things, and each sentence says what to do."""
+    end = replace(exited(EndReason.SPAWN_FAILED, status=None, errno=errno), step=step, path=path)
+    outcome = decided(ended(end))
+    assert outcome.kind is kind
+    assert says in outcome.reason
+    assert "wk retry t1" in outcome.reason or errno in {E2BIG, EIO}
 
 
 @pytest.mark.parametrize(("status", "says"), [(768, "exit code 3"), (9, "signal 9"), (137, "signal 9"), (None, "not")])

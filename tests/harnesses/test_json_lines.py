@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from watchkeeper.harnesses.json_lines import (
     HOLE,
+    LINE_LIMIT,
     JsonLines,
     Line,
     amount_at,
@@ -16,6 +17,7 @@ from watchkeeper.harnesses.json_lines import (
     list_at,
     text_at,
 )
+from watchkeeper.harnesses.long_line import ShortenedLine
 
 LIMIT = 64
 
@@ -94,8 +96,10 @@ def test_an_endless_line_is_not_kept() -> None:
     lines = JsonLines(LIMIT)
     for _ in range(1000):
         assert lines.feed(b"z" * 1000) == []
-    assert len(lines._pending) == 0
+    assert len(lines._line._raw) == 0
+    assert lines._line._short is not None and len(lines._line._short._out) < 100 * LIMIT
     assert lines.feed(b'\n{"b": 2}\n') == ["(a line of 1000000 bytes was left out)", {"b": 2}]
+    assert lines.left_out == 1
 
 
 def test_values_are_taken_only_as_what_they_are() -> None:
@@ -106,3 +110,88 @@ def test_values_are_taken_only_as_what_they_are() -> None:
     assert at(value, "a", "t", "deeper") is None
     assert [count_at(value, "a", name) for name in "ftbmhz"] == [None] * 6
     assert [amount_at(value, "a", name) for name in "tbmhz"] == [None] * 5
+
+
+BIG = LINE_LIMIT + 1000
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"type": "result", "subtype": "success", "is_error": False, "result": "x" * BIG, "usage": {"n": 3}},
+        {"type": "user", "content": [{"text": "é" * BIG}, {"text": '\\"' * BIG}], "last": True},
+        {"type": "item", "long": "\U0001f642\u4e2d" * (BIG // 8), "other": "\\" * BIG},
+    ],
+)
+@pytest.mark.parametrize("ascii_only", [True, False])
+def test_a_long_line_keeps_all_but_the_middle_of_its_long_strings(value: dict[str, object], ascii_only: bool) -> None:
+    """Types, verdicts and counts are known wherever they stand, and a text's beginning and end."""
+    raw = json.dumps(value, ensure_ascii=ascii_only).encode() + b"\n"
+    lines = JsonLines()
+    (found,) = [line for at_ in range(0, len(raw), 1_000_003) for line in lines.feed(raw[at_ : at_ + 1_000_003])]
+    assert isinstance(found, dict)
+    assert lines.left_out == 0
+    assert list(found) == list(value)
+    for was, now in zip(_leaves(value), _leaves(found), strict=True):
+        if isinstance(was, str) and len(was) > BIG // 8:
+            head, middle, tail = str(now).partition(" … ")
+            assert middle
+            assert len(str(now)) < 200_000
+            assert was.startswith(head[:1000])
+            assert was.endswith(tail[-1000:])
+        else:
+            assert now == was
+
+
+def _leaves(value: object) -> list[object]:
+    if isinstance(value, dict):
+        return [leaf for each in value.values() for leaf in _leaves(each)]
+    return [leaf for each in value for leaf in _leaves(each)] if isinstance(value, list) else [value]
+
+
+@given(
+    st.dictionaries(st.text("abc", max_size=2), st.text(max_size=99) | st.integers(), max_size=4),
+    st.booleans(),
+    st.data(),
+)
+def test_a_shortened_line_is_the_same_however_it_is_cut(
+    value: dict[str, object], ascii_only: bool, data: st.DataObject
+) -> None:
+    """And it is JSON, with the same keys; short values are as they were, and a long one keeps its ends."""
+    raw = json.dumps(value, ensure_ascii=ascii_only).encode()
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(raw)), max_size=8)))
+    whole, pieces = ShortenedLine(10_000, end=6), ShortenedLine(10_000, end=6)
+    whole.feed(raw)
+    for begin, end in zip([0, *cuts], [*cuts, len(raw)], strict=True):
+        pieces.feed(raw[begin:end])
+    assert pieces.finish() == whole.finish()
+    found = json.loads(whole.finish().decode("utf-8"))
+    assert list(found) == list(value)
+    for was, now in zip(value.values(), found.values(), strict=True):
+        assert now == was or " … " in now
+
+
+def _log_with_hole(lines: list[bytes], start: int, end: int) -> bytes:
+    raw = b"".join(line + b"\n" for line in lines)
+    return raw[:start] + b"\0" * (end - start) + raw[end:]
+
+
+RESULT = json.dumps({"type": "result", "is_error": False, "result": "y" * 5000, "turns": 3}).encode()
+
+
+def test_a_line_goes_on_behind_a_hole_in_one_of_its_strings() -> None:
+    """Both of its ends are there, and together they are JSON."""
+    lines = JsonLines()
+    hole, found = lines.feed(_log_with_hole([b'{"a": 1}', RESULT], 200, 4000))[1:]
+    assert hole == HOLE
+    assert isinstance(found, dict)
+    assert (found["type"], found["is_error"], found["turns"], lines.left_out) == ("result", False, 3, 1)
+
+
+@pytest.mark.parametrize(("start", "end"), [(15, 4000), (3, 60), (0, 50)])
+def test_two_lines_are_never_joined_where_that_is_no_json(start: int, end: int) -> None:
+    """What stands before a hole outside a string, or in another depth, has no end that is known."""
+    lines = JsonLines()
+    found = lines.feed(_log_with_hole([b'{"a": [{"b": "zzzzzzzzzzzzzzzzzzz"}]}', RESULT], start, end))
+    assert [line for line in found if isinstance(line, dict)] == []
+    assert lines.left_out == 1

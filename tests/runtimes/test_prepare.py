@@ -63,6 +63,7 @@ def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
         "prompt_by": "argument",
         "input": False,
         "deadline_s": None,
+        "silence_s": None,
         "grace_s": 10.0,
         "leftovers": "kill",
         "leftovers_grace_s": 5.0,

@@ -136,6 +136,11 @@ def test_a_status_goes_with_its_reason() -> None:
     """Only a failed spawn has no wait status."""
     failed = records.parse_exit(encoded(EXIT | {"status": None, "reason": "spawn_failed", "errno": 2}))
     assert (failed.status, failed.errno) == (None, 2)
+    assert (failed.step, failed.path) == (None, None)  # as earlier versions wrote it
+    named = {"status": None, "reason": "spawn_failed", "errno": 2, "step": "chdir", "path": "/a"}
+    told = records.parse_exit(encoded(EXIT | named))
+    assert (told.step, told.path) == ("chdir", "/a")
+    assert records.parse_exit(encoded(EXIT | {"step": None, "path": None})).step is None
     with pytest.raises(BadRecord):
         records.parse_exit(encoded(EXIT | {"status": None}))
 

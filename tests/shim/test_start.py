@@ -136,27 +136,39 @@ def test_a_program_is_looked_up_in_the_path_of_the_spec(bench: Bench, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("argv", "changes", "number"),
+    ("argv", "changes", "number", "failed"),
     [
-        (["/nowhere/agent"], {}, errno.ENOENT),
-        (["no-such-agent"], {}, errno.ENOENT),
-        (["/etc/passwd"], {}, errno.EACCES),
-        (["/bin/true"], {"cwd": "/nowhere"}, errno.ENOENT),
-        (["/bin/true"], {"cwd": "/etc/passwd"}, errno.ENOTDIR),
-        (["/bin/true", "x" * 200_000], {}, errno.E2BIG),
+        (["/nowhere/agent"], {}, errno.ENOENT, ("exec", "/nowhere/agent")),
+        (["no-such-agent"], {}, errno.ENOENT, ("exec", "no-such-agent")),
+        (["/etc/passwd"], {}, errno.EACCES, ("exec", "/etc/passwd")),
+        (["/bin/true"], {"cwd": "/nowhere"}, errno.ENOENT, ("chdir", "/nowhere")),
+        (["/bin/true"], {"cwd": "/etc/passwd"}, errno.ENOTDIR, ("chdir", "/etc/passwd")),
+        (["/bin/true", "x" * 200_000], {}, errno.E2BIG, ("exec", "/bin/true")),
     ],
     ids=["missing", "not in PATH", "no program", "no directory", "a file as directory", "too long"],
 )
 def test_what_cannot_be_run_says_why(
-    bench: Bench, argv: list[str | None], changes: dict[str, Any], number: int
+    bench: Bench, argv: list[str | None], changes: dict[str, Any], number: int, failed: tuple[str, str]
 ) -> None:
-    """The exit record names the error; nothing is left, and that is proven."""
+    """The exit record names the error, the step and what it was about; nothing is left, and that is proven."""
     execution = bench.execution(argv, **changes)
     assert execution.run() == 0
     record = execution.record("exit.json")
     assert (record["status"], record["reason"], record["errno"]) == (None, "spawn_failed", number)
+    assert (record["step"], record["path"]) == failed
     assert execution.record("gone.json")["proof"] == "proven"
     assert execution.lock() is LockState.FREE
+
+
+def test_a_program_whose_interpreter_is_missing_is_there_itself(bench: Bench, tmp_path: Path) -> None:
+    """The system tells both by the same error."""
+    script = tmp_path / "script"
+    script.write_text("#!/nowhere/interpreter\n")
+    script.chmod(0o755)
+    execution = bench.execution([str(script)])
+    assert execution.run() == 0
+    record = execution.record("exit.json")
+    assert (record["errno"], record["step"], record["path"]) == (errno.ENOENT, "interpreter", str(script))
 
 
 @pytest.mark.parametrize(

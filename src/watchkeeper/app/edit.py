@@ -20,6 +20,8 @@ _WORDS = {
     "model": "the model",
     "account": "the account",
     "deadline_s": "the deadline",
+    "silence_s": "how long it may print nothing",
+    "expect": "what counts as done",
     "max_attempts": "the number of tries",
     "priority": "its priority",
     "after": "what it waits for",
@@ -59,7 +61,20 @@ class Edit:
 
 
 _FOLLOWS = frozenset(
-    {"model", "account", "home", "argv", "version", "environment", "brief", "permits", "reads", "host", "host_source"}
+    {
+        "model",
+        "account",
+        "home",
+        "argv",
+        "version",
+        "environment",
+        "brief",
+        "permits",
+        "reads",
+        "host",
+        "host_source",
+        "prompt_prefix",
+    }
 )
 """Fields of a profile that follow from others, or that a person did not ask for."""
 

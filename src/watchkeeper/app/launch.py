@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
+from watchkeeper.app.beside import place_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.record import apply_run
@@ -94,7 +95,7 @@ class Launcher:
         except (BadTask, Refused) as problem:
             self._refuse(run, _says(problem, environment, task, account))
         else:
-            self._record(run, directory, profile.version)
+            self._record(run, directory, place_of(order), profile.version)
 
     def _order(self, found: "_Found", captured: Mapping[str, str]) -> tuple[LaunchProfile, ExecutionOrder]:
         run, task = found.run, found.task
@@ -109,9 +110,10 @@ class Launcher:
             cwd=spec.cwd,
             environment=profile.applied(environment),
             asked=_asked(task, found.account),
-            prompt=spec.prompt.encode("utf-8", "surrogateescape"),
+            prompt=f"{profile.prompt_prefix}{spec.prompt}".encode("utf-8", "surrogateescape"),
             prompt_by=profile.prompt_by,
             deadline_s=spec.deadline_s,
+            silence_s=spec.silence_s,
             grace_s=profile.grace_s,
             leftovers=spec.leftovers,
             log_limit_bytes=profile.log_limit_bytes,
@@ -185,12 +187,13 @@ class Launcher:
             )
         return profile
 
-    def _record(self, was: Run, directory: DirectoryIdentity, version: str | None) -> None:
+    def _record(self, was: Run, directory: DirectoryIdentity, place: str, version: str | None) -> None:
         def work(tx: Tx) -> None:
             run = tx.runs.get(was.id)
             if run.state is not RunState.RESERVED or run.fence != was.fence:
                 return  # stopped meanwhile: nothing was started, the directory is pruned
-            _ = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+            prepared = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
+            tx.runs.set_place(prepared, place)
             tx.outcomes.record_version(run.id, version)
 
         self.store.transact("prepared", work)

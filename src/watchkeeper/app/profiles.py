@@ -107,12 +107,23 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
         brief=rights.brief or (f"sandbox: {rights.sandbox}", f"network: {rights.network}", rights.says),
         argv=plan.argv,
         prompt_by=plan.prompt_by,
+        prompt_prefix=_prefix(harness, spec.prompt, plan.prompt),
         environment=environment_changes(wanted.environment, plan.environment),
         grace_s=wanted.limits.grace_s,
         log_limit_bytes=wanted.limits.log_limit_bytes,
     )
     refuse_profile(profile, wanted.environment)
     return profile
+
+
+def _prefix(harness: Harness, prompt: str, delivered: str | None) -> str:
+    """What the harness puts before the task's text. Raises BadTask where it does anything else to it: the task's text is what a person approved."""
+    if delivered is None:
+        return ""
+    if not delivered.endswith(prompt):
+        msg = f"The harness {harness.name} changes the task's text, and it may only put something before it."
+        raise BadTask(msg, hint="Use another harness, or have its package corrected.")
+    return delivered[: len(delivered) - len(prompt)]
 
 
 def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from watchkeeper.app.beside import with_others
 from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
@@ -62,12 +63,13 @@ class Settler:
             now, owner = _load(tx, run_id)
             if now.state is not RunState.ENDED or now.fence != run.fence:
                 return None
+            known = with_others(tx, now, changes)
             facts = Facts(
                 task=owner,
                 run=now,
                 at=self.clock.now(),
                 trace=trace,
-                changes=changes,
+                changes=known,
                 leftovers=leftovers,
                 gone_proven=empty or (gone is not None and gone.proven),
                 swept=swept.proof if swept else None,

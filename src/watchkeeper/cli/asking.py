@@ -26,6 +26,8 @@ F = TypeVar("F", bound=Callable[..., object])
 _COLUMN = 11
 _MOST_RETRIES = 20
 _MOST_PRIORITY = 1000
+_EXPECT = "What counts as done: `work` (a tool call or a change) or `answer` (words alone). [default: work]"
+_SILENCE = "End the agent when it has printed nothing for this long. [default: never]"
 _RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
 _ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
 _RIGHTS = "What the agent may do: only read, edit its directory and run commands, or all that you may. [default: edit]"
@@ -54,6 +56,8 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--title", help="What lists call it. [default: the first line of the task]"),
     click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the agent; may be repeated."),
     click.option("--deadline", metavar="DUR", type=DURATION, help="End the agent after this long, such as 90m."),
+    click.option("--silence", metavar="DUR", type=DURATION, help=_SILENCE),
+    click.option("--expect", type=click.Choice(["work", "answer"]), help=_EXPECT),
     click.option("--retries", metavar="N", type=click.IntRange(0, _MOST_RETRIES), help=_RETRIES),
     click.option("--on-lost", type=click.Choice([each.value for each in OnLost]), help=_ON_LOST),
     click.option("--leftovers", type=click.Choice(["kill", "wait"]), help=_LEFTOVERS),
@@ -88,6 +92,8 @@ class Wishes(NamedTuple):
     title: str | None = None
     env: tuple[str, ...] = ()
     deadline: float | None = None
+    silence: float | None = None
+    expect: str | None = None
     retries: int | None = None
     on_lost: str | None = None
     leftovers: str | None = None
@@ -100,7 +106,7 @@ class Wishes(NamedTuple):
     shared: bool | None = None
 
 
-_SETTINGS = ("harness", "model", "deadline", "retries", "on_lost", "leftovers")
+_SETTINGS = ("harness", "model", "deadline", "silence", "retries", "on_lost", "leftovers")
 """Wishes that stand over a setting of the same name."""
 
 
@@ -185,6 +191,8 @@ def _spec(call: "Call", wishes: Wishes, harness: str, prompt: str, argv: tuple[s
         argv=argv,
         environment_names=asked(call.environ, settings.environment_names, wishes.env),
         deadline_s=settings.run_deadline_s,
+        silence_s=settings.run_silence_s,
+        expect=wishes.expect or "work",
         max_attempts=settings.run_retries + 1,
         on_lost=OnLost(settings.run_on_lost),
         leftovers=settings.run_leftovers,

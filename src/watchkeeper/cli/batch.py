@@ -30,16 +30,18 @@ _TEXTS = (
     "not_before",
     "machine",
     "project",
+    "expect",
 )
 _NUMBERS = ("retries", "priority")
 _LISTS = ("env", "after", "labels")
 _ADDING = (*_LISTS, "options")
-_KEYS = ("prompt", "argv", "name", "deadline", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
+_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 _CHOICES = {
     "isolation": ("strict", "project", "user"),
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),
     "leftovers": ("kill", "wait"),
+    "expect": ("work", "answer"),
 }
 
 
@@ -185,11 +187,11 @@ def _value(key: str, value: object) -> object:
         if isinstance(value, bool):
             return value
         raise ValueError("'shared' must be true or false.")
-    if key == "deadline":
+    if key in {"deadline", "silence"}:
         seconds = parse_duration(str(value)) if not isinstance(value, bool) else None
         if seconds:
             return seconds
-        raise ValueError('\'deadline\' must be a length of time such as 90, "15m" or "2h".')
+        raise ValueError(f'\'{key}\' must be a length of time such as 90, "15m" or "2h".')
     if key in _NUMBERS:
         if isinstance(value, int) and not isinstance(value, bool):
             return value

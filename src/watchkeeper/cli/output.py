@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.follow import Watcher
-from watchkeeper.cli.render import counted
 from watchkeeper.domain.model import RESTING_TASK_STATES, Run, RunState, Task
 from watchkeeper.errors import Elsewhere, NotFound
 
@@ -237,25 +236,3 @@ def _chosen(runs: list[Run], number: int | None, current: Run | None, *, ended: 
 
 def _load(store: "Store", task_id: str) -> tuple[Task, list[Run]]:
     return store.read(lambda tx: (tx.tasks.get(task_id), tx.runs.of_task(task_id)))
-
-
-def say_stderr(call: "Call", store: "Store", task_id: str, number: int | None = None) -> None:
-    """Say how much the newest run, or run `number`, printed on standard error: whoever sees only the rest may miss what matters."""
-    runs = store.read(lambda tx: tx.runs.of_task(task_id))
-    run = next((run for run in reversed(runs) if number in {None, run.number}), None)
-    lines = 0 if run is None else _count_lines(call.runtime().executions().log(run, "stderr"))
-    if lines:
-        which = "" if number is None else f" --run {number}"
-        call.terminal.note(f"{counted(lines, 'line')} on standard error: wk logs --stderr{which} {task_id}")
-
-
-def _count_lines(path: Path) -> int:
-    count, last = 0, b"\n"
-    try:
-        with path.open("rb") as log:
-            while data := log.read(_CHUNK):
-                count += data.count(b"\n")
-                last = data[-1:]
-    except OSError:
-        return 0
-    return count + (last != b"\n")

@@ -24,6 +24,7 @@ _MARKS: dict[EventKind, tuple[str, str]] = {
     EventKind.RETRY: ("↻", render.YELLOW),
     EventKind.NOTE: ("·", render.DIM),
     EventKind.RESULT: ("■", render.GREEN),
+    EventKind.STDERR: ("!", render.RED),
 }
 
 

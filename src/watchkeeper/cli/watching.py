@@ -46,8 +46,9 @@ def _stay(
     emit: "Callable[[StreamEvent, int], None]",
     idle: "Callable[[], None] | None",
 ) -> "Task":
-    from watchkeeper.cli.output import Idle, pieces, say_stderr
+    from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.printing import Printer, make_reader
+    from watchkeeper.cli.stderr import tell_stderr
 
     began = time.monotonic()
     printer = Printer(emit, make_reader(call, task), heading=call.terminal.note)
@@ -63,7 +64,7 @@ def _stay(
             call.terminal.status(f"{task.id} {state} · {render.counted(printer.steps, 'step')} · {how_long}")
     call.terminal.clear_status()
     if emit is not _nothing:
-        say_stderr(call, store, task.id)
+        tell_stderr(call, store, task.id, emit=emit, heading=call.terminal.note)
     return store.read(lambda tx: tx.tasks.get(task.id))
 
 

@@ -83,13 +83,22 @@ ROWS: dict[FailureKind, FailureRow] = {
         unit_back=True,
         waits=True,
     ),
+    FailureKind.DIRECTORY_MISSING: _row(
+        "The directory to work in is missing, so the agent was not started.",
+        Follow.NEEDS_INPUT,
+        counts=False,
+        unit_back=True,
+    ),
     FailureKind.PROGRAM_BROKEN: _row("The agent program did not do what such a program does."),
     FailureKind.SANDBOX: _row("The sandbox could not be set up."),
     FailureKind.CRASH: _row("The agent program ended without a result."),
     FailureKind.DEADLINE: _row("The deadline passed."),
-    FailureKind.SILENCE: _row("The agent said nothing for as long as you allowed."),
+    FailureKind.SILENCE: _row("The agent printed nothing for as long as you allowed."),
     FailureKind.REFUSED: _row("The agent refused the task."),
-    FailureKind.NOTHING_RECORDED: _row("The agent claimed success but left no trace of work.", retried=True),
+    FailureKind.NOTHING_RECORDED: _row(
+        "The agent says that it is done, but it called no tool and changed nothing.", Follow.NEEDS_INPUT
+    ),
+    FailureKind.ASKED: _row("The agent asks something and waits for an answer.", Follow.NEEDS_INPUT, counts=False),
     FailureKind.ENVIRONMENT_UNKNOWN: _row(
         "The environment kept for this task is gone or damaged; `wk retry` captures it anew.",
         Follow.NEEDS_INPUT,

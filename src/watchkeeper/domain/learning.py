@@ -21,7 +21,7 @@ def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen
             return (SignInSeen(sign_in=SignIn.OUT, at=started, says=outcome.reason, mark=bearing.mark),)
         case FailureKind.QUOTA if outcome.wake_at is not None:
             return (QuotaSeen(until=outcome.wake_at, at=ended),)
-        case None if run.exit is not None:
+        case None | FailureKind.ASKED if run.exit is not None:
             return (SignInSeen(sign_in=SignIn.IN, at=ended), QuotaSeen(until=None, at=ended))
         case _:
             return ()

@@ -26,6 +26,10 @@ class FileChange:
     change: str
 
 
+MOST_BESIDE = 20
+"""How many tasks are named that worked in the same place."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
     """What a run changed, computed from the working directory, not from what the agent claims."""
@@ -36,6 +40,8 @@ class Changes:
     files: tuple[FileChange, ...] = ()
     commits: tuple[str, ...] = ()
     truncated: bool = False
+    beside: tuple[str, ...] = ()
+    """Tasks whose runs were at work in the same checkout or directory meanwhile: the changes may be theirs. At most `MOST_BESIDE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +63,9 @@ class Trace:
     usage: Usage = field(default_factory=Usage)
     quota_until: datetime | None = None
     expects_trace: bool = False
-    """Success without any tool call, change or text would be no success for this harness."""
+    """The program is an agent: success without any tool call or change is no success unless an answer was expected, and its last message may ask something."""
+    whole: bool = True
+    """All that it printed could be read. False: lines were left out, so that what was not seen may have happened all the same."""
 
 
 class OutcomeStatus(StrEnum):

@@ -72,6 +72,8 @@ class LaunchProfile:
     argv: tuple[str | None, ...] = ()
     """The command line; None is the place of the prompt."""
     prompt_by: str = "stdin"
+    prompt_prefix: str = ""
+    """What stands before the task's text, where the program would take its beginning for something else."""
     environment: tuple[tuple[str, str | None], ...] = ()
     """Variables that are set, or (None) removed, on top of what was captured from the caller."""
     grace_s: float = 10.0
@@ -168,6 +170,7 @@ WORDS = {
     "host_source": "why they go there",
     "argv": "the command line",
     "prompt_by": "how the prompt reaches it",
+    "prompt_prefix": "what stands before the prompt",
     "environment": "variables",
     "grace_s": "the grace of a stop",
     "log_limit_bytes": "the limit of its logs",

@@ -49,6 +49,7 @@ class EndReason(StrEnum):
     STOP = "stop"
     KILL = "kill"
     DEADLINE = "deadline"
+    SILENCE = "silence"
     INTERRUPTED = "interrupted"
     CONDEMNED = "condemned"
     SPAWN_FAILED = "spawn_failed"
@@ -90,6 +91,10 @@ class ExitFact:
     elapsed_s: float
     errno: int | None = None
     max_rss_kib: int | None = None
+    step: str | None = None
+    """Of an agent that could not be started, what failed: `chdir`, `exec`, or `interpreter` for a program that needs another one; None: not on record."""
+    path: str | None = None
+    """The directory or program that the step was about."""
 
     @property
     def exit_code(self) -> int | None:

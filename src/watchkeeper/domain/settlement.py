@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from errno import EACCES, ENOENT, ENOTDIR
 
 from watchkeeper.domain.account import Bearing
 from watchkeeper.domain.failure import ROWS, FailureKind, Follow
@@ -21,6 +20,8 @@ from watchkeeper.domain.model import (
     Trace,
     Usage,
 )
+from watchkeeper.domain.question import question_at_end
+from watchkeeper.domain.spawn_failure import judge_spawn
 
 MAX_UNLAUNCHED = 5
 """How many launches in a row may come to nothing before the task is held."""
@@ -152,12 +153,14 @@ def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
             return FailureKind.STOPPED, ROWS[FailureKind.STOPPED].says
         case EndReason.DEADLINE:
             return FailureKind.DEADLINE, _deadline_says(facts)
+        case EndReason.SILENCE:
+            return FailureKind.SILENCE, _silence_says(facts)
         case EndReason.INTERRUPTED:
             return FailureKind.INTERRUPTED, ROWS[FailureKind.INTERRUPTED].says
         case EndReason.CONDEMNED if run.condemned is not None:
             return _programs_word(run.condemned.kind, run.condemned.reason)
         case EndReason.SPAWN_FAILED:
-            return _spawn_failure(run.exit)
+            return judge_spawn(run.exit, facts.task.id)
         case _:
             return _judge_trace(facts, run.exit)
 
@@ -167,16 +170,9 @@ def _deadline_says(facts: Facts) -> str:
     return f"The deadline of {limit:g} s passed." if limit is not None else ROWS[FailureKind.DEADLINE].says
 
 
-def _spawn_failure(exit_fact: ExitFact) -> tuple[FailureKind, str]:
-    if exit_fact.errno in {ENOENT, ENOTDIR}:
-        return (
-            FailureKind.PROGRAM_MISSING,
-            "The program or its directory is missing, so the agent could not be started.",
-        )
-    if exit_fact.errno == EACCES:
-        return FailureKind.PROGRAM_BROKEN, "The program may not be executed."
-    why = f" (error {exit_fact.errno})" if exit_fact.errno is not None else ""
-    return FailureKind.PROGRAM_BROKEN, f"The program could not be started{why}."
+def _silence_says(facts: Facts) -> str:
+    limit = facts.task.spec.silence_s
+    return f"The agent printed nothing for {limit:g} s." if limit is not None else ROWS[FailureKind.SILENCE].says
 
 
 def _programs_word(kind: FailureKind, reason: str) -> tuple[FailureKind, str]:
@@ -192,6 +188,9 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
         return FailureKind.UNKNOWN, "What the agent printed could not be read."
     if trace.kind is not None:
         return _programs_word(trace.kind, trace.reason)
+    if not trace.finished and not trace.whole and exit_fact.signal is None:
+        says = "and the part of its output that says how it went could not be read"
+        return FailureKind.UNKNOWN, f"The agent program ended ({describe_exit(exit_fact)}), {says}."
     if not trace.finished:
         return (
             FailureKind.CRASH,
@@ -199,14 +198,33 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
         )
     if not trace.ok:
         return FailureKind.UNKNOWN, trace.reason or ROWS[FailureKind.UNKNOWN].says
-    if trace.expects_trace and not _left_a_trace(facts, trace):
-        return FailureKind.NOTHING_RECORDED, ROWS[FailureKind.NOTHING_RECORDED].says
+    if not trace.expects_trace:
+        return None, "Done."
+    question = question_at_end(trace.text)
+    if question is not None:
+        return FailureKind.ASKED, f"The agent asks: “{question}”"
+    if trace.whole and not _did_what_was_expected(facts, trace):
+        return FailureKind.NOTHING_RECORDED, _nothing_says(facts, trace)
     return None, "Done."
 
 
-def _left_a_trace(facts: Facts, trace: Trace) -> bool:
-    changed = facts.changes is not None and bool(facts.changes.files or facts.changes.commits)
-    return bool(trace.tool_calls or trace.text.strip() or changed)
+def _did_what_was_expected(facts: Facts, trace: Trace) -> bool:
+    """Prose is no trace of work. Changes count only where nobody else can have made them."""
+    changes = facts.changes
+    changed = changes is not None and bool(changes.files or changes.commits) and not changes.beside
+    answered = facts.task.spec.expect == "answer" and bool(trace.text.strip())
+    return bool(trace.tool_calls) or changed or answered
+
+
+def _nothing_says(facts: Facts, trace: Trace) -> str:
+    task_id = facts.task.id
+    if facts.task.spec.expect == "answer":
+        return f"The agent says that it is done, but gave no answer. `wk retry {task_id}` asks again."
+    if not trace.text.strip():
+        return f"The agent says that it is done, but said and did nothing. `wk retry {task_id}` tries again."
+    says = "The agent says that it is done, but it called no tool and changed nothing"
+    then = f"`wk show {task_id}` has what it said; `wk retry {task_id}` tries again"
+    return f"{says}. {then}; if words are all you want, hand it over with `--expect answer`."
 
 
 def describe_exit(exit_fact: ExitFact) -> str:

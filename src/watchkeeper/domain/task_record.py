@@ -66,6 +66,10 @@ class TaskSpec:
     environment_names: tuple[str, ...] = ()
     """Names, beyond the standard allow-list, that were captured from the caller."""
     deadline_s: float | None = None
+    silence_s: float | None = None
+    """After how long without any output a run is ended; None: never."""
+    expect: str = "work"
+    """What counts as done: `work`, a tool call or a change; or `answer`, words alone."""
     max_attempts: int = 3
     on_lost: OnLost = OnLost.HOLD
     leftovers: str = "kill"

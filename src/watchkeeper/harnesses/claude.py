@@ -16,6 +16,7 @@ from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.harnesses.program import Programs
+from watchkeeper.harnesses.prompt_text import check_prompt
 from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights
 
 NO_HOOKS = '{"disableAllHooks":true}'
@@ -127,14 +128,12 @@ class Claude:
         )
 
     def check(self, spec: TaskSpec) -> None:
-        """Refuse an empty prompt, which the program does not take.
+        """Refuse a prompt that the program does not take: an empty one, one with a NUL, and one that is no text.
 
         Raises:
-            BadTask: there is none.
+            BadTask: it is one of these.
         """
-        if not spec.prompt.strip():
-            msg = "Claude Code needs a prompt."
-            raise BadTask(msg, hint='Say what is to be done: `wk run "…"`.')
+        check_prompt(spec.prompt, "Claude Code")
 
     def plan(self, order: Order) -> CommandPlan:
         """The command line and the environment.
@@ -161,7 +160,9 @@ class Claude:
         if order.spec.model is not None:
             argv += ["--model", order.spec.model]
         argv += ISOLATION[_isolation(order.spec, options)]
-        return CommandPlan(argv=tuple(argv), environment=_environment(order), prompt_by="stdin")
+        return CommandPlan(
+            argv=tuple(argv), environment=_environment(order), prompt_by="stdin", prompt=_delivered(order.spec.prompt)
+        )
 
     def reader(self, spec: TaskSpec) -> ClaudeReader:
         """A reader of its JSON events."""
@@ -186,6 +187,14 @@ class Claude:
     def login(self, program: Program, *, terminal: bool) -> tuple[str, ...] | None:
         """In the browser, and on the terminal for the code that the browser shows. A key goes into a variable."""
         return (program.path, "auth", "login") if terminal else None
+
+
+def _delivered(prompt: str) -> str:
+    """The prompt as the program passes it on to the model.
+
+    A slash at its beginning makes it a command of the program, which then answers by itself. Behind a blank it is text, and the model gets both.
+    """
+    return f" {prompt}" if prompt.startswith("/") else prompt
 
 
 def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:

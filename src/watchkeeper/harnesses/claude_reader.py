@@ -18,15 +18,14 @@ from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, Trace, Usage
-from watchkeeper.harnesses.claude_verdict import judge_result
-from watchkeeper.harnesses.ending import judge_ending, last_line
+from watchkeeper.harnesses.claude_verdict import judge_result, judge_synthetic
+from watchkeeper.harnesses.ending import judge_ending, kept_text, last_line
 from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, list_at, text_at
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
 REFUSED_SIGN_INS = 2
 """Refused sign-ins in a row that condemn a run: after the first one the program may still renew an expired sign-in, the second one came with the new."""
 
-_TEXT_LIMIT = 64 * 1024
 _SHOWN = 200
 
 
@@ -50,6 +49,7 @@ class ClaudeReader:
         self._quota_until: datetime | None = None
         self._result: dict[str, object] | None = None
         self._background = False
+        self._synthetic = False
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take more of standard output."""
@@ -64,7 +64,7 @@ class ClaudeReader:
         if exit_fact is not None:
             for line in self._lines.finish():
                 _ = self._read(line)
-            if self._background and exit_fact.status != 0:
+            if exit_fact.status != 0 and (self._background or self._may_have_gone_on()):
                 self._result = None  # it waited for a command in the background, and would have gone on after it
         result = self._result
         kind, reason = self._verdict(exit_fact, stderr_tail)
@@ -74,7 +74,7 @@ class ClaudeReader:
             ok=result is not None and kind is None,
             kind=kind,
             reason=reason,
-            text=(final or self._text)[:_TEXT_LIMIT],
+            text=kept_text(final or self._text),
             harness_session=self._session,
             model=self._model,
             turns=count_at(result, "num_turns"),
@@ -83,7 +83,18 @@ class ClaudeReader:
             usage=_usage(result),
             quota_until=self._quota_until,
             expects_trace=True,
+            whole=not self._lines.left_out,
         )
+
+    def _may_have_gone_on(self) -> bool:
+        """A success is on record, and what came after it may be in what could not be read."""
+        return bool(self._lines.left_out) and at(self._result, "is_error") is False
+
+    def _asked_the_model(self, result: dict[str, object]) -> bool:
+        """Whether a model had a part in it, as far as can be known."""
+        if self._messages or self._lines.left_out or at(result, "modelUsage"):
+            return True
+        return count_at(result, "num_turns") != 0 and not self._synthetic
 
     def _verdict(self, exit_fact: ExitFact | None, stderr_tail: str) -> tuple[FailureKind | None, str]:
         if self._result is not None:
@@ -93,12 +104,14 @@ class ClaudeReader:
                 call = denied[self._last_tool]
                 what = f"{text_at(call, 'tool_name')} {json.dumps(at(call, 'tool_input'), ensure_ascii=False)}"
                 return FailureKind.PERMISSION_DENIED, f"The agent was not allowed to use {what[:500]}"
+            if at(self._result, "is_error") is False and not self._asked_the_model(self._result):
+                return judge_synthetic(self._result)
             return judge_result(self._result, self._error, refused=self._refused, limited=self._quota_until is not None)
         if self._condemned is not None:
             return self._condemned.kind, self._condemned.reason
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
             return None, ""
-        return judge_ending(exit_fact, last_line(stderr_tail), begun=self._begun)
+        return judge_ending(exit_fact, last_line(stderr_tail), begun=self._begun or bool(self._lines.left_out))
 
     def _read(self, line: Line) -> list[StreamEvent]:
         """Take one line; what is not known says nothing, because newer versions print more."""
@@ -157,6 +170,7 @@ class ClaudeReader:
     def _assistant(self, line: dict[str, object]) -> list[StreamEvent]:
         if text_at(line, "message", "model") == "<synthetic>":
             # The program speaks, not the model; what it says comes again in the final event.
+            self._synthetic = True
             self._error = line if "error" in line else self._error
             return []
         self._result, self._error = None, {}

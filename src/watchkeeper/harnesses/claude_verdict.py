@@ -1,5 +1,7 @@
 """Which failure kind an ending of Claude Code is. The table in `docs/harnesses/claude.md` says the same for people."""
 
+import re
+
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.harnesses.ending import sentence
 from watchkeeper.harnesses.json_lines import at, count_at, list_at, text_at
@@ -22,6 +24,10 @@ _BY_CODE = {
     "max_output_tokens": FailureKind.UNKNOWN,
 }
 """The program's own codes, `api_error` before `error`. A rate limit without a reset is one of minutes: waiting a little helps."""
+
+
+_STATUS = re.compile(r"(?:API Error: (?:Repeated )?|rejected \()(\d{3})\b")
+"""Where the program's own words name a status that no field carries: after some overloads in a row it ends with "Repeated 529 Overloaded errors"."""
 
 
 def judge_result(
@@ -47,7 +53,7 @@ def judge_result(
         return FailureKind.REFUSED, reason
     if text_at(result, "terminal_reason").startswith("aborted"):
         return FailureKind.INTERRUPTED, "The agent was interrupted by a signal."
-    status = count_at(result, "api_error_status")
+    status = _status(result, error, reason)
     codes = [text_at(result, "api_error"), text_at(error, "api_error"), text_at(error, "error")]
     kind = next((_BY_CODE[code] for code in codes if code in _BY_CODE), None)
     if kind is None:
@@ -62,12 +68,32 @@ def judge_result(
     return kind, reason
 
 
+def judge_synthetic(result: dict[str, object]) -> tuple[FailureKind, str]:
+    """A success without the model: the program answered by itself, as it does where it takes a text for a command of its own."""
+    said = sentence(text_at(result, "result"))
+    words = f" It said: “{said}”" if said else ""
+    return FailureKind.PROGRAM_BROKEN, f"Claude Code ended without asking its model.{words}"
+
+
+def _status(result: dict[str, object], error: dict[str, object], reason: str) -> int | None:
+    """The HTTP status of a refused request, wherever this version of the program tells it."""
+    for each in (result, error):
+        if (told := count_at(each, "api_error_status")) is not None:
+            return told
+    found = _STATUS.search(reason)
+    return int(found[1]) if found else None
+
+
 def _by_status(status: int | None) -> FailureKind:
     """An API error without a telling code; without a status no answer came, or one that was none."""
     if status is None or status == 408:
         return FailureKind.NETWORK
     if status in {401, 403}:
         return FailureKind.SIGNED_OUT
+    if status == 402:
+        return FailureKind.QUOTA
+    if status == 407:
+        return FailureKind.NETWORK
     if status == 413:
         return FailureKind.CONTEXT_FULL
     return FailureKind.OVERLOADED if status == 429 or status >= 500 else FailureKind.BAD_REQUEST

@@ -19,6 +19,7 @@ from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.harnesses.program import Programs
+from watchkeeper.harnesses.prompt_text import check_prompt
 from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights
 
 _ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
@@ -88,6 +89,7 @@ _OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.un
 _SECRET = re.compile(r"bearer_token|(?<!env_)http_headers")
 _GIVEN = re.compile(r"""([\w-]+)["']?\s*=\s*["']([^"']+)["']""")
 
+_BYTE_ORDER_MARK = "\ufeff"
 _HINT = "`npm install -g @openai/codex` installs it; `codex login` then signs you in."
 
 
@@ -128,19 +130,12 @@ class Codex:
         )
 
     def check(self, spec: TaskSpec) -> None:
-        """Refuse a prompt that the program does not take: an empty one, and one that is no text.
+        """Refuse a prompt that the program does not take: an empty one, one with a NUL, and one that is no text.
 
         Raises:
             BadTask: it is one of these.
         """
-        if not spec.prompt.strip():
-            msg = "Codex needs a prompt."
-            raise BadTask(msg, hint='Say what is to be done: `wk run "…"`.')
-        try:
-            _ = spec.prompt.encode()
-        except UnicodeEncodeError as problem:
-            msg = f"The prompt is not UTF-8 text at character {problem.start + 1}, and Codex takes nothing else."
-            raise BadTask(msg, hint="Convert the file that it came from, for example with iconv.") from problem
+        check_prompt(spec.prompt, "Codex")
 
     def plan(self, order: Order) -> CommandPlan:
         """The command line and the environment.
@@ -159,7 +154,8 @@ class Codex:
         for each in (*_ALWAYS, *configuration, *_lines(options)):
             argv += ["-c", each]
         environment = {name: value for name, value in order.environment.items() if name not in NESTING["codex"]}
-        return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin")
+        prompt = _delivered(order.spec.prompt)
+        return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin", prompt=prompt)
 
     def reader(self, spec: TaskSpec) -> CodexReader:
         """A reader of its JSON events."""
@@ -182,6 +178,11 @@ class Codex:
     def login(self, program: Program, *, terminal: bool) -> tuple[str, ...]:
         """In the browser, or with a key from standard input."""
         return (program.path, "login") if terminal else (program.path, "login", "--with-api-key")
+
+
+def _delivered(prompt: str) -> str:
+    """The prompt as the program passes it on to the model: it takes one byte order mark away, so one more is given."""
+    return f"{_BYTE_ORDER_MARK}{prompt}" if prompt.startswith(_BYTE_ORDER_MARK) else prompt
 
 
 def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:

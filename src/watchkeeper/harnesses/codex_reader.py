@@ -26,11 +26,10 @@ from watchkeeper.harnesses.codex_verdict import (
     retry_of,
     shows_sandbox,
 )
-from watchkeeper.harnesses.ending import judge_ending
+from watchkeeper.harnesses.ending import judge_ending, kept_text
 from watchkeeper.harnesses.json_lines import JsonLines, Line, at, count_at, list_at, text_at
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
-_TEXT_LIMIT = 64 * 1024
 _SHOWN = 200
 _HOPELESS = {FailureKind.SIGNED_OUT, FailureKind.QUOTA}
 """Kinds that trying again does not mend. By the time the program tells of a refused sign-in it has already tried to renew it."""
@@ -73,6 +72,8 @@ class CodexReader:
         if exit_fact is not None:
             for line in self._lines.finish():
                 _ = self._read(line)
+            if self._lines.left_out and exit_fact.status != 0 and text_at(self._result, "type") == "turn.completed":
+                self._result = None  # what came after it may be in what could not be read
         kind, reason = self._verdict(exit_fact, stderr_tail)
         told = self._failure() or self._error
         limited = kind is FailureKind.QUOTA and exit_fact is not None
@@ -81,7 +82,7 @@ class CodexReader:
             ok=self._result is not None and kind is None,
             kind=kind,
             reason=reason,
-            text=self._text[:_TEXT_LIMIT],
+            text=kept_text(self._text),
             harness_session=self._session,
             model=self._model,
             steps=self._said,
@@ -89,6 +90,7 @@ class CodexReader:
             usage=_usage(self._result),
             quota_until=quota_until(told, exit_fact.at) if limited and exit_fact else None,
             expects_trace=True,
+            whole=not self._lines.left_out,
         )
 
     def _verdict(self, exit_fact: ExitFact | None, stderr_tail: str) -> tuple[FailureKind | None, str]:
@@ -102,7 +104,7 @@ class CodexReader:
             return None, ""
         if self._error and exit_fact.signal is None:
             return judge_message(self._error)
-        return judge_ending(exit_fact, _complaint(stderr_tail), begun=self._begun)
+        return judge_ending(exit_fact, _complaint(stderr_tail), begun=self._begun or bool(self._lines.left_out))
 
     def _judge_success(self, stderr_tail: str) -> tuple[FailureKind | None, str]:
         """The program calls it a success whatever its agent was kept from; so what came through decides."""

@@ -5,6 +5,7 @@ standard input unless the command line says where it goes: `{prompt}` stands for
 a file that holds it. Each stands for a whole argument. `{{prompt}}` is a literal `{prompt}`.
 """
 
+import re
 from collections import deque
 from collections.abc import Mapping
 
@@ -26,10 +27,14 @@ ARGUMENT_LIMIT = 128 * 1024 - 1
 TEXT_LINES = 40
 """Lines of output that are kept as a run's text."""
 LINE_BYTES = 2000
-"""Bytes of one line that are kept."""
+"""Bytes of one line that are kept: half of them from its beginning, half from its end."""
+_HALF = LINE_BYTES // 2
+HOLE_BYTES = 4096
+"""So many NUL bytes in a row are a hole that was punched into the log. Fewer are the program's own, and end a line, as `find -print0` means them."""
 REASON_CHARACTERS = 300
 _SHOWN = 24
 """Characters of a program's name in the line before a run."""
+_PIECES = re.compile(rb"\0+|\n|[^\0\n]+")
 
 
 class Command:
@@ -138,19 +143,23 @@ class CommandReader:
     """Keeps the last lines of a command's output."""
 
     def __init__(self) -> None:
-        self._line = bytearray()
+        self._line = _Line()
         self._returned = False
-        self._hole = False
+        self._zeros = 0
         self._last: deque[str] = deque(maxlen=TEXT_LINES)
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take more output; every line that is not blank is one event."""
         events: list[StreamEvent] = []
-        *complete, rest = data.split(b"\n")
-        for piece in complete:
-            self._take(piece)
-            events += self._end()
-        self._take(rest)
+        for piece in _PIECES.findall(data):
+            if piece[0] == 0:
+                events += self._take_zeros(len(piece))
+                continue
+            self._zeros = 0
+            if piece == b"\n":
+                events += self._end()
+            else:
+                self._take(piece)
         return events
 
     def condemned(self) -> Condemnation | None:
@@ -158,7 +167,7 @@ class CommandReader:
 
     def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
         """The exit code decides; of a failure the last line on standard error is the reason."""
-        unfinished = _text(self._line)
+        unfinished = self._line.text()
         text = "\n".join([*self._last, unfinished] if unfinished else self._last).strip()
         if exit_fact is None or exit_fact.status is None:
             return Trace(finished=False, ok=False, text=text)
@@ -176,27 +185,49 @@ class CommandReader:
         return Trace(finished=True, ok=False, kind=FailureKind.CRASH, reason=reason, text=text)
 
     def _take(self, piece: bytes) -> None:
-        last_hole = piece.rfind(0)
-        if last_hole >= 0:
-            # Only holes that were punched into the log read as NUL.
-            self._hole = True
-            self._line.clear()
-            piece = piece[last_hole + 1 :]
         for number, part in enumerate(piece.split(b"\r")):
             self._returned = self._returned or number > 0
             if part and self._returned:
                 # A progress bar draws over its line: the newest drawing is the line.
-                self._line.clear()
+                self._line = _Line()
                 self._returned = False
-            self._line += part[: LINE_BYTES - len(self._line)]
+            self._line.grow(part)
+
+    def _take_zeros(self, count: int) -> list[StreamEvent]:
+        before, self._zeros = self._zeros, self._zeros + count
+        events = self._end() if before == 0 and self._line else []
+        hole = before < HOLE_BYTES <= self._zeros
+        return [*events, StreamEvent(kind=EventKind.NOTE, text=HOLE)] if hole else events
 
     def _end(self) -> list[StreamEvent]:
-        line, hole = _text(self._line), self._hole
-        self._line.clear()
-        self._returned = self._hole = False
+        line = self._line.text()
+        self._line = _Line()
+        self._returned = False
         self._last.append(line)
-        events = [StreamEvent(kind=EventKind.NOTE, text=HOLE)] if hole else []
-        return [*events, StreamEvent(kind=EventKind.TEXT, text=line)] if line.strip() else events
+        return [StreamEvent(kind=EventKind.TEXT, text=line)] if line.strip() else []
+
+
+class _Line:
+    """A line that grows: its beginning and its end."""
+
+    def __init__(self) -> None:
+        self._head = bytearray()
+        self._tail = bytearray()
+        self._left_out = False
+
+    def __bool__(self) -> bool:
+        return bool(self._head)
+
+    def grow(self, part: bytes) -> None:
+        room = _HALF - len(self._head)
+        self._head += part[:room]
+        self._tail += part[room:]
+        if len(self._tail) > _HALF:
+            self._left_out = True
+            del self._tail[:-_HALF]
+
+    def text(self) -> str:
+        return _text(self._head) + " … " + _text(self._tail) if self._left_out else _text(self._head + self._tail)
 
 
 def _text(raw: bytes | bytearray) -> str:

@@ -160,6 +160,7 @@ class DemoReader:
             usage=self._usage,
             quota_until=_time(text_at(result, "until")),
             expects_trace=True,
+            whole=not self._lines.left_out,
         )
 
     def _failure(self, exit_fact: ExitFact | None, stderr_tail: str) -> tuple[FailureKind | None, str]:
@@ -170,6 +171,8 @@ class DemoReader:
             return kind, text_at(self._result, "text") or ROWS[kind].says
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
             return None, ""
+        if self._lines.left_out and exit_fact.signal is None:
+            return None, ""  # its result may be in what could not be read
         ended = f"signal {exit_fact.signal}" if exit_fact.signal else f"exit code {exit_fact.exit_code}"
         said = next((line.strip() for line in reversed(stderr_tail.splitlines()) if line.strip()), "")
         reason = f"The demo agent ended without a result ({ended})"

@@ -7,6 +7,8 @@ from watchkeeper.domain.model import ExitFact
 
 _ASKED_TO_END = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 _REASON_LIMIT = 400
+TEXT_LIMIT = 64 * 1024
+"""Characters of a message that are kept."""
 _SHELL_SIGNALS = 128
 _SHELL_NOT_FOUND = 127
 
@@ -28,6 +30,14 @@ def judge_ending(exit_fact: ExitFact, said: str, *, begun: bool) -> tuple[Failur
     if code == _SHELL_NOT_FOUND:
         return FailureKind.PROGRAM_MISSING, sentence(said) or "What the program needs to run is missing."
     return FailureKind.PROGRAM_BROKEN, sentence(said) or f"The program ended with exit code {code} before it began."
+
+
+def kept_text(text: str) -> str:
+    """A message as it is kept: all of it, or both ends of one that is very long, since what it comes to stands at its end."""
+    if len(text) <= TEXT_LIMIT:
+        return text
+    half = TEXT_LIMIT // 2
+    return f"{text[:half]}\n…\n{text[-half:]}"
 
 
 def last_line(text: str) -> str:

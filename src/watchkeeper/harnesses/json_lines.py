@@ -1,8 +1,9 @@
 """JSON lines as programs really print them, cut anywhere.
 
 What comes out does not depend on how the bytes were cut. Nothing a program may print raises: a line that is no JSON
-object becomes a note, a line that is too long is dropped with a note, and bytes that were punched out of a log (they read
-as NUL, which JSON never contains) end the line that they tore.
+object becomes a note. A line that is too long is kept without the middle of its long strings (see `long_line`). Bytes that
+were punched out of a log read as NUL, which JSON never contains: what follows them is a whole line, or the end of the line
+that began before them, if the two parts together are JSON. Whatever cannot be known is counted in `left_out`.
 """
 
 import json
@@ -10,17 +11,20 @@ import math
 import re
 from typing import cast
 
+from watchkeeper.harnesses.long_line import MARK, ShortenedLine
+
 Line = dict[str, object] | str
 """A JSON object, or a note on a line that was none."""
 
 LINE_LIMIT = 4 * 1024 * 1024
-"""Bytes of one line beyond which it is dropped. Programs print whole files in one line; this is above what they are known to."""
+"""Bytes of one line beyond which it is shortened. Programs print whole files in one line."""
 
 NOTE_LIMIT = 500
 """Characters of a line that is no JSON which are kept as a note."""
 
 HOLE = "(part of the output is no longer kept)"
 
+_MARK = MARK.decode()
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
@@ -30,9 +34,10 @@ class JsonLines:
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         """Start at the beginning of a line."""
         self._limit = limit
-        self._pending = bytearray()
-        self._length = 0
-        self._hole = False
+        self._line = _Growing(limit)
+        self._after_hole: _Growing | None = None
+        self.left_out = 0
+        """How many times something was printed that cannot be known: a line that was given up, a part of the log that is no longer kept."""
 
     def feed(self, data: bytes) -> list[Line]:
         """Take more output and return the lines that it completed."""
@@ -51,30 +56,69 @@ class JsonLines:
     def _take(self, piece: bytes) -> None:
         last_hole = piece.rfind(0)
         if last_hole >= 0:
-            self._hole = True
-            self._pending.clear()
-            self._length = 0
+            if self._after_hole is None:
+                self._line.feed(piece[: piece.find(0)])
+            self._line.cut()
+            self._after_hole = _Growing(self._limit)
             piece = piece[last_hole + 1 :]
-        self._length += len(piece)
-        if self._length > self._limit:
-            self._pending.clear()
-        else:
-            self._pending += piece
+        self._line.feed(piece)
+        if self._after_hole is not None:
+            self._after_hole.feed(piece)
 
     def _end(self) -> list[Line]:
-        raw, length, hole = bytes(self._pending), self._length, self._hole
-        self._pending.clear()
-        self._length = 0
-        self._hole = False
-        lines: list[Line] = [HOLE] if hole else []
-        if length > self._limit:
-            lines.append(f"(a line of {length} bytes was left out)")
-            return lines
-        line = _parse(raw)
-        # What follows a hole is a whole line or the torn end of one; an end is not worth a second note.
-        if line is not None and not (hole and isinstance(line, str)):
-            lines.append(line)
-        return lines
+        line, after = self._line, self._after_hole
+        self._line, self._after_hole = _Growing(self._limit), None
+        if after is None:
+            parsed = _parse(line.finish())
+            if line.lost:
+                self.left_out += 1
+                parsed = f"(a line of {line.length} bytes was left out)"
+            return [] if parsed is None else [parsed]
+        self.left_out += 1
+        # An end that was torn off is not worth a note beside that of the hole.
+        found = (_parse(each.finish()) for each in (after, line))
+        return [HOLE, *[each for each in found if isinstance(each, dict) and not _is_torn(each)][:1]]
+
+
+def _is_torn(line: dict[str, object]) -> bool:
+    """Whether a name in it was put together from two: then the two parts are not of one line."""
+    return any(_MARK in name for name in line)
+
+
+class _Growing:
+    """A line that is not complete yet."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._raw = bytearray()
+        self._short: ShortenedLine | None = None
+        self.length = 0
+
+    @property
+    def lost(self) -> bool:
+        return self._short is not None and self._short.lost
+
+    def feed(self, data: bytes) -> None:
+        self.length += len(data)
+        if self._short is None:
+            self._raw += data
+            if self.length > self._limit:
+                self._shorten()
+        else:
+            self._short.feed(data)
+
+    def cut(self) -> None:
+        self._shorten().cut()
+
+    def finish(self) -> bytes:
+        return bytes(self._raw) if self._short is None else self._short.finish()
+
+    def _shorten(self) -> ShortenedLine:
+        if self._short is None:
+            self._short = ShortenedLine(self._limit)
+            self._short.feed(bytes(self._raw))
+            self._raw.clear()
+        return self._short
 
 
 def _parse(raw: bytes) -> Line | None:

@@ -47,6 +47,8 @@ class CommandPlan:
     """The agent's whole environment but for the run's marker, which is added."""
     prompt_by: str
     """`stdin`, `argument`, `file` or `none`."""
+    prompt: str | None = None
+    """What the program is given as the prompt, where the task's own text would not reach the model as it stands; None: the task's text."""
 
 
 class EventKind(StrEnum):
@@ -59,6 +61,8 @@ class EventKind(StrEnum):
     RETRY = "retry"
     NOTE = "note"
     RESULT = "result"
+    STDERR = "stderr"
+    """A line that was printed on standard error; no reader makes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

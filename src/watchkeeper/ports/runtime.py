@@ -25,6 +25,8 @@ class ExecutionOrder:
     """`stdin`, `argument`, `file` or `none`."""
     keep_input: bool = False
     deadline_s: float | None = None
+    silence_s: float | None = None
+    """After how long without output the shim ends the agent; None: never."""
     grace_s: float = 10.0
     leftovers: str = "kill"
     log_limit_bytes: int = 256 * 1024 * 1024

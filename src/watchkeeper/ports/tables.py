@@ -106,6 +106,21 @@ class Runs(Protocol):
         """The run that an execution directory belongs to."""
         ...
 
+    def set_place(self, run: Run, place: str) -> None:
+        """Record where a run works: the top of its checkout, or a plain directory, which ends with a slash.
+
+        Raises Stale if the run is settled, or not this one.
+        """
+        ...
+
+    def beside(self, run: Run, limit: int) -> list[str]:
+        """The tasks whose runs were at work in the same place at any time between this run's claim and now, at most so many.
+
+        The same checkout; or for a plain directory, the same one, one below it, or a plain one above it. On the same machine. A run whose agent was never
+        seen counts only as long as it may still start. The cost does not grow with history.
+        """
+        ...
+
     def next_fence(self) -> int:
         """A number that was never given before."""
         ...

@@ -155,6 +155,7 @@ class ProcessRuntime:
             "prompt_by": order.prompt_by,
             "input": order.keep_input,
             "deadline_s": order.deadline_s,
+            "silence_s": order.silence_s,
             "grace_s": order.grace_s,
             "leftovers": order.leftovers,
             "leftovers_grace_s": _LEFTOVERS_GRACE_S,

@@ -184,6 +184,8 @@ def parse_exit(data: bytes) -> ExitFact:
         elapsed_s=_number(record, "elapsed_s"),
         errno=_optional(record, "errno", _integer),
         max_rss_kib=_optional(record, "max_rss_kib", _integer),
+        step=_if_there(record, "step"),
+        path=_if_there(record, "path"),
     )
 
 
@@ -236,6 +238,11 @@ def _value(record: Mapping[str, object], key: str) -> object:
 
 def _optional(record: Mapping[str, object], key: str, parse: Callable[[Mapping[str, object], str], T]) -> T | None:
     return None if _value(record, key) is None else parse(record, key)
+
+
+def _if_there(record: Mapping[str, object], key: str) -> str | None:
+    """A text that records of earlier versions lack."""
+    return _optional(record, key, _text) if key in record else None
 
 
 def _text(record: Mapping[str, object], key: str) -> str:

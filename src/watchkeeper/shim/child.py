@@ -46,11 +46,14 @@ class Forked:
         os.close(self._go)
         crashpoint("shim.release.after")
 
-    def failure(self) -> int | None:
-        """By which error it could not become the agent, or None if it did. To be asked once, when it has ended: then this does not wait."""
-        said = os.read(self._said, 32)
+    def failure(self) -> "tuple[str, int] | None":
+        """In which step and by which error it could not become the agent, or None if it did. To be asked once, when it has ended: then this does not wait.
+
+        The step is `prepare`, `chdir`, `exec`, or `interpreter` if the program is there and what it needs to run is not.
+        """
+        said = os.read(self._said, 64).split()
         os.close(self._said)
-        return int(said) if said else None
+        return (said[0].decode(), int(said[1])) if said else None
 
 
 def open_streams(directory: int, spec: Spec) -> Streams:
@@ -87,16 +90,19 @@ def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
     system.block_signals()
     pid = os.fork()
     if pid == 0:
+        step = [b"prepare"]
+        number = errno.EIO
         try:
             os.close(go_writer)
-            _become(spec, argv, streams, parent, go_reader)
+            _become(spec, argv, streams, parent, go_reader, step)
         except OSError as problem:
-            os.write(said_writer, str(problem.errno or errno.EIO).encode())
+            number = problem.errno or errno.EIO
         except ValueError:
-            os.write(said_writer, str(errno.EINVAL).encode())  # a prompt with a zero byte in it, as an argument
-        except BaseException:  # noqa: BLE001 - whatever it is, this must never return into the shim's own code
-            os.write(said_writer, str(errno.EIO).encode())
+            number = errno.EINVAL  # a prompt with a zero byte in it, as an argument
+        except BaseException:  # noqa: BLE001, S110 - whatever it is, this must never return into the shim's own code
+            pass
         finally:
+            os.write(said_writer, b"%s %d" % (_step(step[0], number, argv[0]), number))
             os._exit(_NOT_RUN)
     system.allow_signals()
     crashpoint("shim.fork.after")
@@ -105,8 +111,17 @@ def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
     return Forked(pid, go_writer, said_reader)
 
 
-def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: int) -> None:
-    """In the child: everything that must be so when the agent begins, then wait, then exec. All other descriptors are close-on-exec."""
+def _step(step: bytes, number: int, program: bytes) -> bytes:
+    """Whether it is the program that is missing, or what a program that is there needs to run."""
+    lacks = number == errno.ENOENT and step == b"exec" and b"/" in program and os.path.exists(program)  # noqa: PTH110 - pathlib would cost start-up time
+    return b"interpreter" if lacks else step
+
+
+def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: int, step: list[bytes]) -> None:
+    """In the child: everything that must be so when the agent begins, then wait, then exec. All other descriptors are close-on-exec.
+
+    `step` is told what is being tried, for whoever catches what goes wrong.
+    """
     os.setsid()
     system.reset_signals()
     system.die_with_parent(system.SIGKILL)
@@ -121,5 +136,7 @@ def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: in
         os.dup2(source, target)
     if not os.read(go, 1):
         os._exit(_NOT_RUN)  # the shim died before it let us go
+    step[0] = b"chdir"
     os.chdir(spec.cwd)
+    step[0] = b"exec"
     os.execvpe(argv[0], argv, spec.environment)  # noqa: S606 - no shell: that is the point

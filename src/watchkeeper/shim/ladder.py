@@ -174,18 +174,28 @@ class Ladder:
     def _agent_ended(self, status: int, used: "resource.struct_rusage") -> None:
         """The agent itself is gone, and from here on its number may be anybody's."""
         failure = self._forked.failure() if self._forked is not None else None
+        step, number = failure if failure is not None else (None, None)
         self.ended = True
         self._exit = {
             "status": status if failure is None else None,
             "reason": (self.how or "exited") if failure is None else "spawn_failed",
-            "errno": failure,
+            "errno": number,
+            "step": step,
+            "path": self._failed_at(step),
             "at": system.now(),
             "elapsed_s": round(system.boottime() - self._began, 6),
             "max_rss_kib": used.ru_maxrss if system.IS_LINUX else used.ru_maxrss // 1024,
             "user_s": used.ru_utime,
             "system_s": used.ru_stime,
         }
-        self._timers.cancel("deadline")
+        self._timers.cancel("deadline", "silence")
+
+    def _failed_at(self, step: str | None) -> str | None:
+        """The directory or program without which the agent could not be started."""
+        if step is None or step == "prepare":
+            return None
+        path = self._spec.cwd if step == "chdir" else self._spec.argv[0] or b""
+        return path.decode("utf-8", "replace") or None
 
     def _list_leftovers(self) -> None:
         self._listed = True

@@ -25,6 +25,7 @@ class Spec:
             self.prompt_by = _one_of(record, "prompt_by", "stdin", "argument", "file", "none")
             self.input = record.get("input", False) is True
             self.deadline_s = seconds(record.get("deadline_s"), "deadline_s")
+            self.silence_s = seconds(record.get("silence_s"), "silence_s")
             self.grace_s = seconds(record.get("grace_s", 10.0), "grace_s") or 0.0
             self.leftovers = _one_of(record, "leftovers", "kill", "wait")
             self.leftovers_grace_s = seconds(record.get("leftovers_grace_s", 5.0), "leftovers_grace_s") or 0.0

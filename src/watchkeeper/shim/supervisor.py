@@ -9,6 +9,7 @@ from .control import Client, Control, Reply, hint
 from .feed import Feed
 from .ladder import Ladder
 from .logs import BoundedLogs
+from .quiet import Quiet
 from .requests import Requests
 from .spec import Spec
 from .timers import Timers
@@ -39,6 +40,7 @@ class Supervisor:
         self._control = Control(spec.socket, token, self._poll, self._answer)
         self._logs = BoundedLogs(directory, spec.log_limit)
         self._feed: Feed | None = None
+        self._quiet: Quiet | None = None
         self._faults = 0
 
     def run(self, *, proves: bool) -> None:
@@ -69,6 +71,9 @@ class Supervisor:
             self._feed.write()
         if self._spec.deadline_s is not None:
             self._timers.start("deadline", self._spec.deadline_s)
+        if self._spec.silence_s is not None:
+            self._quiet = Quiet(self._directory, self._spec.silence_s)
+            self._timers.start("silence", self._quiet.pause_s)
         self._timers.start("logs", self._logs.pause_s)
         self._loop()
 
@@ -153,6 +158,8 @@ class Supervisor:
         match name:
             case "deadline":
                 self._ladder.begin("deadline", self._spec.grace_s)
+            case "silence":
+                self._look_for_silence()
             case "logs":
                 self._bound_logs()
                 self._timers.start("logs", self._logs.pause_s)
@@ -160,6 +167,14 @@ class Supervisor:
                 self._control.open()  # it has complained once
             case _:
                 self._ladder.on_timer(name)
+
+    def _look_for_silence(self) -> None:
+        if self._quiet is None or self._ladder.ended or self._ladder.how is not None:
+            return
+        if self._quiet.is_over():
+            self._ladder.begin("silence", self._spec.grace_s)
+        else:
+            self._timers.start("silence", self._quiet.pause_s)
 
     def _bound_logs(self) -> None:
         complaint = self._logs.bound()

@@ -32,6 +32,7 @@ def changes_from(text: str | None) -> Changes | None:
     data = record(text)
     files = cast("list[dict[str, str]]", data.get("files", []))
     data["files"] = tuple(FileChange(path=one["path"], change=one["change"]) for one in files)
+    data["beside"] = plain_texts(data.get("beside", []))
     data["commits"] = plain_texts(data.get("commits", []))
     return Changes(**data)  # pyright: ignore[reportArgumentType] - as above
 

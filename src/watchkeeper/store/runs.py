@@ -1,5 +1,7 @@
 """Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
 
+from typing import cast
+
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.run_record import (
     AgentIdentity,
@@ -15,6 +17,9 @@ from watchkeeper.errors import NotFound, Stale
 from watchkeeper.store.facts import exit_from
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
 from watchkeeper.store.values import Columns, signed, ticks, ticks_or_none, to_json, unsigned
+
+_MOST_ROWS = 1000
+"""Runs beside another that are looked at; their tasks are fewer."""
 
 
 class StoredRuns:
@@ -99,6 +104,19 @@ class StoredRuns:
         """The run that an execution directory belongs to; of several the newest."""
         row = self._rows.one("runs_by_execution", execution_id=execution_id)
         return None if row is None else _run(row)
+
+    def set_place(self, run: Run, place: str) -> None:
+        """Record where a run works. Raises Stale if it is settled, or another run."""
+        if self._rows.run("runs_set_place", id=run.id, fence=run.fence, place=place) != 1:
+            raise Stale(f"Run '{run.id}' has moved on since it was read: nothing was written.")
+
+    def beside(self, run: Run, limit: int) -> list[str]:
+        """The tasks whose runs were at work in the same place while this one was, in the order in which they were claimed."""
+        same = {"run_id": run.id, "machine": run.machine, "limit": _MOST_ROWS}
+        found = self._rows.all("runs_live_beside", **same)
+        found += self._rows.all("runs_settled_beside", since=ticks(run.claimed_at), **same)
+        in_order = sorted(found, key=lambda row: cast("int", row[1]))
+        return list(dict.fromkeys(str(row[0]) for row in in_order))[:limit]
 
     def next_fence(self) -> int:
         """A number that was never given before."""

@@ -40,6 +40,9 @@ class Recording:
     stop: int = 0
     """The signal that ends the run once the model's turn is held."""
     stop_at: str = ""
+    model: str = "claude-sonnet-4-5"
+    given: str = "Please do it.\n"
+    """What the program gets on standard input: where it is a command of the program, the adapter would have kept it from being one."""
 
 
 RETRIES = {"CLAUDE_CODE_MAX_RETRIES": "2"}
@@ -86,6 +89,11 @@ RECORDINGS: dict[str, Recording] = {
     "credit": Recording(scenario="credit", environment=RETRIES),
     "overloaded_once": Recording(scenario="overloaded_once", environment=RETRIES),
     "overloaded_forever": Recording(scenario="overloaded_forever", environment=RETRIES),
+    "overloaded_repeatedly": Recording(
+        scenario="overloaded_forever", model="claude-opus-4-1", environment={"CLAUDE_CODE_MAX_RETRIES": "5"}
+    ),
+    "own_command": Recording(scenario="text", given="/login returns 500"),
+    "own_command_without_words": Recording(scenario="text", given="/clear the cache"),
     "unavailable_forever": Recording(scenario="unavailable_forever", environment=RETRIES),
     "stream_overloaded": Recording(scenario="stream_overloaded", environment=RETRIES),
     "rate_forever": Recording(scenario="rate_forever", environment=RETRIES),
@@ -166,7 +174,7 @@ def record(program: Path, stub: StubModel, name: str, recording: Recording) -> t
         for each in recording.without:
             del environment[each]
         order = Order(
-            spec=TaskSpec(prompt="", title="", harness="claude", model="claude-sonnet-4-5", cwd=str(work)),
+            spec=TaskSpec(prompt="", title="", harness="claude", model=recording.model, cwd=str(work)),
             program=Program(path=str(program), version=None),
             environment=environment,
             directory=str(home),
@@ -185,7 +193,7 @@ def record(program: Path, stub: StubModel, name: str, recording: Recording) -> t
             if recording.stop:
                 threading.Thread(target=_stop_when_held, args=(stub, process, name, recording), daemon=True).start()
             try:
-                out, err = process.communicate("Please do it.\n", timeout=LIMIT_S)
+                out, err = process.communicate(recording.given, timeout=LIMIT_S)
             except subprocess.TimeoutExpired:
                 process.kill()
                 out, err = process.communicate()

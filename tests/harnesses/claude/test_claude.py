@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.odd_prompts import ODD_PROMPTS, REFUSED_PROMPTS
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask, ProgramMissing
@@ -18,11 +19,14 @@ def spec(prompt: str = "Do it", model: str | None = None, cwd: str = "/project")
 
 
 def plan(
-    options: dict[str, str] | None = None, environment: dict[str, str] | None = None, model: str | None = None
+    options: dict[str, str] | None = None,
+    environment: dict[str, str] | None = None,
+    model: str | None = None,
+    prompt: str = "Do it",
 ) -> CommandPlan:
     """What the adapter makes of these."""
     order = Order(
-        spec=spec(model=model),
+        spec=spec(prompt, model=model),
         program=Program(path="/bin/claude", version="2.1.332"),
         environment=environment or {},
         directory="/execution",
@@ -163,3 +167,18 @@ def test_the_program_is_found_on_the_callers_path_with_its_version(tmp_path: Pat
     with pytest.raises(ProgramMissing) as missing:
         _ = Claude().find({"PATH": "/none"}, {})
     assert "npm install" in missing.value.hint
+
+
+@pytest.mark.parametrize("prompt", ODD_PROMPTS.values(), ids=ODD_PROMPTS)
+def test_a_prompt_is_delivered_as_it_is_but_for_a_blank_before_a_slash(prompt: str) -> None:
+    """With which the program takes it for text, and not for a command of its own."""
+    Claude().check(spec(prompt))
+    assert plan(prompt=prompt).prompt == (f" {prompt}" if prompt.startswith("/") else prompt)
+
+
+@pytest.mark.parametrize(("prompt", "says"), REFUSED_PROMPTS.values(), ids=REFUSED_PROMPTS)
+def test_a_prompt_that_would_not_arrive_whole_is_refused(prompt: str, says: str) -> None:
+    """When it is handed over, with what is wrong and what to do."""
+    with pytest.raises(BadTask, match=says) as refusal:
+        Claude().check(spec(prompt))
+    assert refusal.value.hint

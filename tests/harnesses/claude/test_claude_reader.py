@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from watchkeeper.domain.failure import FailureKind as K
 from watchkeeper.domain.model import EndReason, ExitFact, Trace
 from watchkeeper.harnesses.claude_reader import ClaudeReader
+from watchkeeper.harnesses.ending import TEXT_LIMIT
+from watchkeeper.harnesses.json_lines import LINE_LIMIT
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -40,6 +42,9 @@ JUDGED: dict[str, K | None] = {
     "not_logged_in": K.SIGNED_OUT,
     "overloaded_forever": K.OVERLOADED,
     "overloaded_once": None,
+    "overloaded_repeatedly": K.OVERLOADED,
+    "own_command": K.PROGRAM_BROKEN,
+    "own_command_without_words": K.PROGRAM_BROKEN,
     "permission_denied": K.PERMISSION_DENIED,
     "rate_forever": K.OVERLOADED,
     "refusal": K.REFUSED,
@@ -158,10 +163,12 @@ def test_the_answer_does_not_depend_on_how_the_output_is_cut(name: str, cuts: li
 
 @given(name=st.sampled_from(sorted(JUDGED)), at=st.integers(0, 20_000))
 def test_an_output_that_was_cut_short_is_no_success(name: str, at: int) -> None:
-    """However much of it is there, a run that was killed before its last event did not succeed."""
+    """However much of it is there, a run that was killed before its first result did not succeed."""
     _, printed = load(name)
+    result = printed.find(b'"type": "result"')
+    end = printed.find(b"\n", result) if result >= 0 else len(printed) - 1
     reader = ClaudeReader()
-    _ = reader.feed(printed[: min(at, max(0, len(printed) - 2))])
+    _ = reader.feed(printed[: min(at, max(0, end - 1))])
     assert not reader.trace(exit_fact(-9), "").ok
 
 
@@ -291,6 +298,100 @@ def test_an_error_without_a_known_code_is_judged_by_its_status(fields: dict[str,
     reader = ClaudeReader()
     _ = reader.feed(result(**{"is_error": True, "terminal_reason": "api_error", "result": "It failed.", **fields}))
     assert reader.trace(exit_fact(1), "").kind is kind
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("API Error: Repeated 529 Overloaded errors. The API is at capacity.", K.OVERLOADED),
+        ("API Error: 503 no healthy upstream", K.OVERLOADED),
+        ("API Error: 502 Bad Gateway", K.OVERLOADED),
+        ("API Error: Request rejected (429) · slow down", K.OVERLOADED),
+        ("API Error: 402 pay first", K.QUOTA),
+        ("API Error: 407 the proxy wants a password", K.NETWORK),
+        ("API Error: 401 no", K.SIGNED_OUT),
+        ("API Error: Unable to connect to API (ConnectionRefused)", K.NETWORK),
+        ("API Error: the answer held 529 words", K.NETWORK),
+    ],
+)
+def test_a_status_that_only_the_words_tell_is_found_there(said: str, kind: K) -> None:
+    """Behind a gateway, after several overloads, no field carries it."""
+    reader = ClaudeReader()
+    _ = reader.feed(result(is_error=True, terminal_reason="api_error", api_error_status=None, result=said))
+    assert reader.trace(exit_fact(1), "").kind is kind
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"num_turns": 0}, {"num_turns": 0, "result": "Estimated cost: $0"}, {"num_turns": 1, "result": "synthetic"}],
+)
+def test_an_answer_without_the_model_is_a_failure(fields: dict[str, Any]) -> None:
+    """What the program said instead is quoted."""
+    reader = ClaudeReader()
+    if fields["num_turns"]:
+        synthetic = {"type": "assistant", "message": {"model": "<synthetic>", "content": []}}
+        _ = reader.feed(json.dumps(synthetic).encode() + b"\n")
+    _ = reader.feed(result(**fields))
+    trace = reader.trace(exit_fact(0), "")
+    assert (trace.ok, trace.kind) == (False, K.PROGRAM_BROKEN)
+    assert fields.get("result", "") in trace.reason
+
+
+def test_a_command_that_asked_a_model_in_a_conversation_of_its_own_is_an_answer() -> None:
+    """It counts no turns either, and tells what it used."""
+    reader = ClaudeReader()
+    _ = reader.feed(result(num_turns=0, result="Reviewed.", modelUsage={"m": {"inputTokens": 3, "outputTokens": 1}}))
+    assert reader.trace(exit_fact(0), "").ok
+
+
+LONG = "a long answer, " * (LINE_LIMIT // 15 + 1)
+
+
+def test_a_long_answer_is_a_success_with_both_of_its_ends() -> None:
+    """In the message, in a tool's result and in the final event; its usage and its end are known."""
+    lines = load("success")[1].splitlines()
+    events = [json.loads(line) for line in lines]
+    for event in events:
+        if event["type"] == "assistant":
+            event["message"]["content"][0]["text"] = LONG
+        elif event["type"] == "user":
+            event["tool_use_result"] = LONG
+        elif event["type"] == "result":
+            event["result"] = f"Begun. {LONG}Shall I go on?"
+    reader = ClaudeReader()
+    _ = reader.feed(b"".join(json.dumps(event).encode() + b"\n" for event in events))
+    trace, plain = reader.trace(exit_fact(0), ""), replay("success")[1]
+    assert (trace.ok, trace.whole, trace.kind) == (True, True, None)
+    assert (trace.usage, trace.turns, trace.tool_calls) == (plain.usage, plain.turns, plain.tool_calls)
+    assert trace.text.startswith("Begun. ")
+    assert trace.text.endswith("Shall I go on?")
+    assert len(trace.text) <= TEXT_LIMIT + 3
+
+
+def test_a_long_failure_keeps_its_kind() -> None:
+    reader = ClaudeReader()
+    _ = reader.feed(result(is_error=True, result=LONG, api_error="overloaded", terminal_reason="api_error"))
+    assert reader.trace(exit_fact(1), "").kind is K.OVERLOADED
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_result_in_a_part_of_the_log_that_is_gone_is_unknown(code: int) -> None:
+    """Neither a crash nor a run without a trace: what it says was not read."""
+    printed = load("success")[1]
+    at_ = printed.rindex(b'{"type": "result"') if b'{"type": "result"' in printed else printed.rindex(b"\n", 0, -1) + 1
+    reader = ClaudeReader()
+    _ = reader.feed(printed[:at_] + b"\0" * 70_000 + b"\n")
+    trace = reader.trace(exit_fact(code), "")
+    assert (trace.finished, trace.whole, trace.kind) == (False, False, None)
+
+
+def test_a_success_before_a_part_that_is_gone_stands_only_if_the_exit_says_so_too() -> None:
+    """What came after it may have been a failure."""
+    for code, finished in ((0, True), (1, False)):
+        reader = ClaudeReader()
+        _ = reader.feed(load("success")[1] + b"\0" * 70_000 + b"\n")
+        trace = reader.trace(exit_fact(code), "")
+        assert (trace.finished, trace.ok) == (finished, finished)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.odd_prompts import ODD_PROMPTS, REFUSED_PROMPTS
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.environment import NESTING
@@ -102,12 +103,21 @@ def test_an_option_that_cannot_be_is_refused(options: dict[str, str]) -> None:
     assert "hidden" not in str(refused.value)
 
 
-@pytest.mark.parametrize("prompt", ["", " \n", "a \udcff"])
-def test_a_prompt_that_the_program_does_not_take_is_refused(prompt: str) -> None:
-    """The program itself would end at once with an error."""
-    with pytest.raises(BadTask):
+@pytest.mark.parametrize(("prompt", "says"), REFUSED_PROMPTS.values(), ids=REFUSED_PROMPTS)
+def test_a_prompt_that_the_program_does_not_take_is_refused(prompt: str, says: str) -> None:
+    """The program itself would end at once with an error, or change it."""
+    with pytest.raises(BadTask, match=says) as refusal:
         Codex().check(spec(prompt=prompt))
+    assert refusal.value.hint
     Codex().check(spec())
+
+
+@pytest.mark.parametrize("prompt", ODD_PROMPTS.values(), ids=ODD_PROMPTS)
+def test_a_prompt_is_delivered_so_that_it_arrives_as_it_is(prompt: str) -> None:
+    """The program takes a byte order mark away, so one more is given."""
+    Codex().check(spec(prompt=prompt))
+    mark = "\ufeff"
+    assert plan(task=spec(prompt=prompt)).prompt == (mark + prompt if prompt.startswith(mark) else prompt)
 
 
 @pytest.mark.parametrize(

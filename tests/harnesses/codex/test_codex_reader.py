@@ -14,6 +14,7 @@ from watchkeeper.domain.failure import FailureKind as K
 from watchkeeper.domain.model import EndReason, ExitFact, Trace, Usage
 from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.harnesses.codex_verdict import judge_message, quota_until
+from watchkeeper.harnesses.json_lines import LINE_LIMIT
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -407,3 +408,38 @@ def test_an_ending_without_a_result_is_told_by_how_it_ended(code: int, begun: bo
     assert (trace.kind, trace.finished, trace.ok) == (kind, False, False)
     if kind is K.PROGRAM_BROKEN:
         assert trace.reason == "Error loading config.toml: bad"
+
+
+LONG = "a long answer, " * (LINE_LIMIT // 15 + 1)
+
+
+BEGUN = b'{"type":"thread.started","thread_id":"t"}\n{"type":"turn.started"}\n'
+
+
+@pytest.mark.parametrize(
+    ("line", "calls"),
+    [
+        (item("agent_message", text=f"{LONG}Shall I go on?"), 0),
+        (item("command_execution", command="cat x", aggregated_output=LONG, status="completed"), 1),
+    ],
+    ids=["answer", "output"],
+)
+def test_a_long_line_is_read(line: bytes, calls: int) -> None:
+    """An answer keeps its end, and a call is a call."""
+    reader = CodexReader()
+    _ = reader.feed(BEGUN + line + COMPLETED)
+    trace = reader.trace(exit_fact(0), "")
+    assert (trace.ok, trace.whole, trace.tool_calls, trace.usage.input_tokens) == (True, True, calls, 1)
+    assert trace.text.endswith("Shall I go on?") == (not calls)
+
+
+def test_a_result_in_a_part_of_the_log_that_is_gone_is_unknown() -> None:
+    """And a success before such a part stands only if the exit says so too."""
+    reader = CodexReader()
+    _ = reader.feed(BEGUN + b"\0" * 70_000)
+    trace = reader.trace(exit_fact(0), "")
+    assert (trace.finished, trace.whole, trace.kind) == (False, False, None)
+    for code, finished in ((0, True), (1, False)):
+        reader = CodexReader()
+        _ = reader.feed(BEGUN + COMPLETED + b"\0" * 70_000)
+        assert reader.trace(exit_fact(code), "").finished == finished

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.codex import MODEL, fetched, provider
+from support.odd_prompts import ODD_PROMPTS
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
@@ -49,6 +50,7 @@ class Agent:
     ) -> None:
         """Prepare it in a home and a project of its own."""
         self.model: str | None = MODEL
+        self.prompt = "Please do it."
         self.home, self.project = place / "home", place / "project"
         for each in (self.home / ".codex", self.project):
             each.mkdir(parents=True)
@@ -64,7 +66,7 @@ class Agent:
     def started(self) -> Generator["subprocess.Popen[bytes]"]:
         """Start it as the adapter says."""
         harness = Codex()
-        spec = TaskSpec(prompt="Please do it.", title="", harness="codex", model=self.model, cwd=str(self.project))
+        spec = TaskSpec(prompt=self.prompt, title="", harness="codex", model=self.model, cwd=str(self.project))
         found = harness.find(self.environment, self.options)
         assert found.version == VERSION
         plan = harness.plan(
@@ -81,7 +83,7 @@ class Agent:
             argv, cwd=self.project, env=plan.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as process:
             assert process.stdin is not None
-            _ = process.stdin.write(spec.prompt.encode())
+            _ = process.stdin.write((spec.prompt if plan.prompt is None else plan.prompt).encode())
             process.stdin.close()
             try:
                 yield process
@@ -225,3 +227,17 @@ def test_a_run_that_is_killed_in_the_middle_is_no_success(program: Path, stub: S
         trace = reader.trace(_fact(process.wait()), "")
     assert (agent.project / "a.txt").exists()
     assert (trace.finished, trace.ok, trace.tool_calls) == (False, False, 1)
+
+
+@pytest.mark.parametrize("name", ODD_PROMPTS)
+def test_an_odd_beginning_reaches_the_model_as_it_is(program: Path, stub: StubModel, tmp_path: Path, name: str) -> None:
+    """In one request, and nothing of it is done by the program."""
+    key = name.replace(" ", "-")
+    agent = Agent(program, stub, f"text@{key}", tmp_path)
+    agent.prompt = ODD_PROMPTS[name]
+    (agent.project / "README").write_text("Read me.\n")
+    trace = agent.run()
+    assert (trace.ok, trace.kind) == (True, None)
+    [request] = stub.board.requests("text", key)
+    assert request.prompts[-1] == agent.prompt
+    assert [path.name for path in agent.project.iterdir()] == ["README"]

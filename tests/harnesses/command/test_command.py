@@ -13,7 +13,8 @@ from support.plans import exit_fact, plan_of, run, spec_of
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason
 from watchkeeper.errors import BadTask
-from watchkeeper.harnesses.command import ARGUMENT_LIMIT, TEXT_LINES, Command, CommandReader
+from watchkeeper.harnesses.command import ARGUMENT_LIMIT, HOLE_BYTES, LINE_BYTES, TEXT_LINES, Command, CommandReader
+from watchkeeper.harnesses.json_lines import HOLE
 
 command = Command()
 
@@ -73,13 +74,14 @@ def test_while_it_runs_nothing_is_decided() -> None:
 
 
 def test_output_is_bounded(tmp_path: Path) -> None:
-    """Of endless output the last lines remain, of an endless line its beginning."""
-    code = "import sys\nfor i in range(9999): print('line', i)\nsys.stdout.write('y' * 10**6)"
+    """Of endless output the last lines remain, of an endless line its beginning and its end."""
+    code = "import sys\nfor i in range(9999): print('line', i)\nsys.stdout.write('y' * 10**6 + 'the end')"
     ran = run(command, spec_of(tmp_path, argv=(sys.executable, "-c", code)))
     lines = ran.trace.text.splitlines()
     assert len(lines) == TEXT_LINES + 1
     assert lines[-2] == "line 9998"
-    assert len(lines[-1]) == 2000
+    assert len(lines[-1]) == LINE_BYTES + len(" … ")
+    assert lines[-1].endswith("ythe end")
 
 
 def test_a_progress_bar_is_its_newest_drawing() -> None:
@@ -89,12 +91,33 @@ def test_a_progress_bar_is_its_newest_drawing() -> None:
     assert [event.text for event in events] == ["100%", " [31mred"]
 
 
+@pytest.mark.parametrize(
+    ("output", "text"),
+    [
+        (b"one\ntwo", "one\ntwo"),
+        (b"one\r\ntwo\r\n", "one\ntwo"),
+        (b"one\n10%\r20%", "one\n20%"),
+        (b"one\n10%\r20%\r", "one\n20%"),
+        (b"a.txt\0b.txt\0", "a.txt\nb.txt"),
+        (b"a.txt\0\0b.txt", "a.txt\nb.txt"),
+        (b"before" + b"\0" * HOLE_BYTES + b"after", "before\nafter"),
+    ],
+)
+def test_the_last_lines_are_kept_however_they_end(output: bytes, text: str) -> None:
+    """Without a last line end, with carriage returns, with NUL bytes of the program's own, behind a hole in the log."""
+    reader = CommandReader()
+    events = reader.feed(output)
+    assert reader.trace(exit_fact(0), "").text == text
+    assert (HOLE in [event.text for event in events]) == (b"\0" * HOLE_BYTES in output)
+
+
 _pieces = st.lists(
-    st.sampled_from([b"a", b"\n", b"\r", b"\r\n", "ü".encode(), b"\0\0", b"\xff", b"z" * 700]), max_size=20
+    st.sampled_from([b"a", b"\n", b"\r", b"\r\n", "ü".encode(), b"\0\0", b"\0" * 3000, b"\xff", b"z" * 700]),
+    max_size=20,
 )
 
 
-@given(_pieces.map(b"".join), st.lists(st.integers(0, 2000), max_size=5))
+@given(_pieces.map(b"".join), st.lists(st.integers(0, 9000), max_size=5))
 def test_the_cuts_do_not_matter(stream: bytes, places: list[int]) -> None:
     """Any cutting gives what the whole gives."""
     cuts = sorted({min(place, len(stream)) for place in places})

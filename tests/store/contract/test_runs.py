@@ -20,7 +20,7 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.errors import NotFound, Stale, WatchkeeperError
-from watchkeeper.ports.store import Store
+from watchkeeper.ports.store import Store, Tx
 
 DIRECTORY = DirectoryIdentity(device=2**64 - 5, inode=2**63 + 9)
 AGENT = AgentIdentity(pid=4242, start_ticks=10**12, boot_id="b", started_at=later(1))
@@ -194,3 +194,79 @@ def test_a_fence_is_given_once(store: Store, store_factory: Callable[[], Store])
     other = store_factory()
     given = [one.transact("fence", lambda tx: tx.runs.next_fence()) for one in (store, other, store, store, other)]
     assert given == sorted(set(given))
+
+
+def _at_work(store: Store, task_id: str, place: str, machine: str = "m1", *, at: float = 0.0) -> Run:
+    """A run whose agent works in that place."""
+
+    def work(tx: Tx) -> Run:
+        task = add(tx, make_task(task_id))
+        run = make_run(task, tx.runs.next_fence(), machine=machine, claimed_at=later(at))
+        tx.runs.add(run)
+        tx.tasks.save(replace(task, state=TaskState.RUNNING, run_id=run.id, runs=1), task)
+        tx.runs.set_place(run, place)
+        return run
+
+    return through(store, store.transact("work", work), PREPARED, STARTING, RUNNING)
+
+
+def _settled(store: Store, run: Run, at: float) -> None:
+    ended = through(store, run, {"state": RunState.ENDED, "exit": EXIT})
+
+    def work(tx: Tx) -> None:
+        tx.runs.save(replace(ended, state=RunState.SETTLED, settled_at=later(at), proof=Proof.PROVEN), ended)
+        tx.outcomes.add(make_outcome(run, at=later(at)))
+        task = tx.tasks.get(run.task_id)
+        tx.tasks.save(replace(task, state=TaskState.DONE, run_id=None, ended_at=later(at)), task)
+
+    store.transact("settle", work)
+
+
+def _beside(store: Store, run: Run, limit: int = 20) -> list[str]:
+    return store.read(lambda tx: tx.runs.beside(run, limit))
+
+
+def test_who_is_at_work_in_the_same_place_is_beside(store: Store) -> None:
+    """In the same checkout, on the same machine, while the run was at work: no matter who began, and who has ended."""
+    before, early = _at_work(store, "before", "/a", at=1), _at_work(store, "early", "/a", at=2)
+    _settled(store, before, at=10)
+    mine = _at_work(store, "mine", "/a", at=10)
+    late = _at_work(store, "late", "/a", at=20)
+    _ = _at_work(store, "elsewhere", "/b", at=20)
+    _ = _at_work(store, "nested", "/a/vendor", at=20)
+    _ = _at_work(store, "above", "/", at=20)
+    _ = _at_work(store, "afar", "/a", "m2", at=20)
+    _settled(store, early, at=11)
+    assert _beside(store, mine) == ["early", "late"]
+    assert _beside(store, late) == ["mine"]
+    assert _beside(store, mine, 1) == ["early"]
+
+
+def test_a_plain_directory_is_shared_with_what_is_in_it_and_with_plain_ones_above(store: Store) -> None:
+    mine = _at_work(store, "mine", "/p/q/")
+    for task_id, place in (
+        ("same", "/p/q/"), ("below", "/p/q/r/"), ("repository", "/p/q/repo"), ("above", "/p/"), ("root", "/"),
+        ("sibling", "/p/qq/"), ("wild", "/p/_/"),
+    ):  # fmt: skip
+        _ = _at_work(store, task_id, place)
+    assert _beside(store, mine) == ["same", "below", "repository", "above", "root"]
+
+
+def test_a_run_that_may_start_is_beside_and_one_that_never_did_is_not(store: Store) -> None:
+    mine = _at_work(store, "mine", "/a")
+
+    def work(tx: Tx) -> Run:
+        other = reserve(tx, add(tx, make_task("other")))
+        tx.runs.set_place(other, "/a")
+        return other
+
+    other = store.transact("claim", work)
+    assert _beside(store, mine) == ["other"]
+    store.transact("settle", lambda tx: settle(tx, other))
+    assert _beside(store, mine) == []
+
+
+def test_the_place_of_a_settled_run_stays(store: Store, run: Run) -> None:
+    store.transact("settle", lambda tx: settle(tx, run))
+    with pytest.raises(Stale):
+        store.transact("place", lambda tx: tx.runs.set_place(run, "/a"))

@@ -44,6 +44,7 @@ def task(task: Task) -> Json:
         "runs": task.runs,
         "attempts": task.attempts,
         "max_attempts": task.spec.max_attempts,
+        "expect": task.spec.expect,
         "priority": task.spec.priority,
         "account": task.spec.account,
         "machine": task.spec.machine,
@@ -100,6 +101,8 @@ def exit_fact(fact: ExitFact) -> Json:
         "elapsed_s": fact.elapsed_s,
         "max_rss_kib": fact.max_rss_kib,
         "errno": fact.errno,
+        "step": fact.step,
+        "path": fact.path,
     }
 
 
@@ -127,6 +130,7 @@ def outcome(outcome: Outcome) -> Json:
             "files": [{"path": file.path, "change": file.change} for file in changes.files],
             "commits": list(changes.commits),
             "truncated": changes.truncated,
+            "beside": list(changes.beside),
         },
         "leftovers": [{"pid": leftover.pid, "command": leftover.command} for leftover in outcome.leftovers],
         "wake_at": time(outcome.wake_at),
@@ -152,6 +156,7 @@ def detail(detail: TaskDetail) -> Json:
         "argv": list(spec.argv),
         "environment_names": list(spec.environment_names),
         "deadline_s": spec.deadline_s,
+        "silence_s": spec.silence_s,
         "on_lost": spec.on_lost.value,
         "leftovers": spec.leftovers,
         "authorisation": None if detail.authorisation is None else authorisation(detail.authorisation),

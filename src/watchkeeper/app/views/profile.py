@@ -26,6 +26,7 @@ def plain(profile: LaunchProfile) -> dict[str, object]:
         "options": dict(profile.options),
         "argv": list(profile.argv),
         "prompt_by": profile.prompt_by,
+        "prompt_prefix": profile.prompt_prefix,
         "environment": dict(profile.environment),
         "grace_s": profile.grace_s,
         "log_limit_bytes": profile.log_limit_bytes,

@@ -21,6 +21,7 @@ NONE = "none"
 _AFTER = "Start when this task is done, instead of what was said before; may be repeated. `none`: wait for none."
 _NOT_BEFORE = "Start not before this time. `none`: as soon as it may."
 _DEADLINE = "End the agent after this long. `none`: never."
+_SILENCE = "End the agent when it has printed nothing for this long. `none`: never."
 _MODEL = "The model. `none`: the agent program's own choice."
 _PRIORITY = "Higher ones start first, from -1000 to 1000."
 _MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room."
@@ -59,6 +60,8 @@ class Edits(NamedTuple):
     labels: tuple[str, ...] = ()
     no_labels: tuple[str, ...] = ()
     deadline: float | None = None
+    silence: float | None = None
+    expect: str | None = None
     retries: int | None = None
 
 
@@ -87,6 +90,8 @@ class Edits(NamedTuple):
 @click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help="Add this label; may be repeated.")
 @click.option("--no-label", "no_labels", metavar="NAME", type=LABEL, multiple=True, help="Take this label away.")
 @click.option("--deadline", metavar="DUR", type=DurationOrNone(), help=_DEADLINE)
+@click.option("--silence", metavar="DUR", type=DurationOrNone(), help=_SILENCE)
+@click.option("--expect", type=click.Choice(["work", "answer"]), help="What counts as done: `work`, or words alone.")
 @click.option(
     "--retries", metavar="N", type=click.IntRange(0, 20), help="How often to try again what failed in passing."
 )
@@ -150,6 +155,10 @@ def _edited(call: Call, spec: "TaskSpec", edits: Edits) -> "TaskSpec":
         spec = replace(spec, not_before=None if wish == NONE else from_now(wish, call.reading.clock.now()))
     if edits.deadline is not None:
         spec = replace(spec, deadline_s=edits.deadline or None)
+    if edits.silence is not None:
+        spec = replace(spec, silence_s=edits.silence or None)
+    if edits.expect is not None:
+        spec = replace(spec, expect=edits.expect)
     if edits.retries is not None:
         spec = replace(spec, max_attempts=edits.retries + 1)
     if edits.priority is not None:

@@ -47,11 +47,14 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> None:
     """Print what an agent printed, as events in words; --raw gives the bytes.
 
+    Of a run that failed, the end of what it printed on standard error follows.
+
     Secrets that the run knows, and what looks like one, are shown as [redacted NAME], with --raw too.
 
     Ctrl-C ends the looking, not the agent.
     """
-    from watchkeeper.cli.output import pieces, say_stderr
+    from watchkeeper.cli.output import pieces
+    from watchkeeper.cli.stderr import tell_stderr
     from watchkeeper.cli.waiting import at_rest
 
     if raw and (as_json or since is not None):
@@ -59,7 +62,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     store, found_id = call.find(task_id)
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
-    sink = _sink(call, task, stream, raw=bool(raw), as_json=as_json, tail=tail, since=_time(call, since))
+    emit = None if raw else _emit(call, as_json=as_json)
+    heading = None if as_json else call.terminal.say
+    sink = _sink(call, task, stream, emit, tail=tail, since=_time(call, since), heading=heading)
     if follow:
         daemon.warn_if_none(call, int(not at_rest(task)))
     try:
@@ -75,7 +80,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     elif stderr:
         _say_complaints(call, store, found_id, number)
     else:
-        say_stderr(call, store, found_id, number)
+        tell_stderr(call, store, found_id, number, emit, heading)
     if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
 
@@ -93,24 +98,25 @@ def _sink(
     call: Call,
     task: "Task",
     stream: str,
+    emit: "Callable[[StreamEvent, int], None] | None",
     *,
-    raw: bool,
-    as_json: bool,
     tail: int | None,
     since: datetime | None,
+    heading: "Callable[[str], None] | None",
 ) -> "Printer | RawPrinter":
-    from watchkeeper.cli.printing import Printer, RawPrinter, make_reader, pretty
+    from watchkeeper.cli.printing import Printer, RawPrinter, make_reader
 
-    if raw:
+    if emit is None:
         return RawPrinter(call.terminal.write, tail=tail)
-    emit = _json(call) if as_json else pretty(call.terminal)
-    heading = None if as_json else call.terminal.say
     return Printer(emit, make_reader(call, task, stream), tail=tail, since=since, heading=heading)
 
 
-def _json(call: Call) -> "Callable[[StreamEvent, int], None]":
+def _emit(call: Call, *, as_json: bool) -> "Callable[[StreamEvent, int], None]":
     from watchkeeper.app.views import plain
+    from watchkeeper.cli.printing import pretty
 
+    if not as_json:
+        return pretty(call.terminal)
     return lambda event, number: call.terminal.line(plain.stream_event(event, number))
 
 

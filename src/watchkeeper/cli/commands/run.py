@@ -54,7 +54,7 @@ def command(
     Examples:
       wk run "make the tests in tests/api pass"
       wk run --harness claude --cwd ~/src/shop --follow "fix the search box"
-      git diff | wk run - --title "review my change"
+      git diff | wk run - --expect answer --title "review my change"
       wk run -f plan.md --deadline 2h --retries 0
       wk run --account claude:work "answer the review"
       wk run --env NPM_TOKEN "publish the package"

@@ -1,5 +1,6 @@
 """`wk show`: one task in full."""
 
+import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,6 +16,7 @@ from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
+from watchkeeper.domain.outcome_record import MOST_BESIDE
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _FILES = 12
 _TEXT_LINES = 30
+_FIRST_LINES = 10
 _LABEL = 12
 _WITHOUT_AN_END = frozenset({FailureKind.LOST, FailureKind.NEVER_LAUNCHED})
 _CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
@@ -122,6 +125,10 @@ def _place(found: "TaskDetail") -> str:
 def _rules(found: "TaskDetail") -> str:
     spec, task = found.task.spec, found.task
     deadline = f"deadline {render.duration(spec.deadline_s)}" if spec.deadline_s is not None else "no deadline"
+    if spec.silence_s is not None:
+        deadline += f", silent for at most {render.duration(spec.silence_s)}"
+    if spec.expect != "work":
+        deadline += f", expects an {spec.expect}"
     tries = f"{task.attempts} of {render.counted(spec.max_attempts, 'try', 'tries')} used"
     passed = f", passes {', '.join(spec.environment_names)}" if spec.environment_names else ""
     return f"{tries}, {deadline}, if lost: {spec.on_lost.value}, leftovers: {spec.leftovers}{passed}"
@@ -151,6 +158,8 @@ def _run(call: Call, detail: "RunDetail", newest: "Authorisation | None") -> Ite
     run, outcome = detail.run, detail.outcome
     yield ""
     stands = outcome.status.value if outcome is not None else run.state.value
+    if outcome is not None and outcome.kind is FailureKind.ASKED:
+        stands = "asks"
     again = " · another try" if run.cause is Cause.RETRY else ""
     yield call.terminal.style(f"run {run.number}", render.BOLD) + f"  {stands}{again} · {render.clock(run.claimed_at)}"
     yield from _launched(detail, newest)
@@ -208,16 +217,19 @@ def _known(trace: "Trace | None") -> Iterator[str]:
 
 def _said(text: str) -> Iterator[str]:
     lines = render.clean_text(text).strip().splitlines()
-    for number, line in enumerate(lines[:_TEXT_LINES]):
-        yield _field("  said" if number == 0 else "", line)
     if len(lines) > _TEXT_LINES:
-        yield _field("", "…")
+        # What it comes to stands at the end, and so does what it asks.
+        left_out = len(lines) - _TEXT_LINES
+        lines[_FIRST_LINES : _FIRST_LINES + left_out] = [f"… {left_out} more lines (wk show --json has all of it) …"]
+    for number, line in enumerate(lines):
+        yield _field("  said" if number == 0 else "", line)
 
 
 _ENDED_BY = {
     "stop": ", stopped",
     "kill": ", killed",
     "deadline": ", ended at its deadline",
+    "silence": ", ended because it printed nothing",
     "interrupted": ", ended with the service or the system",
     "condemned": ", ended early by wk, because it could only fail",
 }
@@ -226,7 +238,8 @@ _ENDED_BY = {
 def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
     elapsed = f"after {render.elapsed(fact.elapsed_s)}"
     if fact.errno is not None:
-        how = f"not started (errno {fact.errno})"
+        about = f" {render.clean(fact.path)}" if fact.path else ""
+        how = f"not started ({os.strerror(fact.errno)}{about}, errno {fact.errno})"
     elif fact.signal is not None:
         how = f"signal {fact.signal}"
     else:
@@ -247,6 +260,10 @@ def _changes(changes: "Changes") -> Iterator[str]:
         yield _field("  changes", "none")
         return
     label = "  changes"
+    if changes.beside:
+        others = ", ".join(changes.beside) + (" and more" if len(changes.beside) >= MOST_BESIDE else "")
+        yield _field(label, f"changed in this checkout while it ran, beside {render.clean(others)}:")
+        label = ""
     for file in changes.files[:_FILES]:
         yield _field(label, f"{_CHANGES.get(file.change, '?')} {render.clean(file.path)}")
         label = ""
@@ -299,6 +316,9 @@ def _next(found: "TaskDetail") -> str:
     match found.task.state:
         case TaskState.QUEUED | TaskState.RUNNING:
             return f"wk logs -f {task_id} · wk stop {task_id}"
+        case TaskState.NEEDS_INPUT if found.task.kind is FailureKind.ASKED:
+            answer = "take the conversation over and answer" if found.takeover else "hand it over again with the answer"
+            return f"{answer} · wk retry {task_id} starts anew · wk stop {task_id}"
         case TaskState.DONE:
             return f"wk logs {task_id}"
         case TaskState.HELD:

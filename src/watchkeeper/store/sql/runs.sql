@@ -30,5 +30,30 @@ SELECT * FROM run_whole WHERE task_id = :task_id ORDER BY number;
 -- name: runs_by_execution
 SELECT * FROM run_whole WHERE execution_id = :execution_id ORDER BY number DESC LIMIT 1;
 
+-- name: runs_set_place
+UPDATE run SET place = :place WHERE id = :id AND fence = :fence AND state <> 'settled';
+
+-- name: runs_live_beside
+SELECT other.task_id, other.fence
+FROM run AS mine JOIN claim ON claim.machine = :machine JOIN run AS other ON other.id = claim.run_id
+WHERE mine.id = :run_id AND other.task_id <> mine.task_id AND (
+    other.place = mine.place
+    OR (mine.place LIKE '%/' AND substr(other.place, 1, length(mine.place)) = mine.place)
+    OR (mine.place LIKE '%/' AND other.place LIKE '%/' AND substr(mine.place, 1, length(other.place)) = other.place)
+)
+LIMIT :limit;
+
+-- name: runs_settled_beside
+SELECT other.task_id, other.fence
+FROM run AS mine JOIN run AS other ON other.settled_at > :since AND other.place IS NOT NULL
+JOIN execution ON execution.id = other.execution_id
+WHERE mine.id = :run_id AND other.task_id <> mine.task_id AND execution.machine = :machine
+    AND execution.agent_pid IS NOT NULL AND (
+        other.place = mine.place
+        OR (mine.place LIKE '%/' AND substr(other.place, 1, length(mine.place)) = mine.place)
+        OR (mine.place LIKE '%/' AND other.place LIKE '%/' AND substr(mine.place, 1, length(other.place)) = other.place)
+    )
+LIMIT :limit;
+
 -- name: runs_next_fence
 UPDATE meta SET fence = fence + 1 WHERE id = 1 RETURNING fence;

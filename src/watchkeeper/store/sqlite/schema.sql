@@ -133,7 +133,7 @@ CREATE TABLE run (
     live_id TEXT GENERATED ALWAYS AS (CASE WHEN state <> 'settled' THEN id END) STORED
         REFERENCES claim (run_id) DEFERRABLE INITIALLY DEFERRED,
     settled_id TEXT GENERATED ALWAYS AS (CASE WHEN state = 'settled' THEN id END) STORED
-        REFERENCES outcome (run_id) DEFERRABLE INITIALLY DEFERRED,
+        REFERENCES outcome (run_id) DEFERRABLE INITIALLY DEFERRED, place TEXT CHECK (place <> ''),
     UNIQUE (task_id, number),
     UNIQUE (live_id, task_id),
     UNIQUE (settled_id, fence),
@@ -413,6 +413,8 @@ CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE dir
 CREATE TRIGGER authorisation_kept BEFORE UPDATE ON authorisation BEGIN
     SELECT raise(ABORT, 'what was allowed never changes');
 END;
+
+CREATE INDEX run_worked ON run (settled_at, place) WHERE settled_at IS NOT NULL AND place IS NOT NULL;
 
 CREATE VIEW task_whole AS
 SELECT

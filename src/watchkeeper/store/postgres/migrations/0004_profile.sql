@@ -25,6 +25,10 @@ ALTER TABLE account_state ADD COLUMN probes BIGINT NOT NULL DEFAULT 0 CHECK (pro
 ALTER TABLE account_state ADD COLUMN probe_at BIGINT;
 ALTER TABLE account_state ADD COLUMN probe_run TEXT COLLATE "C";
 
+-- Where a run works: the top of its checkout, or a plain directory, with a slash at its end. NULL before it is prepared, and in older rows.
+ALTER TABLE run ADD COLUMN place TEXT COLLATE "C" CHECK (place <> '');
+CREATE INDEX run_worked ON run (settled_at, place) WHERE settled_at IS NOT NULL AND place IS NOT NULL;
+
 DROP VIEW task_whole;
 CREATE VIEW task_whole AS
 SELECT

@@ -26,6 +26,10 @@ ALTER TABLE account_state ADD COLUMN probes INTEGER NOT NULL DEFAULT 0 CHECK (pr
 ALTER TABLE account_state ADD COLUMN probe_at INTEGER;
 ALTER TABLE account_state ADD COLUMN probe_run TEXT;
 
+-- Where a run works: the top of its checkout, or a plain directory, with a slash at its end. NULL before it is prepared, and in older rows.
+ALTER TABLE run ADD COLUMN place TEXT CHECK (place <> '');
+CREATE INDEX run_worked ON run (settled_at, place) WHERE settled_at IS NOT NULL AND place IS NOT NULL;
+
 DROP VIEW task_whole;
 CREATE VIEW task_whole AS
 SELECT
