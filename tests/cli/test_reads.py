@@ -334,6 +334,7 @@ def test_logs_of_a_task_that_never_ran(wk: "Wk") -> None:
     assert wk("logs", "--run", "1", task_id).code == 3
     for options in (["--raw", "--json"], ["--raw", "--since", "5m"], ["--since", "soon"], ["--tail", "-1"]):
         assert wk("logs", task_id, *options).code == 2, options
+    assert wk("logs", task_id, "--since", "14:00").code == 0
 
 
 def test_a_shell_is_offered_what_fits(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,5 @@
 """`wk logs`: what an agent printed."""
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -9,11 +8,12 @@ from watchkeeper.cli import daemon
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
-from watchkeeper.cli.types import SINCE, TASK_ID
+from watchkeeper.cli.types import SINCE, TASK_ID, until_now
 from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from watchkeeper.cli.printing import Printer, RawPrinter
     from watchkeeper.domain.model import Task
@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     number: int | None,
     stderr: bool,
     raw: bool | None,
-    since: timedelta | datetime | None,
+    since: str | None,
     tail: int | None,
     as_json: bool,
 ) -> None:
@@ -97,7 +97,7 @@ def _sink(
     raw: bool,
     as_json: bool,
     tail: int | None,
-    since: datetime | None,
+    since: "datetime | None",
 ) -> "Printer | RawPrinter":
     from watchkeeper.cli.printing import Printer, RawPrinter, make_reader, pretty
 
@@ -114,5 +114,5 @@ def _json(call: Call) -> "Callable[[StreamEvent, int], None]":
     return lambda event, number: call.terminal.line(plain.stream_event(event, number))
 
 
-def _time(call: Call, since: timedelta | datetime | None) -> datetime | None:
-    return call.reading.clock.now() - since if isinstance(since, timedelta) else since
+def _time(call: Call, since: str | None) -> "datetime | None":
+    return None if since is None else until_now(since, call.reading.clock.now())
