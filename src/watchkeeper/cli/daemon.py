@@ -28,6 +28,14 @@ def running(call: "Call") -> "DaemonInfo | None":
         return None
 
 
+def is_there(call: "Call") -> bool:
+    """Whether a daemon runs, begins or ends. Where that cannot be told, one is taken to be there. Looks only."""
+    try:
+        return call.reading.daemon_host.is_held()
+    except (WatchkeeperError, OSError):
+        return True
+
+
 def ensure(call: "Call", done: str, *, starts: bool = True) -> None:
     """Have a daemon run after something was written, and poke it. `done` says what was written, so that a failure here is not taken for one there.
 

@@ -51,8 +51,9 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Ctrl-C ends the looking, not the agent.
     """
-    from watchkeeper.cli.output import pieces, say_stderr
-    from watchkeeper.cli.waiting import at_rest
+    from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.output import Idle, pieces, say_stderr
+    from watchkeeper.cli.waiting import Outlook, at_rest
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
@@ -63,10 +64,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if follow:
         daemon.warn_if_none(call, int(not at_rest(task)))
     try:
-        began = False
+        began, outlook = False, Outlook(call, store)
         for piece in pieces(call, store, found_id, number=number, stream=stream, follow=follow):
-            began = True
+            began = began or not isinstance(piece, Idle)
             sink.take(piece)
+            if isinstance(piece, Idle) and (still := outlook.look([piece.task])):
+                call.terminal.note(ended(piece.task, still[0]))
+                break
         sink.flush()
     except KeyboardInterrupt:
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None

@@ -60,8 +60,8 @@ def command(
       id=$(wk run "write the changelog") && wk wait "$id"
 
     \b
-    With --wait and --follow the exit code is 0 done, 1 failed, 10 needs you,
-    11 stopped.
+    With --wait and --follow the exit code is 0 done, 1 failed, 7 no daemon runs,
+    10 needs you (or cannot go on without you), 11 stopped.
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
     call.refuse_inside_agent("start tasks")
@@ -99,7 +99,8 @@ def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
     from watchkeeper.app.views import plain
     from watchkeeper.cli.commands.wait import ended
     from watchkeeper.cli.printing import pretty
-    from watchkeeper.cli.waiting import CODES
+    from watchkeeper.cli.waiting import code_of
+    from watchkeeper.cli.waiting import plain as plain_still
     from watchkeeper.cli.watching import stay
 
     emit: Callable[[StreamEvent, int], None] | None = None
@@ -109,9 +110,9 @@ def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
             if as_json
             else pretty(call.terminal)
         )
-    task = stay(call, call.writing.store, task, emit)
+    task, still = stay(call, call.writing.store, task, emit)
     if as_json:
-        call.terminal.line(plain.task(task))
+        call.terminal.line({**plain.task(task), "standstill": plain_still(still)})
     else:
-        call.terminal.say(ended(task))
-    return CODES[task.state]
+        call.terminal.say(ended(task, still))
+    return code_of(task, still)
