@@ -579,7 +579,7 @@ def test_labels_find_tasks(wk: "Wk") -> None:
     def found(*options: str) -> list[str]:
         return [each["id"] for each in wk("ls", "--json", *options).json]
 
-    assert found("--label", "x") == [one, both]
+    assert found("--label", "x") == [both, one]
     assert found("--label", "x", "--label", "y") == [both]
     assert found("--label", "x", "--state", "done") == [one]
     assert found("--label", "z") == [] and "No task is labelled z." in wk("ls", "--label", "z").out

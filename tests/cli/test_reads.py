@@ -121,9 +121,10 @@ def test_a_line_of_ls_is_bounded_where_no_person_looks(wk: "Wk") -> None:
     """One task a line, whatever its reason is."""
     task_id = wk.add()
     wk.become(task_id, TaskState.FAILED, reason="why\n" * 200)
-    head, line = wk("ls").out.splitlines()
+    head, line, hint = wk("ls").out.splitlines()
     assert head.startswith("ID") and line.startswith(task_id)
     assert 195 < len(line) <= 200
+    assert hint == "1 failure not looked at yet: wk show ID, or wk ls --seen for all"
 
 
 def test_a_broken_file_of_the_repository_keeps_nobody_from_looking_or_ending(wk: "Wk") -> None:
@@ -202,12 +203,10 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     """Programs rely on them: a key may be added, none may go."""
     task_id = wk.add()
     row = wk("ls", "--json").json[0]
-    keys = "priority account machine project checkout after not_before labels pinned_at waits"
-    keys += " id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
+    keys = "priority account machine project checkout after not_before labels pinned_at seen_at waits"
+    keys += " id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at run_count attempts max_attempts stop run"
     assert set(row) == set(keys.split())
-    more = (
-        "prompt argv environment_names deadline_s on_lost leftovers authorisation evidence run_history takeover reasons"
-    )
+    more = "prompt argv environment_names deadline_s on_lost leftovers authorisation evidence runs takeover reasons"
     assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())
 
 
@@ -389,11 +388,13 @@ def test_what_was_printed_on_standard_error_is_not_missed(wk: "Wk") -> None:
 
 
 def test_the_limit_of_a_list_is_for_all_of_it(wk: "Wk") -> None:
-    """What goes on and what has ended together, the newest first."""
+    """What goes on and what has ended together: the newest, in the order of handing over; programs are told what is left out."""
     ids = [wk.add(f"number {number}") for number in range(6)]
     for task_id in ids[::2]:
         wk.become(task_id, TaskState.DONE)
-    assert [row["id"] for row in wk("ls", "--json", "--limit", "3").json] == ids[:2:-1]
+    answer = wk("ls", "--json", "--limit", "3")
+    assert [row["id"] for row in answer.json] == ids[3:]
+    assert "3 more tasks beyond the limit; leave --limit away for all of them." in answer.err
     assert "3 more tasks" in wk("ls", "--limit", "3").out
 
 

@@ -206,7 +206,7 @@ def test_show_tells_all_about_a_held_run(wk: "Wk") -> None:
                  f"wk stop {task_id}"):  # fmt: skip
         assert part in answer.out, part
     assert "complaints" not in answer.out
-    assert wk("show", "--json", task_id).json["run_history"][0]["known"]["tool_calls"] == 0
+    assert wk("show", "--json", task_id).json["runs"][0]["known"]["tool_calls"] == 0
     complaints = executions.path(run) / "shim.err"
     _ = complaints.write_text("Traceback\n", encoding="utf-8")
     assert f"the shim's own complaints: {complaints}" in wk("show", task_id).out

@@ -74,6 +74,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         sink.flush()
     except KeyboardInterrupt:
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
+    if not as_json:
+        call.has_seen(task)
     if not began:
         call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
     elif stderr:

@@ -37,7 +37,8 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     """Show one task in full.
 
     Where it stands and why, what it was allowed, every run with its proof and changes, the evidence at this moment, its
-    logs, and how to take the conversation over in the program itself.
+    logs, and how to take the conversation over in the program itself. A failure that is shown like this, not as JSON,
+    counts as looked at: `wk ls` and `wk status` no longer keep it on top.
     """
     from watchkeeper.app.views import plain, why
     from watchkeeper.app.views.detail import detail
@@ -54,6 +55,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     else:
         for line in _lines(call, found, reasons):
             call.terminal.prose(line, hang=_LABEL)
+        call.has_seen(found.task)
     daemon.warn_if_none(call, int(found.task.state in {TaskState.QUEUED, TaskState.RUNNING}))
 
 

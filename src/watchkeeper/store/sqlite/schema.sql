@@ -410,6 +410,10 @@ END;
 
 CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE directory IS NOT NULL;
 
+CREATE INDEX task_unseen ON task (seq) WHERE state = 'failed' AND seen_at IS NULL;
+
+CREATE INDEX task_unmet ON task (seq) WHERE state = 'queued' AND unmet > 0;
+
 CREATE VIEW task_whole AS
 SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
