@@ -43,7 +43,7 @@ def command(
 
     The task is durable before anything starts. Before it starts, one line says what the agent may do and where.
     TASK is the text; without it, it is read from standard input. After `--` comes a command line to run instead of
-    an agent program. In a git repository one task at a time works in a checkout; others wait, unless they are --shared.
+    an agent program, or a text that begins with a dash. In a git repository one task at a time works in a checkout; others wait, unless they are --shared.
     `wk add` puts tasks into the queue without starting a daemon.
 
     \b
@@ -51,6 +51,7 @@ def command(
       wk run "make the tests in tests/api pass"
       wk run --harness claude --cwd ~/src/shop --follow "fix the search box"
       git diff | wk run - --title "review my change"
+      wk run -- "- [ ] rename the module"
       wk run -f plan.md --deadline 2h --retries 0
       wk run --account claude:work "answer the review"
       wk run --env NPM_TOKEN "publish the package"
