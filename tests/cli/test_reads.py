@@ -72,8 +72,20 @@ def test_an_ambiguous_id_names_what_it_may_mean(wk: "Wk", monkeypatch: pytest.Mo
     assert "abcd2345" in answer.err and "abcd6789" in answer.err
     said = json.loads(wk("show", "abc", "--json").err)
     assert sorted(said["candidates"]) == ["abcd2345", "abcd6789"]
-    assert said["error"] == "AmbiguousId" and said["exit_code"] == 3
+    assert said["error"] == "AmbiguousId" and said["exit_code"] == 3 and said["more_candidates"] is False
     assert wk("show", "abcd2345").code == 0
+
+
+def test_candidates_that_are_left_out_are_told(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    from watchkeeper.runtimes.system import RandomIds
+
+    names = iter(f"abcd{number:04d}" for number in range(9))
+    monkeypatch.setattr(RandomIds, "task", lambda _: next(names))
+    for _ in range(9):
+        wk.add()
+    said = json.loads(wk("show", "abc", "--json").err)
+    assert len(said["candidates"]) == 8 and said["more_candidates"] is True
+    assert "abcd0001 and more." in said["message"]
 
 
 def test_ls_shows_what_goes_on_and_what_ended_lately(wk: "Wk") -> None:
