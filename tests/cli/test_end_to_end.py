@@ -270,7 +270,7 @@ def test_the_truth_is_shown_when_no_daemon_runs(wk: Real) -> None:
     os.kill(shim, signal.SIGKILL)
     assert wk.becomes(task_id, "lost?")["state"] == "running"
     assert wk.daemon() is None
-    started = wk("daemon", "start")
+    started = wk("daemon", "start", "-v")
     assert f"{task_id}.1  lost" in started.stdout
     assert wk.becomes(task_id, "held")["kind"] == "lost"
     assert task_id in wk("status").stdout

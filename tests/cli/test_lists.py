@@ -166,6 +166,6 @@ def test_what_can_never_start_needs_a_person(wk: "Wk") -> None:
     wk.become(first, TaskState.FAILED)
     assert wk("show", first).code == 0
     _crowd(wk, 300)
-    assert f"{child}  waits: cannot start: dependency, task {first} failed (wk why {child})" in wk("status").out
+    assert f"{child}  waits: cannot start: task {first} failed" in wk("status").out
     assert [row["id"] for row in wk("status", "--json").json["needs_you"]] == [child]
     assert _listed(wk)[0] == child

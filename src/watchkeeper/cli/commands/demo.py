@@ -55,7 +55,7 @@ def command(call: Call) -> int:
     task, still = stay(call, parts.store, task, act.emit, idle=act.look)
     say("")
     if still is not None:
-        call.terminal.say(ended(task, still))
+        call.terminal.prose(ended(task, still))
     _tell_end(call, task)
     return code_of(task, still)
 

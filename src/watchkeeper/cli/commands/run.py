@@ -98,7 +98,7 @@ def _say_id(call: Call, task: Task, agreed: "Plan", *, as_json: bool, more: bool
 
 def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
     from watchkeeper.app.views import plain
-    from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.commands.wait import HANG, ended
     from watchkeeper.cli.printing import pretty
     from watchkeeper.cli.waiting import code_of
     from watchkeeper.cli.waiting import plain as plain_still
@@ -115,5 +115,5 @@ def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
     if as_json:
         call.terminal.line({**plain.task(task), "standstill": plain_still(still)})
     else:
-        call.terminal.say(ended(task, still))
+        call.terminal.prose(ended(task, still), hang=HANG)
     return code_of(task, still)

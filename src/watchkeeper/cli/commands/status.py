@@ -109,5 +109,5 @@ def _why(row: "TaskRow") -> str:
     if task.state is TaskState.FAILED:
         return f"failed: {task.reason}" if task.reason else "failed"
     if task.state is TaskState.QUEUED and row.brief is not None:
-        return f"cannot start: {row.brief.wait}, {row.brief.says} (wk why {task.id})"
+        return f"cannot start: {row.brief.says}"
     return task.reason

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
     from watchkeeper.ports.store import Store
 
+HANG = 10
+"""Columns of an id and the space behind it."""
+
 
 @click.command(cls=Command, name="wait", short_help="Wait until tasks come to rest; the exit code says how.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
@@ -59,7 +62,7 @@ def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_
         call.terminal.document([_plain(call, store, rest, task_id) for task_id in ids])
     else:
         for task_id in over:
-            call.terminal.say(_ended(rest, task_id))
+            call.terminal.prose(_ended(rest, task_id), hang=HANG)
     if not over or (not any_ and len(over) < len(ids)):
         if not as_json:
             waited = render.counted(len(ids) - len(over), "task has", "tasks have")
