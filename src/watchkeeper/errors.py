@@ -89,10 +89,11 @@ class AmbiguousId(NotFound):
 
     hint = "Give a few more letters."
 
-    def __init__(self, prefix: str, candidates: list[str]) -> None:
-        """Name the candidates, at most a handful of them."""
+    def __init__(self, prefix: str, candidates: list[str], *, more: bool = False) -> None:
+        """Name the candidates, at most a handful of them; `more`: there are others."""
         self.candidates = candidates
-        super().__init__(f"'{prefix}' fits several tasks: {', '.join(candidates)}.")
+        self.more = more
+        super().__init__(f"'{prefix}' fits several tasks: {', '.join(candidates)}{' and more' if more else ''}.")
 
 
 class HarnessError(WatchkeeperError):

@@ -121,7 +121,7 @@ def test_the_way_of_a_task(wk: Real) -> None:
     assert done.stdout == f"{task_id}\n{task_id}  done\n"
     row = wk.row(task_id)
     assert (row["shown"], row["state"]) == ("done", "done")
-    run = row["run_history"][0]
+    run = row["runs"][0]
     assert run["exit"]["code"] == 0 and run["outcome"]["proof"] == "proven"
     assert Path(run["stdout"]).is_file()
     shown = wk("show", task_id).stdout
@@ -181,7 +181,7 @@ def test_a_retry_is_followed_into_its_next_run(wk: Real) -> None:
     assert "── run 2 ──" in answer.stderr
     task_id = answer.stdout.split()[0]
     assert "again" not in wk("logs", "--run", "1", task_id).stdout
-    assert wk.row(task_id)["runs"] == 2
+    assert wk.row(task_id)["run_count"] == 2
 
 
 def test_stop_ends_the_agent_and_says_so(wk: Real) -> None:
@@ -196,7 +196,7 @@ def test_stop_ends_the_agent_and_says_so(wk: Real) -> None:
     assert stopped.stdout == f"{task_id}  stopped\n"
     assert not _alive(pid)
     wk("wait", task_id, code=11)
-    assert wk.row(task_id)["run_history"][0]["outcome"]["proof"] == "proven"
+    assert wk.row(task_id)["runs"][0]["outcome"]["proof"] == "proven"
     wk("retry", task_id)
     wk.becomes(task_id, "running")
     assert wk("kill", task_id).stdout == f"{task_id}  stopped\n"
@@ -279,7 +279,7 @@ def test_the_truth_is_shown_when_no_daemon_runs(wk: Real) -> None:
     os.kill(shim, signal.SIGKILL)
     assert wk.becomes(task_id, "lost?")["state"] == "running"
     assert wk.daemon() is None
-    started = wk("daemon", "start")
+    started = wk("daemon", "start", "-v")
     assert f"{task_id}.1  lost" in started.stdout
     assert wk.becomes(task_id, "held")["kind"] == "lost"
     assert task_id in wk("status").stdout
@@ -332,9 +332,7 @@ def test_the_demonstration(wk: Real) -> None:
         assert part in answer.stdout, answer.stdout
     # On a machine that is busy with something else the agent may be through before the new daemon looks.
     assert re.search("What it says of the run: (adopted|ended meanwhile)", answer.stdout)
-    assert wk.row(task_id[1])["run_history"][0]["outcome"]["changes"]["files"] == [
-        {"path": "hello.txt", "change": "added"}
-    ]
+    assert wk.row(task_id[1])["runs"][0]["outcome"]["changes"]["files"] == [{"path": "hello.txt", "change": "added"}]
 
 
 def test_the_demonstration_spares_other_work(wk: Real) -> None:

@@ -45,7 +45,7 @@ def test_an_upgraded_program_is_launched_and_shown(wk: Wk, program: Path) -> Non
     assert prepare_next(wk).spec["argv"][0] == str(program)
     shown = wk("show", task_id)
     assert "version   2.0.1; it was 1.0 when allowed" in shown.out
-    run = wk("show", task_id, "--json").json["run_history"][0]
+    run = wk("show", task_id, "--json").json["runs"][0]
     assert (run["program_version"], run["allowed"]["profile"]["program_version"]) == ("2.0.1", "1.0")
 
 

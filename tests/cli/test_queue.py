@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from click.shell_completion import ShellComplete
 from support.sqlite_inside import inside
+from support.zones import in_zone
 
 from watchkeeper.cli import daemon
 from watchkeeper.cli.main import wk as group
-from watchkeeper.cli.types import from_now
+from watchkeeper.cli.types import from_now, until_now
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
@@ -134,6 +135,41 @@ def test_a_time_of_day_is_the_next_one() -> None:
     assert from_now("14:30", now.astimezone(UTC)) == now + timedelta(hours=2.5)
     assert from_now("9:00", now.astimezone(UTC)) == now + timedelta(hours=21)
     assert from_now("12:00", now.astimezone(UTC)) == now + timedelta(days=1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "wish", "means"),
+    [
+        ("Europe/Berlin", "2027-03-28T02:30", "2027-03-28T01:00"),
+        ("Europe/Berlin", "2027-10-31T02:30", "2027-10-31T01:30"),
+        ("Australia/Lord_Howe", "2027-10-03T02:10", "2027-10-02T15:30"),
+        ("Asia/Beirut", "2027-03-28", "2027-03-27T22:00"),
+    ],
+)
+def test_a_task_never_starts_before_the_time_that_was_asked_for(wk: "Wk", zone: str, wish: str, means: str) -> None:
+    """Also where the clocks change: by option, by line and by edit."""
+    wanted = datetime.fromisoformat(f"{means}+00:00")
+    with in_zone(zone):
+        first = wk.add("do it", "--not-before", wish)
+        line = json.dumps({"prompt": "do it", "harness": "demo", "not_before": wish})
+        second = wk("add", "--json-lines", stdin=line.encode()).out.strip()
+        third = wk.add()
+        assert wk("edit", third, "--not-before", wish).code == 0
+    assert [wk.task(each).wake_at for each in (first, second, third)] == [wanted] * 3
+
+
+@pytest.mark.parametrize(
+    ("text", "means"),
+    [
+        ("90", NOW - timedelta(seconds=90)), ("15m", NOW - timedelta(minutes=15)),
+        ("2026-02-28T08:00Z", NOW - timedelta(hours=28)), ("11:30", NOW - timedelta(minutes=30)),
+        ("12:30", NOW - timedelta(hours=23.5)), ("12:00", NOW),
+        ("soon", None), ("25:00", None), ("", None), ("9999999w", None),
+    ],
+)  # fmt: skip
+def test_times_that_have_passed(text: str, means: datetime | None) -> None:
+    with in_zone("UTC"):
+        assert until_now(text, NOW) == means
 
 
 # wk add
@@ -543,7 +579,7 @@ def test_labels_find_tasks(wk: "Wk") -> None:
     def found(*options: str) -> list[str]:
         return [each["id"] for each in wk("ls", "--json", *options).json]
 
-    assert found("--label", "x") == [one, both]
+    assert found("--label", "x") == [both, one]
     assert found("--label", "x", "--label", "y") == [both]
     assert found("--label", "x", "--state", "done") == [one]
     assert found("--label", "z") == [] and "No task is labelled z." in wk("ls", "--label", "z").out

@@ -72,8 +72,20 @@ def test_an_ambiguous_id_names_what_it_may_mean(wk: "Wk", monkeypatch: pytest.Mo
     assert "abcd2345" in answer.err and "abcd6789" in answer.err
     said = json.loads(wk("show", "abc", "--json").err)
     assert sorted(said["candidates"]) == ["abcd2345", "abcd6789"]
-    assert said["error"] == "AmbiguousId" and said["exit_code"] == 3
+    assert said["error"] == "AmbiguousId" and said["exit_code"] == 3 and said["more_candidates"] is False
     assert wk("show", "abcd2345").code == 0
+
+
+def test_candidates_that_are_left_out_are_told(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    from watchkeeper.runtimes.system import RandomIds
+
+    names = iter(f"abcd{number:04d}" for number in range(9))
+    monkeypatch.setattr(RandomIds, "task", lambda _: next(names))
+    for _ in range(9):
+        wk.add()
+    said = json.loads(wk("show", "abc", "--json").err)
+    assert len(said["candidates"]) == 8 and said["more_candidates"] is True
+    assert "abcd0001 and more." in said["message"]
 
 
 def test_ls_shows_what_goes_on_and_what_ended_lately(wk: "Wk") -> None:
@@ -121,9 +133,10 @@ def test_a_line_of_ls_is_bounded_where_no_person_looks(wk: "Wk") -> None:
     """One task a line, whatever its reason is."""
     task_id = wk.add()
     wk.become(task_id, TaskState.FAILED, reason="why\n" * 200)
-    head, line = wk("ls").out.splitlines()
+    head, line, hint = wk("ls").out.splitlines()
     assert head.startswith("ID") and line.startswith(task_id)
     assert 195 < len(line) <= 200
+    assert hint == "1 failure not looked at yet: wk show ID, or wk ls --seen for all"
 
 
 def test_a_broken_file_of_the_repository_keeps_nobody_from_looking_or_ending(wk: "Wk") -> None:
@@ -202,10 +215,10 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     """Programs rely on them: a key may be added, none may go."""
     task_id = wk.add()
     row = wk("ls", "--json").json[0]
-    keys = "expect priority account machine project checkout after not_before labels pinned_at waits"
-    keys += " id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at runs attempts max_attempts stop run"
+    keys = "expect priority account machine project checkout after not_before labels pinned_at seen_at waits"
+    keys += " id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at run_count attempts max_attempts stop run"
     assert set(row) == set(keys.split())
-    more = "prompt argv environment_names deadline_s silence_s on_lost leftovers authorisation evidence run_history takeover reasons"
+    more = "prompt argv environment_names deadline_s silence_s on_lost leftovers authorisation evidence runs takeover reasons"
     assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())
 
 
@@ -332,6 +345,7 @@ def test_logs_of_a_task_that_never_ran(wk: "Wk") -> None:
     assert wk("logs", "--run", "1", task_id).code == 3
     for options in (["--raw", "--json"], ["--raw", "--since", "5m"], ["--since", "soon"], ["--tail", "-1"]):
         assert wk("logs", task_id, *options).code == 2, options
+    assert wk("logs", task_id, "--since", "14:00").code == 0
 
 
 def test_a_shell_is_offered_what_fits(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
@@ -386,11 +400,13 @@ def test_what_was_printed_on_standard_error_is_not_missed(wk: "Wk") -> None:
 
 
 def test_the_limit_of_a_list_is_for_all_of_it(wk: "Wk") -> None:
-    """What goes on and what has ended together, the newest first."""
+    """What goes on and what has ended together: the newest, in the order of handing over; programs are told what is left out."""
     ids = [wk.add(f"number {number}") for number in range(6)]
     for task_id in ids[::2]:
         wk.become(task_id, TaskState.DONE)
-    assert [row["id"] for row in wk("ls", "--json", "--limit", "3").json] == ids[:2:-1]
+    answer = wk("ls", "--json", "--limit", "3")
+    assert [row["id"] for row in answer.json] == ids[3:]
+    assert "3 more tasks beyond the limit; leave --limit away for all of them." in answer.err
     assert "3 more tasks" in wk("ls", "--limit", "3").out
 
 

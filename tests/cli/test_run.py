@@ -212,3 +212,36 @@ def test_standard_input_that_was_closed_is_no_task(wk: "Wk", monkeypatch: pytest
     """Nothing came, so nothing is added."""
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert wk("run", "--harness", "demo").code == 5
+
+
+DASHED = ["- [ ] do it", "-x fix the tests", "--- a/file\n+++ b/file", "--harness is an option, explain it"]
+
+
+@pytest.mark.parametrize("verb", ["run", "add"])
+@pytest.mark.parametrize("text", DASHED)
+def test_a_task_that_begins_with_a_dash_is_told_where_to_go(wk: "Wk", verb: str, text: str) -> None:
+    """And each of the ways that are named works."""
+    refused = wk(verb, "--harness", "demo", text)
+    assert refused.code == 2 and "begins with a dash" in refused.err, refused.err
+    for way in (f"wk {verb} -- '{text.splitlines()[0]}", "-f FILE", f"wk {verb} -)"):
+        assert way in refused.err
+    (wk.cwd / "task.md").write_text(text, encoding="utf-8")
+    ways = ((("--", text), b""), (("-f", "task.md"), b""), (("-",), text.encode()))
+    for words, stdin in ways:
+        for harness in (("--harness", "demo"), ()):
+            answer = wk(verb, *harness, *words, stdin=stdin, WATCHKEEPER_RUN_HARNESS="demo")
+            assert answer.code == 0, answer.err
+            task = wk.task(answer.out.strip())
+            assert (task.spec.prompt, task.spec.harness) == (text, "demo")
+
+
+def test_an_option_that_is_misspelt_is_not_taken_for_a_task(wk: "Wk") -> None:
+    assert "Did you mean" in wk("run", "--harnes", "demo", "do it").err
+    assert "No such option '-x'" in wk("run", "-x", "do it").err
+    assert "is no program" in wk("run", "--", "-x", "y").err
+
+
+@pytest.mark.parametrize("command", [("rename", "x", "- y z"), ("ls", "- y z")], ids=" ".join)
+def test_other_commands_say_where_a_text_goes(wk: "Wk", command: tuple[str, ...]) -> None:
+    answer = wk(*command)
+    assert answer.code == 2 and "'- y z' begins with a dash" in answer.err and "`--`" in answer.err

@@ -206,12 +206,22 @@ def test_show_tells_all_about_a_held_run(wk: "Wk") -> None:
                  f"wk stop {task_id}"):  # fmt: skip
         assert part in answer.out, part
     assert "complaints" not in answer.out
-    assert wk("show", "--json", task_id).json["run_history"][0]["known"]["tool_calls"] == 0
+    assert wk("show", "--json", task_id).json["runs"][0]["known"]["tool_calls"] == 0
     complaints = executions.path(run) / "shim.err"
     _ = complaints.write_text("Traceback\n", encoding="utf-8")
     assert f"the shim's own complaints: {complaints}" in wk("show", task_id).out
     assert f"The shim's own complaints: {complaints}" in wk("logs", "--stderr", task_id).err
     assert "complaints" not in wk("logs", task_id).err
+
+
+@pytest.mark.parametrize("proof", [Proof.PROVEN, Proof.SWEPT, Proof.UNPROVEN, None])
+def test_a_look_is_advised_only_where_it_can_find_something(wk: "Wk", proof: Proof | None) -> None:
+    """What is proven to be gone needs none."""
+    task_id = wk.add()
+    _hold(wk, task_id, proof)
+    out = " ".join(wk("show", task_id).out.split())
+    assert f"wk retry {task_id} (gives the held run up" in out
+    assert ("look whether something of it is alive" in out) is (proof is not Proof.PROVEN)
 
 
 def test_nobody_is_led_into_a_tree_where_an_agent_may_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:

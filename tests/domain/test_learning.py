@@ -79,6 +79,18 @@ def test_a_key_of_the_caller_tells_nothing_of_the_account(kind: FailureKind | No
     assert of_account(run, came_to(run, kind, wake_at=later(60) if kind else None), Bearing(keyed=True)) == ()
 
 
+def test_what_an_accounts_own_key_came_to_is_known_of_the_account() -> None:
+    """That it worked; a refusal closes nothing, because the next task may bring another key."""
+    run, bearing = worked(), Bearing(keyed=True, own_key=True)
+    assert of_account(run, came_to(run, None), bearing) == (SignInSeen(sign_in=SignIn.IN, at=ENDED),)
+    assert of_account(run, came_to(run, FailureKind.SIGNED_OUT), bearing) == (
+        SignInSeen(sign_in=SignIn.UNKNOWN, at=ENDED, says="It says so."),
+    )
+    for kind in (FailureKind.QUOTA, FailureKind.CRASH):
+        assert of_account(run, came_to(run, kind, wake_at=later(60)), bearing) == ()
+    assert of_account(make_run(make_task(), 1), came_to(run, None), bearing) == ()
+
+
 def test_where_a_new_sign_in_cannot_be_noticed_nothing_is_closed() -> None:
     """As for a user's own harness that does not say how its program signs in."""
     run = worked()

@@ -10,10 +10,20 @@ from support.records import NOON, later, make_task
 
 from watchkeeper.domain.account import AccountState, SignIn
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, Place, QueueRule
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, Place, QueueRule, Reason
+from watchkeeper.domain.model import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.domain.wait import Wait
-from watchkeeper.domain.waiting import Dependency, WaitFacts, circle, own_reasons, reasons
+from watchkeeper.domain.waiting import (
+    ENDS_BY_ITSELF,
+    ENDS_WITH_OTHERS,
+    NEEDS_A_PERSON,
+    Dependency,
+    WaitFacts,
+    circle,
+    own_reasons,
+    reasons,
+    stuck,
+)
 
 LANE = Lane(id=1, machine="m1", harness="claude", account="claude:own", project="shop")
 HERE = Place(machine="m1", now=NOON, limit=4, names={"m1": "here", "m2": "there"})
@@ -153,3 +163,74 @@ def test_what_is_accepted_never_has_a_circle(edges: list[tuple[int, int]]) -> No
         for each in free:
             del left[each]
     assert not left
+
+
+# What goes on without a person
+
+
+def test_each_word_says_what_ends_it() -> None:
+    """A new word must be put into one of the sets: a wait ends or goes on by it."""
+    sets = (ENDS_BY_ITSELF, ENDS_WITH_OTHERS, NEEDS_A_PERSON)
+    assert [sum(wait.value in words for words in sets) for wait in Wait] == [1] * len(Wait)
+
+
+Known = dict[str, tuple[Task, tuple[Reason, ...]]]
+
+
+def because(wait: Wait, *tasks: str) -> Reason:
+    return Reason(wait=wait, says=wait.value, tasks=tasks)
+
+
+def queued(task_id: str, *why: Reason) -> Known:
+    return {task_id: (make_task(task_id), why)}
+
+
+def stands(task_id: str, state: TaskState) -> Known:
+    ended = NOON if state in FINAL_TASK_STATES else None
+    return {task_id: (make_task(task_id, state=state, ended_at=ended), ())}
+
+
+@pytest.mark.parametrize("wait", sorted(NEEDS_A_PERSON))
+def test_one_wait_for_a_person_is_enough(wait: str) -> None:
+    """Whatever else it waits for, and whichever is told first."""
+    passing = [because(Wait.NOT_BEFORE), because(Wait.LIMIT), because(Wait.QUOTA_UNTIL)]
+    for why in ([because(Wait(wait)), *passing], [*passing, because(Wait(wait))]):
+        found = stuck("t1", queued("t1", *why).__getitem__)
+        assert found is not None and (found.task_id, found.reason.wait) == ("t1", wait)
+
+
+@pytest.mark.parametrize("wait", sorted(ENDS_BY_ITSELF & set(Wait)))
+def test_a_time_and_a_limit_end_without_a_person(wait: str) -> None:
+    assert stuck("t1", queued("t1", because(Wait(wait))).__getitem__) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "keeps"),
+    [(TaskState.RUNNING, False), (TaskState.QUEUED, False), (TaskState.FAILED, True), (TaskState.STOPPED, True),
+     (TaskState.NEEDS_INPUT, True), (TaskState.HELD, True)],
+)  # fmt: skip
+def test_a_dependency_keeps_a_task_if_it_does_not_go_on_by_itself(state: TaskState, keeps: bool) -> None:
+    """Also one of several, while the others work."""
+    known = queued("t1", because(Wait.DEPENDENCY, "p1"), because(Wait.DEPENDENCY, "p2"))
+    found = stuck("t1", (known | stands("p1", TaskState.RUNNING) | stands("p2", state)).__getitem__)
+    assert (found is not None) is keeps
+
+
+@pytest.mark.parametrize(("state", "keeps"), [(TaskState.RUNNING, False), (TaskState.HELD, True)])
+def test_a_checkout_is_kept_by_what_is_held(state: TaskState, keeps: bool) -> None:
+    known = queued("t1", because(Wait.CHECKOUT_BUSY, "h1")) | stands("h1", state)
+    assert (stuck("t1", known.__getitem__) is not None) is keeps
+
+
+def test_what_keeps_the_first_of_a_long_chain_keeps_the_last() -> None:
+    """And it is said whose wait it is."""
+    known = queued("t0", because(Wait.PAUSED))
+    for number in range(1, 3000):
+        known |= queued(f"t{number}", because(Wait.DEPENDENCY, f"t{number - 1}"))
+    found = stuck("t2999", known.__getitem__)
+    assert found is not None and (found.task_id, found.reason.wait) == ("t0", Wait.PAUSED)
+
+
+def test_tasks_that_stand_before_each_other_are_looked_at_once() -> None:
+    known = queued("t1", because(Wait.CHECKOUT_BUSY, "t2")) | queued("t2", because(Wait.CHECKOUT_BUSY, "t1"))
+    assert stuck("t1", known.__getitem__) is None

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -272,6 +273,9 @@ def test_a_task_with_a_key_does_not_wait_for_the_sign_in_of_the_home(rig: Rig) -
     rig.settings = {**plain, "ANTHROPIC_API_KEY": "sk-test-fine"}
     keyed = rig.wait_resting(claude_task(rig))
     assert (keyed.state, keyed.spec.account) == (TaskState.DONE, "key")
+    assert accounts(rig)["claude:key"]["sign_in"] == "in"
+    assert re.search(r"^claude:key +works +\d+s ", rig.wk("account", "ls").stdout.decode(), re.MULTILINE)
+    assert re.search(r"works, seen \d+s ago", rig.wk("account", "show", "claude:key").stdout.decode())
     assert rig.task(out).state is TaskState.QUEUED
     said = rig.wk("run", "--harness", "claude", "--dry-run", "Do it.").stderr.decode()
     assert "your key" in said.splitlines()[0] and "account    a key of your environment" in said

@@ -1,6 +1,7 @@
 """`kill -9` of the daemon, again and again, while an agent prints: the agent does not notice, and the books are right in the end."""
 
 import hashlib
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -90,7 +91,9 @@ def test_a_daemon_that_is_told_to_leave_leaves_its_agents(rig: Rig) -> None:
     assert rig.daemons[-1].wait(timeout=20) == 0
     assert rig.survivors()
     started = rig.wk("daemon", "start").stdout.decode()
-    assert f"{run.id}  adopted" in started
+    assert "Runs that it found: 1 adopted (-v lists them)." in started and run.id not in started
+    assert f"\n  {run.id}  adopted\n" in rig.wk("daemon", "restart", "-v").stdout.decode()
+    assert json.loads(rig.wk("daemon", "restart", "--json").stdout)["found"] == {run.id: "adopted"}
     let_go(rig)
     assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE
     assert rig.started_runs() == [run.id]

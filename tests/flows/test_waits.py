@@ -61,17 +61,37 @@ def test_a_chain_begins_link_by_link(rig: Rig) -> None:
 
 
 def test_a_failed_link_keeps_the_chain_until_a_person_acts(rig: Rig) -> None:
-    """It is said; another try of the parent lets the child go on."""
+    """It is said, and a wait for the child ends; another try of the parent lets the child go on."""
     parent = rig.run("fail-first", "1", "exit", "0", options=("--retries", "0"))
     child = rig.run("exit", "0", options=("--after", parent))
     assert rig.wait_resting(parent).state is TaskState.FAILED
     assert "never start by itself" in " ".join(rig.wk("why", child).stdout.decode().split())
+    waited = rig.wk("wait", child, check=False)
+    assert (
+        waited.returncode == 10
+        and f"{child}  waits for you: dependency: task {parent} failed" in waited.stdout.decode()
+    )
     rig.wk("retry", parent)
     assert rig.wait_resting(child).state is TaskState.DONE
     # Handed over, failed, tried again, done: one word each. A parent that had failed before the child was handed over says the first two at once.
     *waits, last = kinds(rig, child)
     assert last == "task.ready" and set(waits) == {"task.waiting dependency"} and len(waits) in {2, 3}
     sound(rig)
+
+
+def test_a_wait_ends_when_the_daemon_is_gone_and_goes_on_while_an_agent_works(rig: Rig) -> None:
+    """The agent works on without a daemon, so something still happens; when it has ended nobody settles it."""
+    rig.start_daemon()
+    first, _ = working(rig)
+    second = rig.run("exit", "0", options=("--shared", "--not-before", "+1h"))
+    rig.kill_daemon()
+    assert rig.wk("wait", "--timeout", "12", first, check=False).returncode == 12
+    waited = rig.wk("wait", second, check=False)
+    assert waited.returncode == 7 and f"{second}  waits for a daemon" in waited.stdout.decode()
+    let_go(rig)
+    waited = rig.wk("wait", first, check=False)
+    assert waited.returncode == 7 and "no daemon runs" in waited.stdout.decode()
+    assert rig.wait_resting(first).state is TaskState.DONE
 
 
 @pytest.mark.parametrize("part", [(), ("--harness", "command"), ("--project", "repo")], ids=str)

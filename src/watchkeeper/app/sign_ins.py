@@ -65,7 +65,7 @@ class SignIns:
             if told is None:
                 return Bearing(opens=False)
             if spec.account == KEY:
-                return Bearing(keyed=True)
+                return Bearing(keyed=True, own_key=True)
             account = self._account(spec.account_id)
             kept = self.environments.of(task, account)
             environment = self.accounts.apply(harness, account, kept, spec.environment_names)
@@ -74,7 +74,7 @@ class SignIns:
         except (HarnessError, EnvironmentUnknown, OSError):
             return Bearing(opens=False)
         if any(environment.get(name) for name in told.key_variables):
-            return Bearing(keyed=True)
+            return Bearing(keyed=True, own_key=account is not None and key_of(harness, account) is not None)
         return Bearing(mark=self.looker.mark(told, environment).text)
 
     def lacks(self) -> list[Lack]:

@@ -1,7 +1,7 @@
 """Which account a task works under, and what the person is told of it."""
 
 from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 LABEL = 12
 _NAMED = 8
 _WORDS = {SignIn.IN: "yes", SignIn.OUT: "no", SignIn.UNKNOWN: "not known"}
+_OWN_HOMES = {OWN: "your own", KEY: "your own, with a key"}
+_WORKS = "works"
+"""What is said of an account that works with a key and last did."""
 
 
 def split(typed: str | None, harness: str | None) -> tuple[str | None, str | None]:
@@ -326,6 +329,21 @@ def said(what: str) -> Generator[None]:
         ) from error
 
 
+def _word(call: "Call", found: "AccountRow") -> str:
+    """Whether an account is signed in, or its key works, as far as is known."""
+    from watchkeeper.app.accounts import key_of
+    from watchkeeper.errors import HarnessError
+
+    if found.state.sign_in is SignIn.IN:
+        with suppress(HarnessError):  # its harness was uninstalled
+            return (
+                _WORDS[SignIn.IN]
+                if key_of(call.reading.harness(found.account.harness), found.account) is None
+                else _WORKS
+            )
+    return _WORDS[found.state.sign_in]
+
+
 def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]:
     """A line of the list."""
     account, state = found.account, found.state
@@ -333,11 +351,11 @@ def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]
     where = home(call, account)
     return (
         account.id,
-        _WORDS[state.sign_in],
+        _word(call, found),
         age(state.sign_in_at, now) if state.sign_in_at else "-",
         f"until {clock(limit)}" if limit else "-",
         str(found.tasks),
-        where or ("your own" if account.name in IMPLICIT else f"keys: {', '.join(account.variables)}"),
+        where or (_OWN_HOMES[account.name] if account.name in IMPLICIT else f"keys: {', '.join(account.variables)}"),
     )
 
 
@@ -351,7 +369,7 @@ def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]
     if account.variables:
         told.append(("variables", ", ".join(account.variables)))
     seen = f", seen {age(state.sign_in_at, now)} ago" if state.sign_in_at else ""
-    told.append(("signed in", f"{_WORDS[state.sign_in]}{seen}{f': {clean(state.says)}' if state.says else ''}"))
+    told.append(("signed in", f"{_word(call, found)}{seen}{f': {clean(state.says)}' if state.says else ''}"))
     if limit := _limit(found, now):
         told.append(("limit", f"used up until {clock(limit)}"))
     if tasks:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 import click
 
 from watchkeeper.cli import accounts, harnesses, machines, prompts, render
-from watchkeeper.cli.command import after_dashes
+from watchkeeper.cli.command import after_dashes, is_dashed_text
 from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, table
@@ -136,10 +136,12 @@ def split(call: "Call", words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
         return (*words, *after), None
     if not after:
         raise UsageError("There is no command line after `--`.", hint="For example: wk run -- make test")
+    if len(after) == 1 and not words and is_dashed_text(after[0]):
+        return after, None
     if after[0].startswith("-"):
         raise UsageError(
             f"'{render.clean(after[0])[:60]}' after `--` is no program.",
-            hint='A task that begins with a dash: name the harness too (--harness claude -- "-x …"), or use -f or standard input.',
+            hint="A task that begins with a dash is one word after `--`, in quotes; or use -f or standard input.",
         )
     call.flags = {**call.flags, "run.harness": "command"}
     return words, after

@@ -10,6 +10,7 @@ from watchkeeper.errors import NoDatabase, NoSuchTask, Refused, SettingsError, S
 
 if TYPE_CHECKING:
     from watchkeeper.compose import Watchkeeper
+    from watchkeeper.domain.task_record import Task
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store
 
@@ -101,6 +102,13 @@ class Call:
     def runtime(self) -> "Runtime":
         """The runtime, for looking at evidence."""
         return self.reading.runtime
+
+    def has_seen(self, task: "Task") -> None:
+        """Record that a person has looked at a task as it was shown, if it failed. An agent's look does not count; nothing fails because of this."""
+        if not self.inside_agent:
+            from watchkeeper.app.see import see
+
+            see(lambda: self.reading.store, lambda: self.reading.clock, task)
 
     @property
     def inside_agent(self) -> bool:

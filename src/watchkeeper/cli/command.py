@@ -5,12 +5,17 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 import click
 
+from watchkeeper.errors import UsageError, WatchkeeperError
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from watchkeeper.cli.call import Call
 
 F = TypeVar("F", bound=Callable[..., object])
 
 HELP_WIDTH = 96
+_SHOWN = 40
 SETTINGS: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 
 
@@ -26,7 +31,36 @@ class Command(click.Command):
             at = args.index("--")
             ctx.meta["after"] = tuple(args[at + 1 :])
             args = args[:at]
-        return super().parse_args(ctx, args)
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise _taken_for_an_option(ctx, error, typed, splits=self.splits) from error
+
+
+def _taken_for_an_option(
+    ctx: click.Context, error: click.NoSuchOption, typed: "Sequence[str]", *, splits: bool
+) -> click.ClickException | WatchkeeperError:
+    """The same error, or if it was a text that begins with a dash, with the ways to give one."""
+    text = next((word for word in typed if is_dashed_text(word) and word.startswith(error.option_name)), None)
+    if text is None:
+        return error
+    from shlex import quote
+
+    first = text.splitlines()[0]
+    shown = f"{first[:_SHOWN]}…" if len(first) > _SHOWN else first
+    message = f"'{shown}' begins with a dash, so it was read as an option, and there is no such option."
+    if not splits:
+        return UsageError(message, hint="Put it and what follows it after `--`.")
+    path = ctx.command_path
+    return UsageError(
+        message, hint=f"Put it after `--` ({path} -- {quote(shown)}), into a file (-f FILE), or pipe it in ({path} -)."
+    )
+
+
+def is_dashed_text(word: str) -> bool:
+    """Whether a word is a text that begins with a dash: it has blanks, as no option or program has."""
+    return word.startswith("-") and any(letter.isspace() for letter in word)
 
 
 class SplittingCommand(Command):

@@ -1,12 +1,15 @@
 """The daemon, as commands see it: found for reads, started for writes."""
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli.render import counted
 from watchkeeper.errors import WatchkeeperError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from watchkeeper.app.views.health import Health
     from watchkeeper.cli.call import Call
     from watchkeeper.ports.service import DaemonInfo
@@ -14,8 +17,8 @@ if TYPE_CHECKING:
 _FIRST_LOOK_S = 2.0
 _SAY_AGAIN_S = 60.0
 
-_RECENT = 500
-"""Entries of the journal among which a daemon's own start is looked for."""
+_PAGE, _PAGES = 500, 40
+"""How many pages of so many entries of the journal are searched for a daemon's own start: many agents go on at once, and tell much."""
 
 
 def running(call: "Call") -> "DaemonInfo | None":
@@ -26,6 +29,14 @@ def running(call: "Call") -> "DaemonInfo | None":
         return client.running(call.reading)
     except (WatchkeeperError, OSError):
         return None
+
+
+def is_there(call: "Call") -> bool:
+    """Whether a daemon runs, begins or ends. Where that cannot be told, one is taken to be there. Looks only."""
+    try:
+        return call.reading.daemon_host.is_held()
+    except (WatchkeeperError, OSError):
+        return True
 
 
 def ensure(call: "Call", done: str, *, starts: bool = True) -> None:
@@ -128,16 +139,24 @@ def plain(info: "DaemonInfo | None") -> dict[str, object]:
 
 
 def found_by_newest(call: "Call") -> dict[str, str]:
-    """What the newest daemon said, when it started, of each run that it found, such as `adopted` or `lost`."""
+    """What the newest daemon said, when it started, of each run that it found, such as `adopted` or `lost`; empty if that is long ago."""
     store = call.store
     if store is None:
         return {}
     own = call.reading.state.known_node()
     last = store.read(lambda tx: tx.journal.last())
-    page = store.read(lambda tx: tx.journal.after(max(0, last - _RECENT), _RECENT))
-    for entry in reversed(page):
-        if entry.kind == "daemon.started" and entry.data.get("machine") in {None, own}:
-            found = entry.data.get("found")
-            if isinstance(found, dict):
-                return {str(run): str(word) for run, word in cast("dict[object, object]", found).items()}
+    for first in range(last - _PAGE, last - _PAGE * _PAGES, -_PAGE):
+        page = store.read(lambda tx, first=first: tx.journal.after(max(0, first), _PAGE))
+        for entry in reversed(page):
+            if entry.kind == "daemon.started" and entry.data.get("machine") in {None, own}:
+                found = entry.data.get("found")
+                runs = cast("dict[object, object]", found) if isinstance(found, dict) else {}
+                return {str(run): str(word) for run, word in runs.items()}
+        if first <= 0:
+            break
     return {}
+
+
+def found_says(found: "Mapping[str, str]") -> str:
+    """How many runs a daemon found of each word: `298 adopted, 2 lost`."""
+    return ", ".join(f"{count} {word}" for word, count in Counter(found.values()).most_common())

@@ -137,8 +137,9 @@ def _wait(
             report.alive = not _dies(call, report.left, deadline - time.monotonic())
     except KeyboardInterrupt:
         raise Detached("Detached; the wish stays on record and is acted on. Look: wk ls") from None
-    for report, task in zip(going, tasks, strict=True):
-        report.task = task
+    known = {task.id: task for task in tasks}
+    for report in going:
+        report.task = known.get(report.task_id or "", report.task)
     return None
 
 

@@ -9,6 +9,8 @@ from watchkeeper.cli.render import RED, Terminal, clean
 from watchkeeper.errors import AmbiguousId, Exit, WatchkeeperError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import click
 
 BROKEN_PIPE = 141
@@ -29,10 +31,10 @@ def usage(error: "click.ClickException", terminal: Terminal, *, as_json: bool) -
 
 def ours(error: WatchkeeperError, terminal: Terminal, *, as_json: bool) -> int:
     """Tell one of our own errors."""
-    candidates = error.candidates if isinstance(error, AmbiguousId) else None
-    _tell(
-        terminal, type(error).__name__, str(error), error.hint, error.exit_code, as_json=as_json, candidates=candidates
-    )
+    more: dict[str, object] = {}
+    if isinstance(error, AmbiguousId):
+        more = {"candidates": error.candidates, "more_candidates": error.more}
+    _tell(terminal, type(error).__name__, str(error), error.hint, error.exit_code, as_json=as_json, more=more)
     return error.exit_code
 
 
@@ -60,14 +62,13 @@ def _tell(
     code: int,
     *,
     as_json: bool,
-    candidates: list[str] | None = None,
+    more: "Mapping[str, object] | None" = None,
 ) -> None:
     if as_json:
         import json
 
         said: dict[str, object] = {"error": kind, "message": message, "hint": hint, "exit_code": int(code)}
-        if candidates is not None:
-            said["candidates"] = candidates
+        said |= more or {}
         terminal.note(json.dumps(said, ensure_ascii=False))
         return
     sentence = clean(message)

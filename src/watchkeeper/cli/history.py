@@ -1,5 +1,6 @@
 """One entry of the history in words, for people. `wk events --json` has every fact."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, cast
@@ -17,14 +18,15 @@ _PROOFS = {
     "unproven": "something of it may be alive",
 }
 _BECAME = {"queued": "waits for another try", "needs_input": "needs you"}
+_SIGN_INS = {"in": "is signed in", "out": "is signed out", "unknown": "may be signed in or not: that is not known"}
 _TERM = 0x7F
 
 
 def says(entry: "JournalEntry") -> str:
-    """The entry in words; the bare facts of a kind that has none."""
+    """The entry in words. A kind that has none comes from another version."""
     words = _WORDS.get(entry.kind)
     if words is None:
-        return f"{entry.kind} {' '.join(f'{name}={_text(value)}' for name, value in entry.data.items())}".rstrip()
+        return f"something that this version cannot put into words ({_text(entry.kind)}); wk events --json has it"
     return words if isinstance(words, str) else words(entry.data)
 
 
@@ -80,10 +82,11 @@ def _settled(facts: Facts) -> str:
 
 def _came_to(facts: Facts) -> str:
     state = _get(facts, "state")
-    words, at = _BECAME.get(state, state), facts.get("wake_at")
+    words, at = _BECAME.get(state, state or "its run was decided"), facts.get("wake_at")
     if state == "queued" and isinstance(at, str):
         words += f" at {render.clock(datetime.fromisoformat(at))}"
-    return words if state == "done" else f"{words}: {_get(facts, 'reason')}"
+    reason = _get(facts, "reason")
+    return words if state == "done" or not reason else f"{words}: {reason}"
 
 
 def _swept(facts: Facts) -> str:
@@ -103,8 +106,38 @@ def _stop_asked(facts: Facts) -> str:
 def _daemon(facts: Facts) -> str:
     found = facts.get("found")
     runs = cast("dict[str, object]", found) if isinstance(found, dict) else {}
-    had = ", ".join(f"{_text(run)} {_text(word)}" for run, word in runs.items())
-    return f"a daemon started (pid {_get(facts, 'pid')})" + (f"; it found {had}" if had else "")
+    counts = Counter(_text(word) for word in runs.values())
+    had = ", ".join(f"{count} {word}" for word, count in counts.most_common())
+    return f"a daemon started (pid {_get(facts, 'pid')})" + (f"; runs that it found: {had}" if had else "")
+
+
+def _account_added(facts: Facts) -> str:
+    home = _get(facts, "home") if facts.get("home") else ""
+    variables = ", ".join(_text(each) for each in cast("list[object]", facts.get("variables") or []))
+    parts = [f"home {home}" if home else "", f"variables {variables}" if variables else ""]
+    what = "; ".join(part for part in parts if part)
+    return f"account {_get(facts, 'account')} was added by {_get(facts, 'by')}{f': {what}' if what else ''}"
+
+
+def _account_seen(facts: Facts) -> str:
+    """What was learnt of an account: of its sign-in, its limit, or the service behind it."""
+    account = f"account {_get(facts, 'account')}"
+    if "sign_in" in facts:
+        return f"{account} {_SIGN_INS.get(_get(facts, 'sign_in'), 'was looked at')}"
+    if trouble := _get(facts, "trouble"):
+        says = _get(facts, "says")
+        return f"{account}: its service is in trouble ({trouble}){f': {says}' if says else ''}"
+    until = facts.get("quota_until")
+    if isinstance(until, str) and until:
+        return f"{account} has used up its limit, until {render.clock(datetime.fromisoformat(until))}"
+    return f"{account}: its service answers" if "trouble" in facts else f"{account} is within its limit"
+
+
+def _harness_seen(facts: Facts) -> str:
+    if facts.get("present"):
+        where = _get(facts, "says")
+        return f"the program of harness {_get(facts, 'harness')} is there{f': {where}' if where else ''}"
+    return f"the program of harness {_get(facts, 'harness')} is missing: {_get(facts, 'says')}"
 
 
 def _restored(facts: Facts) -> str:
@@ -172,6 +205,10 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.end_told": _with("what may be left of it was looked at", "reason"),
     "run.end_given_up": _with("what may be left of it could not be ended; it is not tried any more", "reason"),
     "daemon.started": _daemon,
+    "account.added": _account_added,
+    "account.removed": lambda facts: f"account {_get(facts, 'account')} was removed by {_get(facts, 'by')}",
+    "account.seen": _account_seen,
+    "harness.seen": _harness_seen,
     "task.removed": lambda facts: f"removed by {_get(facts, 'by')}: {_get(facts, 'title')}",
     "execution.left": _with("the directory of one of its runs was left alone", "reason"),
     "database.restored": _restored,

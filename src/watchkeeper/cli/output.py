@@ -4,7 +4,7 @@
 the run's secrets are hidden, and says when it is about to wait, so that whoever consumes it can flush.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.cli.follow import Watcher
 from watchkeeper.domain.model import RESTING_TASK_STATES, Run, RunState, Task
-from watchkeeper.errors import Elsewhere, NotFound
+from watchkeeper.errors import Elsewhere, NoSuchTask, NotFound
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -116,11 +116,12 @@ def pieces(
     number: int | None = None,
     stream: str = "stdout",
     follow: bool = False,
-) -> Iterator[Piece]:
+) -> Generator[Piece]:
     """The output of one run, or while following of the newest and all later ones, until the task rests.
 
     Raises:
         NotFound: the task has no such run.
+        NoSuchTask: it was removed.
         Elsewhere: it is on another machine.
     """
     executions = call.runtime().executions()
@@ -156,7 +157,15 @@ def pieces(
             watcher.wait()
             changed, mark = store.changed(mark)
             if changed:
-                task, runs = _load(store, task_id)
+                try:
+                    task, runs = _load(store, task_id)
+                except NoSuchTask as error:
+                    raise removed(task_id) from error
+
+
+def removed(task_id: str) -> NoSuchTask:
+    """What is said of a task that was removed while somebody waited for it."""
+    return NoSuchTask(f"Task {task_id} was removed meanwhile.")
 
 
 def _elsewhere(store: "Store", run: Run) -> Elsewhere:

@@ -7,7 +7,7 @@ to the terminal of the person who looks.
 import os
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TextIO
 
@@ -184,6 +184,17 @@ class Terminal:
         import json
 
         self.say(json.dumps(value, indent=2, ensure_ascii=False))
+
+    def array(self, values: Iterable[object]) -> None:
+        """One JSON array, written as its values come."""
+        import json
+
+        before = "[\n"
+        for value in values:
+            text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+            _ = self.stdout.write(f"{before}  {text}")
+            before = ",\n"
+        self.say("[]" if before == "[\n" else "\n]")
 
     def line(self, value: object) -> None:
         """One JSON value on a line of its own, at once."""

@@ -1,6 +1,7 @@
 """Kinds of arguments, each with its own complaint and its own completion."""
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, time, timedelta
 from typing import cast
 
@@ -8,12 +9,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from watchkeeper.cli.render import clean
+from watchkeeper.domain.local_time import instant, last_time_of_day, next_time_of_day
 
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
 _LONGEST_S = 10 * 366 * 86400.0
 _OFFERED = 50
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}", re.ASCII)
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
@@ -32,21 +35,18 @@ class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgumen
 
 
 class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
-    """A time: how long ago (`15m`), or when (`2026-01-31T14:00`, `14:00`)."""
+    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), or a time of day (`14:00`, the last one)."""
 
     name = "when"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta | datetime:
-        """Parse it; a time without a zone is the caller's own."""
-        text = str(value)
-        seconds = parse_duration(text)
-        if seconds is not None and seconds <= _LONGEST_S:
-            return timedelta(seconds=seconds)
-        try:
-            at = datetime.fromisoformat(text)
-        except ValueError:
-            self.fail(f"'{clean(text)[:60]}' is neither how long ago (15m) nor a time (2026-01-31T14:00).", param, ctx)
-        return at.astimezone(UTC)
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check that it can be read; what it means depends on what time it is, see `until_now`."""
+        text = str(value).strip()
+        if until_now(text, _ANY_TIME) is None:
+            self.fail(
+                f"'{clean(text)[:60]}' is neither how long ago (15m) nor a time (14:00, 2026-01-31T14:00).", param, ctx
+            )
+        return text
 
 
 class OptionType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
@@ -137,26 +137,35 @@ class WhenType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] -
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check that it can be read; what it means depends on what time it is, see `from_now`."""
         text = str(value).strip()
-        if from_now(text, datetime(2000, 1, 1, tzinfo=UTC)) is None:
+        if from_now(text, _ANY_TIME) is None:
             self.fail(f"'{clean(text)[:60]}' is no time to come such as +2h, 14:00 or 2026-01-31T14:00.", param, ctx)
         return text
 
 
 def from_now(text: str, now: datetime) -> datetime | None:
-    """The time that a text means at a time; None if it means none. Without a zone it is the caller's own."""
+    """The time to come that a text means at a time; None if it means none. Without a zone it is the caller's own, see `domain.local_time`."""
     if text.startswith("+"):
         seconds = parse_duration(text[1:])
         return now + timedelta(seconds=seconds) if seconds is not None and 0 < seconds <= _LONGEST_S else None
-    if _TIME_OF_DAY.fullmatch(text):
-        try:
-            at = datetime.combine(now.astimezone().date(), time.fromisoformat(text.zfill(5))).astimezone(UTC)
-        except ValueError:
-            return None
-        # The next day's, by the calendar: a day on which the clocks change has no 24 hours.
-        return at if at > now else (at.astimezone().replace(tzinfo=None) + timedelta(days=1)).astimezone(UTC)
+    return _at(text, now, next_time_of_day)
+
+
+def until_now(text: str, now: datetime) -> datetime | None:
+    """The time that has passed which a text means at a time, `15m` being 15 minutes ago; None if it means none."""
+    seconds = parse_duration(text)
+    if seconds is not None:
+        return now - timedelta(seconds=seconds) if seconds <= _LONGEST_S else None
+    return _at(text, now, last_time_of_day)
+
+
+def _at(text: str, now: datetime, of_day: Callable[[int, int, datetime], datetime]) -> datetime | None:
     try:
-        return datetime.fromisoformat(text).astimezone(UTC)
-    except (ValueError, OverflowError):
+        if _TIME_OF_DAY.fullmatch(text):
+            day = time.fromisoformat(text.zfill(5))
+            return of_day(day.hour, day.minute, now)
+        at = datetime.fromisoformat(text)
+        return instant(at) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError, OSError):
         return None
 
 

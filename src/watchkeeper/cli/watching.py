@@ -1,14 +1,17 @@
 """Staying with a task until it rests: its events, or one line that says how far it is."""
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.errors import Detached
+from watchkeeper.cli.output import removed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from watchkeeper.app.views.standstill import Standstill
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
     from watchkeeper.ports.harness import StreamEvent
@@ -21,19 +24,23 @@ def stay(
     task: "Task",
     emit: "Callable[[StreamEvent, int], None] | None",
     idle: "Callable[[], None] | None" = None,
-) -> "Task":
-    """Stay with a task until it rests; returns it as it is then.
+) -> "tuple[Task, Standstill | None]":
+    """Stay with a task until it rests, or nothing more happens to it unless a person acts; returns it as it is then, and why nothing more happens.
 
     `emit` prints its events; without it only the one line of progress is shown, on a terminal. `idle` is called before each wait.
 
     Raises:
         Detached: Ctrl-C.
+        NoSuchTask: it was removed.
     """
     try:
         if emit is None and not call.terminal.stderr_is_terminal:
-            from watchkeeper.cli.waiting import at_rest, wait_for
+            from watchkeeper.cli.waiting import wait_for_rest
 
-            return wait_for(call, store, [task.id], lambda now: at_rest(now[0]))[0]
+            rest = wait_for_rest(call, store, [task])
+            if rest.removed:
+                raise removed(task.id)
+            return rest.tasks[task.id], rest.still.get(task.id)
         return _stay(call, store, task, emit or _nothing, idle)
     except KeyboardInterrupt:
         raise Detached(f"Detached; {task.id} goes on. Look: wk logs -f {task.id} · stop: wk stop {task.id}") from None
@@ -45,27 +52,32 @@ def _stay(
     task: "Task",
     emit: "Callable[[StreamEvent, int], None]",
     idle: "Callable[[], None] | None",
-) -> "Task":
+) -> "tuple[Task, Standstill | None]":
     from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.printing import Printer, make_reader
     from watchkeeper.cli.stderr import tell_stderr
+    from watchkeeper.cli.waiting import Outlook
 
     began = time.monotonic()
     printer = Printer(emit, make_reader(call, task), heading=call.terminal.note)
-    vigil = daemon.Vigil(call)
-    for piece in pieces(call, store, task.id, follow=True):
-        printer.take(piece)
-        if isinstance(piece, Idle):
-            vigil.look()
-            if idle is not None:
-                idle()
-            how_long = render.duration(time.monotonic() - began)
-            state = piece.task.state.value
-            call.terminal.status(f"{task.id} {state} · {render.counted(printer.steps, 'step')} · {how_long}")
+    vigil, outlook, still = daemon.Vigil(call), Outlook(call, store), None
+    with closing(pieces(call, store, task.id, follow=True)) as following:
+        for piece in following:
+            printer.take(piece)
+            if isinstance(piece, Idle):
+                if idle is not None:
+                    idle()
+                if found := outlook.look([piece.task]):
+                    still = found[0]
+                    break
+                vigil.look()
+                how_long = render.duration(time.monotonic() - began)
+                state = piece.task.state.value
+                call.terminal.status(f"{task.id} {state} · {render.counted(printer.steps, 'step')} · {how_long}")
     call.terminal.clear_status()
     if emit is not _nothing:
         tell_stderr(call, store, task.id, emit=emit, heading=call.terminal.note)
-    return store.read(lambda tx: tx.tasks.get(task.id))
+    return store.read(lambda tx: tx.tasks.get(task.id)), still
 
 
 def _nothing(_event: "StreamEvent", _number: int) -> None:

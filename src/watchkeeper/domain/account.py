@@ -73,6 +73,8 @@ class Bearing:
 
     keyed: bool = False
     """It used a key from the environment of whoever handed the task over: what becomes of it tells nothing of the account."""
+    own_key: bool = False
+    """That key is what the account works with, so a success shows that it works."""
     opens: bool = True
     """A new sign-in can be noticed, so that tasks may wait for one."""
     mark: str = ""

@@ -13,7 +13,7 @@ def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen
     end.
     """
     if bearing.keyed:
-        return ()
+        return _of_key(run, outcome, bearing)
     started = run.agent.started_at if run.agent is not None else run.claimed_at
     ended = run.exit.at if run.exit is not None else outcome.at
     match outcome.kind:
@@ -23,6 +23,19 @@ def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen
             return (QuotaSeen(until=outcome.wake_at, at=ended),)
         case None | FailureKind.ASKED if run.exit is not None:
             return (SignInSeen(sign_in=SignIn.IN, at=ended), QuotaSeen(until=None, at=ended))
+        case _:
+            return ()
+
+
+def _of_key(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen, ...]:
+    """What is learnt of an account that works with a key. The next task may bring another key, so a refusal closes nothing."""
+    if not bearing.own_key or run.exit is None:
+        return ()
+    match outcome.kind:
+        case FailureKind.SIGNED_OUT:
+            return (SignInSeen(sign_in=SignIn.UNKNOWN, at=run.exit.at, says=outcome.reason),)
+        case None:
+            return (SignInSeen(sign_in=SignIn.IN, at=run.exit.at),)
         case _:
             return ()
 

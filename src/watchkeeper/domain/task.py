@@ -304,6 +304,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 kind=None,
                 updated_at=event.at,
                 ended_at=None,
+                seen_at=None,
             )
             return TaskDecision(task=after, effects=_forget_replaced(task, event.environment_id))
 

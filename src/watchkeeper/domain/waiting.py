@@ -73,6 +73,17 @@ _STANDS: dict[TaskState, str] = {
 _NEVER_BY_ITSELF = frozenset({TaskState.FAILED, TaskState.STOPPED})
 _FOR_A_PERSON = frozenset({TaskState.NEEDS_INPUT, TaskState.HELD})
 
+ENDS_BY_ITSELF = frozenset({"not before", "retry at", "quota until", "limit", "machine", "service"})
+"""Waits that end without a person, by the words of `Wait`: a time comes, others finish, a service recovers."""
+
+ENDS_WITH_OTHERS = frozenset({"dependency", "path", "checkout busy"})
+"""Waits that end with other tasks: without a person if those can go on without one."""
+
+NEEDS_A_PERSON = frozenset(
+    {"paused", "signed out", "harness missing", "approval", "question", "scope", "environment unknown"}
+)
+"""Waits that end only when a person acts. Each word of `Wait` is in exactly one of the three sets."""
+
 
 def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], place: Place) -> tuple[Reason, ...]:
     """Every reason why a task waits, seen from one machine, the most lasting first. Empty if nothing stands in its way, or it does not wait."""
@@ -86,6 +97,43 @@ def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], pl
     own = own_reasons(task, _seen_from(facts, place), dependencies, place.now)
     blocked = [reason for reason in own if reason.wait is Wait.DEPENDENCY]
     return (*blocked, *others, *(reason for reason in own if reason.wait is not Wait.DEPENDENCY), *limits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stuck:
+    """What keeps a task until a person acts."""
+
+    task_id: str
+    """Whose wait it is: the task's own, or that of a task that it waits for."""
+    reason: Reason
+
+
+def stuck(task_id: str, look: Callable[[str], tuple[Task, Sequence[Reason]]]) -> Stuck | None:
+    """Why nothing more happens to a task unless a person acts; None if it may go on by itself, or does not wait.
+
+    One wait for a person is enough, whatever else the task waits for. `look` gives a task by its id, with every reason why it waits.
+    """
+    todo, seen = [task_id], set[str]()
+    while todo:
+        each = todo.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        for reason in look(each)[1]:
+            if reason.wait in NEEDS_A_PERSON:
+                return Stuck(task_id=each, reason=reason)
+            if reason.wait not in ENDS_WITH_OTHERS:
+                continue
+            states = {other: look(other)[0].state for other in reason.tasks}
+            if any(_keeps(reason.wait, state) for state in states.values()):
+                return Stuck(task_id=each, reason=reason)
+            todo += [other for other, state in states.items() if state is TaskState.QUEUED]
+    return None
+
+
+def _keeps(wait: Wait, state: TaskState) -> bool:
+    """Whether a task in this state keeps those that wait for it until a person acts. What needs a person holds no checkout; what is held does."""
+    return state in _NEVER_BY_ITSELF | _FOR_A_PERSON if wait is Wait.DEPENDENCY else state is TaskState.HELD
 
 
 def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], now: datetime) -> tuple[Reason, ...]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.local_time import instant
 from watchkeeper.harnesses.ending import sentence
 from watchkeeper.harnesses.json_lines import text_at
 
@@ -68,6 +69,8 @@ def retry_of(message: str) -> tuple[str, str] | None:
 def quota_until(message: str, at: datetime) -> datetime | None:
     """When a used-up limit is there again, as the program says it: in the time zone of this machine, without a date if it is today.
 
+    A time in a change of the clocks is never taken for an earlier one, see `domain.local_time`.
+
     Args:
         message: what the program said.
         at: when it ended.
@@ -80,11 +83,12 @@ def quota_until(message: str, at: datetime) -> datetime | None:
     try:
         date = datetime.strptime(f"{month} {day} {year}", "%b %d %Y") if month else here  # noqa: DTZ007 - the zone follows
         hours = int(hour) % 12 + (12 if half == "PM" else 0)
-        until = datetime(date.year, date.month, date.day, hours, int(minute)).astimezone()
-    except (ValueError, OverflowError):
+        until = instant(datetime(date.year, date.month, date.day, hours, int(minute)))  # noqa: DTZ001 - `instant` gives it its zone
+    except (ValueError, OverflowError, OSError):
         return None
     # The seconds are cut off. A time that has passed was meant in another zone, and says nothing.
-    return until.astimezone(at.tzinfo) + timedelta(minutes=1) if until + timedelta(minutes=1) > at else None
+    until += timedelta(minutes=1)
+    return until.astimezone(at.tzinfo) if until > at else None
 
 
 def judge_denial(stderr_tail: str, *, worked: bool, edited: bool) -> str:

@@ -51,6 +51,30 @@ class Tasks(Protocol):
         """Newest first; `before` is the id of the last task of the page before."""
         ...
 
+    def in_order(self, states: Sequence[TaskState], limit: int, after: int = 0) -> tuple[list[Task], int]:
+        """As they were handed over, first the oldest; `after` is the number that came with the page before, and the number for the next comes with these."""
+        ...
+
+    def number(self, task_id: str) -> int:
+        """Where a task stands in the order in which tasks were handed over. Raises NoSuchTask."""
+        ...
+
+    def unseen(self, limit: int) -> list[Task]:
+        """Failures that nobody has looked at, newest first."""
+        ...
+
+    def blocked(self, limit: int) -> list[Task]:
+        """Queued tasks that wait for one that failed or was stopped, newest first."""
+        ...
+
+    def see(self, task: Task, at: datetime) -> bool:
+        """Record that a person has looked at a task that has ended, unless it has moved on since it was read; True if that is new."""
+        ...
+
+    def see_all(self, at: datetime) -> int:
+        """Record the same of every failure; returns how many that is new of."""
+        ...
+
     def environment_in_use(self, environment_id: str) -> bool:
         """Whether a task that has not ended names this environment."""
         ...

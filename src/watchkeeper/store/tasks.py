@@ -1,6 +1,7 @@
 """Rows of tasks."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from heapq import merge
 from itertools import islice
 from typing import cast
@@ -155,16 +156,46 @@ class StoredTasks:
         """Newest first. Raises NoSuchTask if `before` is no task."""
         below: Value = _NEWEST
         if before is not None:
-            row = self._rows.one("tasks_seq", id=before)
-            if row is None:
-                raise NoSuchTask(f"There is no task '{before}'.")
-            below = row[0]
+            below = self.number(before)
         # One short walk down an index per state, merged: a page costs the same however many tasks there are.
         walks = [
             [_rank(row) for row in self._rows.all("tasks_in_state", state=state.value, before=below, limit=limit)]
             for state in dict.fromkeys(states)
         ]
         return [self.get(task_id) for _, task_id in islice(merge(*walks, reverse=True), limit)]
+
+    def in_order(self, states: Sequence[TaskState], limit: int, after: int = 0) -> tuple[list[Task], int]:
+        """Oldest first, with the number to go on after."""
+        walks = [
+            [_rank(row) for row in self._rows.all("tasks_in_state_after", state=state.value, after=after, limit=limit)]
+            for state in dict.fromkeys(states)
+        ]
+        found = list(islice(merge(*walks), limit))
+        return [self.get(task_id) for _, task_id in found], found[-1][0] if found else after
+
+    def number(self, task_id: str) -> int:
+        """Its place in the order of handing over. Raises NoSuchTask."""
+        row = self._rows.one("tasks_seq", id=task_id)
+        if row is None:
+            raise NoSuchTask(f"There is no task '{task_id}'.")
+        with Columns(row, "task") as column:
+            return column.number()
+
+    def unseen(self, limit: int) -> list[Task]:
+        """Failures that nobody has looked at, newest first."""
+        return [self.get(str(row[0])) for row in self._rows.all("tasks_unseen", limit=limit)]
+
+    def blocked(self, limit: int) -> list[Task]:
+        """Queued tasks that wait for one that failed or was stopped, newest first."""
+        return [self.get(str(row[0])) for row in self._rows.all("tasks_blocked", limit=limit)]
+
+    def see(self, task: Task, at: datetime) -> bool:
+        """Guarded by the version that was read; leaves that as it is, because nothing is decided by it."""
+        return self._rows.run("tasks_see", id=task.id, version=task.version, at=ticks(at)) == 1
+
+    def see_all(self, at: datetime) -> int:
+        """All failures that nobody has looked at."""
+        return self._rows.run("tasks_see_all", at=ticks(at))
 
     def environment_in_use(self, environment_id: str) -> bool:
         """Whether a task that has not ended names this environment."""

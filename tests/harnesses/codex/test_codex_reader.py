@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.zones import in_zone
 
 from watchkeeper.domain.failure import FailureKind as K
 from watchkeeper.domain.model import EndReason, ExitFact, Trace, Usage
@@ -270,6 +271,22 @@ def test_the_time_in_a_sentence_is_read(words: str, until: tuple[int, int, int] 
     midnight = datetime(2026, 1, 1).astimezone()
     expected = until and midnight + timedelta(hours=until[0], minutes=until[1], days=until[2])
     assert quota_until(words, at.astimezone(UTC)) == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "words", "at", "until"),
+    [
+        ("Europe/Berlin", "try again at Mar 28th, 2027 2:30 AM.", "2027-03-27T12:00", "2027-03-28T01:01"),
+        ("Europe/Berlin", "try again at 2:30 AM.", "2027-03-28T00:30", "2027-03-28T01:01"),
+        ("Europe/Berlin", "try again at 2:30 AM.", "2027-10-31T00:10", "2027-10-31T01:31"),
+        ("Australia/Lord_Howe", "try again at Oct 3rd, 2027 2:15 AM.", "2027-10-01T00:00", "2027-10-02T15:31"),
+    ],
+)
+def test_a_time_in_a_change_of_the_clocks_is_never_too_early(zone: str, words: str, at: str, until: str) -> None:
+    """In a gap the first instant after it, of two the later; a minute more for the seconds that were cut off."""
+    with in_zone(zone):
+        found = quota_until(words, datetime.fromisoformat(f"{at}+00:00"))
+    assert found == datetime.fromisoformat(f"{until}+00:00")
 
 
 def test_a_refused_edit_counts_unless_the_agent_edited_elsewhere() -> None:

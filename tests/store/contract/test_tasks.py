@@ -1,6 +1,7 @@
 """What every database promises of tasks."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -160,3 +161,68 @@ def test_inodes_of_64_bits_fit(number: int) -> None:
 def test_every_spec_comes_back(prompt: str, argv: list[str]) -> None:
     spec = make_spec(prompt=prompt, argv=tuple(argv))
     assert spec_from(to_json(spec)) == spec
+
+
+def test_in_the_order_of_handing_over_page_by_page(store: Store) -> None:
+    """What is removed between two pages makes nothing be passed over."""
+    store.transact("add", lambda tx: [tx.tasks.add(make_task(f"t{9 - each}")) for each in range(7)])
+    ended: dict[str, Any] = {"state": TaskState.DONE, "ended_at": NOON}
+    store.transact("add", lambda tx: tx.tasks.add(make_task("d1", **ended)))
+    states, after, found = (TaskState.QUEUED, TaskState.DONE), 0, list[str]()
+    while page := store.read(lambda tx, at=after: tx.tasks.in_order(states, 3, at)):
+        tasks, after = page
+        found += [task.id for task in tasks]
+        if not tasks:
+            break
+    assert found == ["t9", "t8", "t7", "t6", "t5", "t4", "t3", "d1"]
+    assert store.read(lambda tx: tx.tasks.in_order([TaskState.DONE], 3))[0][0].id == "d1"
+    numbers = store.read(lambda tx: [tx.tasks.number(task_id) for task_id in found])
+    assert numbers == sorted(numbers)
+    with pytest.raises(NoSuchTask):
+        store.read(lambda tx: tx.tasks.number("nobody"))
+
+
+def test_failures_that_nobody_has_looked_at(store: Store) -> None:
+    """A look counts for what was read, changes nothing else, and for failures alone when all are looked at."""
+    ended: dict[str, Any] = {"ended_at": NOON}
+
+    def begin(tx):
+        for task_id in ("f1", "f2", "f3"):
+            tx.tasks.add(make_task(task_id, state=TaskState.FAILED, **ended))
+        tx.tasks.add(make_task("d1", state=TaskState.DONE, **ended))
+        tx.tasks.add(make_task("q1"))
+        return [tx.tasks.get(each) for each in ("f1", "f2", "q1")]
+
+    first, second, queued = store.transact("begin", begin)
+
+    def unseen() -> list[str]:
+        return [task.id for task in store.read(lambda tx: tx.tasks.unseen(9))]
+
+    assert unseen() == ["f3", "f2", "f1"]
+    assert store.transact("see", lambda tx: tx.tasks.see(first, later(1))) is True
+    assert store.read(lambda tx: tx.tasks.get("f1")) == replace(first, seen_at=later(1))
+    assert store.transact("see", lambda tx: tx.tasks.see(first, later(2))) is False
+    assert store.transact("see", lambda tx: tx.tasks.see(queued, later(2))) is False
+    store.transact("save", lambda tx: tx.tasks.save(replace(second, reason="again"), second))
+    assert store.transact("see", lambda tx: tx.tasks.see(second, later(2))) is False
+    assert unseen() == ["f3", "f2"]
+    assert store.transact("see", lambda tx: tx.tasks.see_all(later(3))) == 2
+    assert unseen() == [] and store.read(lambda tx: tx.tasks.get("d1")).seen_at is None
+
+
+def test_what_waits_for_something_that_failed(store: Store) -> None:
+    ended: dict[str, Any] = {"ended_at": NOON}
+
+    def begin(tx):
+        tx.tasks.add(make_task("f1", state=TaskState.FAILED, **ended))
+        tx.tasks.add(make_task("s1", state=TaskState.STOPPED, **ended))
+        tx.tasks.add(make_task("d1", state=TaskState.DONE, **ended))
+        for number, after in enumerate((("f1",), ("d1", "s1"), ("d1",), ("q0", "f1"), ("q0",))):
+            tx.tasks.add(make_task(f"q{number}", spec=make_spec(after=after)))
+        tx.tasks.add(make_task("q9", spec=make_spec(after=("f1",)), state=TaskState.STOPPED, **ended))
+
+    with pytest.raises(Stale):
+        store.transact("begin", lambda tx: tx.tasks.add(make_task("q0", spec=make_spec(after=("f1",)))))
+    store.transact("begin", begin)
+    assert [task.id for task in store.read(lambda tx: tx.tasks.blocked(9))] == ["q3", "q1", "q0"]
+    assert [task.id for task in store.read(lambda tx: tx.tasks.blocked(1))] == ["q3"]

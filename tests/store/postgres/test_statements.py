@@ -22,7 +22,15 @@ GROWING = {"task", "spec", "run", "execution", "session", "outcome", "launch", "
            "dependency", "label"}  # fmt: skip
 """Tables that nobody reads from end to end."""
 
-FIRST_OF_INDEX = {"queue_next_wake", "queue_lanes", "journal_last", "tasks_pinned"}
+FIRST_OF_INDEX = {
+    "queue_next_wake",
+    "queue_lanes",
+    "journal_last",
+    "tasks_pinned",
+    "tasks_unseen",
+    "tasks_see_all",
+    "tasks_blocked",
+}
 """Statements that take the first row of an index in its order, or all of one that holds few."""
 
 WHOLE = {

@@ -162,13 +162,44 @@ def test_a_name_that_is_taken_meanwhile_is_left_alone(tmp_path: Path, backups: S
 def test_of_a_damaged_database_no_backup_is_made(
     tmp_path: Path, backups: SqliteBackups, add: Add, sqlite: SqliteStore
 ) -> None:
-    add(*(f"a{number:07d}" for number in range(200)))
+    """Whichever page is damaged, and whether that is noticed in the database or in the copy: the error names the database."""
+    add(*(f"a{number:07d}" for number in range(40)))
     sqlite.close()
-    _damage(tmp_path / "wk.db")
-    with pytest.raises(DatabaseCorrupt, match=r"wk\.db.*no backup was made"):
+    whole, size = (tmp_path / "wk.db").read_bytes(), 4096
+    refused = 0
+    for start in range(0, len(whole), size):
+        (tmp_path / "wk.db").write_bytes(whole[:start] + b"\0" * size + whole[start + size :])
+        said = _complaint(backups, tmp_path / "b.db")
+        assert not list(tmp_path.glob(".*.tmp"))
+        if said:
+            refused += 1
+            assert str(tmp_path / "wk.db") in said and "no backup was made" in said and ".tmp" not in said, said
+            assert not (tmp_path / "b.db").exists()
+        else:
+            assert ids_in(tmp_path / "b.db") == {f"a{number:07d}" for number in range(40)}
+            (tmp_path / "b.db").unlink()
+    assert refused > len(whole) // size // 2
+
+
+def _complaint(backups: SqliteBackups, file: Path) -> str:
+    """What is wrong with the database when a backup of it is wanted; empty if one was made."""
+    try:
+        backups.create(file, replace=True, progress=no_progress)
+    except DatabaseCorrupt as error:
+        return str(error)
+    return ""
+
+
+def test_a_database_that_lost_its_mark_is_damaged(
+    tmp_path: Path, backups: SqliteBackups, add: Add, sqlite: SqliteStore
+) -> None:
+    """It is not called somebody else's backup."""
+    add("aaaaaaaa")
+    _ = inside(sqlite).query("PRAGMA application_id=0")
+    sqlite.close()
+    with pytest.raises(DatabaseCorrupt, match=r"wk\.db' is damaged.*no backup was made"):
         backups.create(tmp_path / "b.db", replace=False, progress=no_progress)
     assert not (tmp_path / "b.db").exists()
-    assert not list(tmp_path.glob(".*.tmp"))
 
 
 def test_where_it_cannot_be_written_a_sentence_says_so(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:
@@ -446,11 +477,3 @@ def _kept(home: Path, start: dict[str, bytes]) -> bool:
 
 def _open(home: Path) -> SqliteStore:
     return SqliteStore.open(home / "wk.db", home / "turnstile", create=False, upgrade=False, wait_s=20)
-
-
-def _damage(path: Path) -> None:
-    """Zeroes over a few pages in the middle of it."""
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(size // 2)
-        file.write(b"\0" * min(16384, size // 4))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from watchkeeper.app.views.brief import brief
 from watchkeeper.app.views.rows import TaskRow, row
 from watchkeeper.domain.lanes import scope_says
-from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
 
@@ -17,6 +17,7 @@ LOOKED_AT = 200
 NAMED = 20
 """How many tasks that need a person are named."""
 
+_ANY_NUMBER = 1 << 31
 _NEED_A_PERSON = (TaskState.NEEDS_INPUT, TaskState.HELD)
 
 
@@ -28,11 +29,14 @@ class Health:
     outbox_pending: int
     journal_last: int
     needs_you: tuple[TaskRow, ...]
+    """What needs a person, failures that nobody has looked at, and queued tasks that can never start, because one that they wait for failed."""
     live_runs: int
     paused: tuple[str, ...] = ()
     """Which parts of the queue a person paused: `the queue`, `harness claude`."""
     waits: dict[str, int] = field(default_factory=dict[str, int])
     """How many queued tasks wait for what, by the words of the list; empty if there are more than are looked at."""
+    more: bool = False
+    """Whether more tasks need a person than are named."""
 
     def waiting_for_a_daemon(self) -> int:
         """How many tasks nothing will happen to unless a daemon runs."""
@@ -43,23 +47,31 @@ NOTHING = Health(counts={}, outbox_pending=0, journal_last=0, needs_you=(), live
 """Where everything stands before there is anything."""
 
 
-def health(store: Store, runtime: Callable[[], Runtime]) -> Health:
-    """Where everything stands."""
+def health(store: Store, runtime: Callable[[], Runtime], *, everything: bool = False) -> Health:
+    """Where everything stands. `everything`: name all that needs a person, and ask all that waits."""
+    named, looked_at = (_ANY_NUMBER, _ANY_NUMBER) if everything else (NAMED, LOOKED_AT)
 
     def read(tx: Tx) -> Health:
         # What needs a person is at rest, so no evidence is looked at and the runtime is not made here.
-        needing = tx.tasks.in_states(_NEED_A_PERSON, NAMED)
+        needing = _needing(tx, named + 1)
         return Health(
             counts={state: count for state, count in tx.tasks.counts().items() if count},
             outbox_pending=tx.outbox.pending(),
             journal_last=tx.journal.last(),
-            needs_you=tuple(row(task, None, runtime) for task in needing),
+            needs_you=tuple(row(task, None, runtime)._replace(brief=brief(tx, task)) for task in needing[:named]),
             live_runs=len(tx.runs.live()),
-            waits=_waits(tx),
+            waits=_waits(tx, looked_at),
             paused=_paused(tx),
+            more=len(needing) > named,
         )
 
     return store.read(read)
+
+
+def _needing(tx: Tx, most: int) -> list[Task]:
+    """What needs a person, at most so many of each kind, in the order of handing over."""
+    found = [*tx.tasks.in_states(_NEED_A_PERSON, most), *tx.tasks.unseen(most), *tx.tasks.blocked(most)]
+    return sorted(found, key=lambda task: tx.tasks.number(task.id))
 
 
 def _paused(tx: Tx) -> tuple[str, ...]:
@@ -67,9 +79,9 @@ def _paused(tx: Tx) -> tuple[str, ...]:
     return tuple(scope_says(rule.scope, rule.name, names) for rule in tx.rules.all() if rule.paused)
 
 
-def _waits(tx: Tx) -> dict[str, int]:
+def _waits(tx: Tx, looked_at: int) -> dict[str, int]:
     """By word, how many queued tasks wait for that first."""
-    if tx.tasks.counts().get(TaskState.QUEUED, 0) > LOOKED_AT:
+    if tx.tasks.counts().get(TaskState.QUEUED, 0) > looked_at:
         return {}
-    found = (brief(tx, task) for task in tx.tasks.in_states([TaskState.QUEUED], LOOKED_AT))
+    found = (brief(tx, task) for task in tx.tasks.in_states([TaskState.QUEUED], looked_at))
     return dict(Counter(each.wait for each in found if each is not None).most_common())

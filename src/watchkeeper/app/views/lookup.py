@@ -25,5 +25,5 @@ def resolve(tx: Tx, typed: str) -> str:
         msg = f"There is no task '{shown}'."
         raise NoSuchTask(msg)
     if len(found) > 1:
-        raise AmbiguousId(prefix, found[:CANDIDATES])
+        raise AmbiguousId(prefix, found[:CANDIDATES], more=len(found) > CANDIDATES)
     return found[0]

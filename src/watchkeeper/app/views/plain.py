@@ -41,7 +41,7 @@ def task(task: Task) -> Json:
         "updated_at": time(task.updated_at),
         "ended_at": time(task.ended_at),
         "wake_at": time(task.wake_at),
-        "runs": task.runs,
+        "run_count": task.runs,
         "attempts": task.attempts,
         "max_attempts": task.spec.max_attempts,
         "expect": task.spec.expect,
@@ -54,6 +54,7 @@ def task(task: Task) -> Json:
         "not_before": time(task.spec.not_before),
         "labels": list(task.spec.labels),
         "pinned_at": time(task.pinned_at),
+        "seen_at": time(task.seen_at),
         "stop": _stop(task.stop),
     }
 
@@ -161,7 +162,7 @@ def detail(detail: TaskDetail) -> Json:
         "leftovers": spec.leftovers,
         "authorisation": None if detail.authorisation is None else authorisation(detail.authorisation),
         "evidence": evidence(detail.row.standing),
-        "run_history": [run_detail(each) for each in detail.runs],
+        "runs": [run_detail(each) for each in detail.runs],
         "takeover": detail.takeover,
     }
 

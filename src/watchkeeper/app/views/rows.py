@@ -10,7 +10,7 @@ from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from watchkeeper.app.views.whereabouts import Whereabouts
     from watchkeeper.domain.run_record import Run
@@ -35,52 +35,100 @@ class TaskRow(NamedTuple):
 
 
 class Listing(NamedTuple):
-    """What a list shows, pinned tasks and then the newest first, how many tasks it leaves out, and how many are running, listed or not."""
+    """What a list shows, how many tasks it leaves out, and how many are running, listed or not.
+
+    Pinned tasks stand first, then what needs a person, what runs, what is queued, what has ended; in each of these in the order of handing over.
+    """
 
     rows: tuple[TaskRow, ...]
     left_out: int
+    """All others, whatever their states."""
     running: int = 0
+    cut: int = 0
+    """Those among them that were asked for and had no room."""
+    unseen: int = 0
+    """How many of the rows are failures that nobody has looked at."""
+
+
+_Found = tuple["Task", "Brief | None", "Run | None", "Whereabouts | None"]
 
 
 def listing(
     store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int, recent: int = 0
 ) -> Listing:
-    """Tasks in `states`, and with them the newest `recent` of those that ended; of all together the newest `limit`, pinned ones on top."""
+    """At most `limit` tasks in `states`: of each group the newest.
 
-    def read(tx: Tx) -> tuple[list[tuple[Task, Brief | None, Run | None, Whereabouts | None]], int, int]:
-        tasks = _newest(tx, states, limit)
-        if recent:
-            ended = _newest(tx, tuple(FINAL_TASK_STATES), recent)
-            tasks = sorted([*tasks, *ended], key=lambda task: (task.created_at, task.id), reverse=True)
-        tasks = _pinned_first(tx, tasks, tuple(TaskState) if recent else states)[:limit]
+    With `recent` also the failures that nobody has looked at, and the newest `recent` tasks that ended.
+    """
+
+    def read(tx: Tx) -> tuple[list[_Found], Listing]:
+        tasks = _grouped(tx, states, limit, recent)
         counts = tx.tasks.counts()
-        left_out = sum(counts.values()) - len(tasks)
-        rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks]
-        return rows, left_out, counts.get(TaskState.RUNNING, 0)
+        wanted = sum(counts.get(state, 0) for state in states)
+        listed = sum(task.state in states for task in tasks)
+        summary = Listing(
+            rows=(),
+            left_out=sum(counts.values()) - len(tasks),
+            running=counts.get(TaskState.RUNNING, 0),
+            cut=wanted - listed,
+            unseen=sum(is_unseen(task) for task in tasks),
+        )
+        return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], summary
 
-    found, left_out, running = store.read(read)
+    found, summary = store.read(read)
     # Looking at processes is slow, so it is done after the snapshot was let go.
-    rows = tuple(row(task, run, runtime, there)._replace(brief=why) for task, why, run, there in found)
-    return Listing(rows=rows, left_out=left_out, running=running)
+    return summary._replace(rows=tuple(_row(each, runtime) for each in found))
 
 
 def labelled(
     store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int, labels: Sequence[str]
 ) -> Listing:
-    """Tasks in `states` that have every one of these labels, however long ago they ended, at most the newest `limit`."""
+    """Tasks in `states` that have every one of these labels, however long ago they ended, at most the newest `limit`, as handed over."""
 
-    def read(tx: Tx) -> tuple[list[tuple[Task, Brief | None, Run | None, Whereabouts | None]], int, int]:
+    def read(tx: Tx) -> tuple[list[_Found], int, int]:
         ids = set(tx.tasks.labelled(labels[0]))
         for name in labels[1:]:
             ids &= set(tx.tasks.labelled(name))
         tasks = [task for task in map(tx.tasks.get, ids) if task.state in states]
-        tasks.sort(key=lambda task: (task.created_at, task.id), reverse=True)
-        rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks[:limit]]
+        tasks.sort(key=lambda task: tx.tasks.number(task.id))
+        rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks[-limit:]]
         return rows, max(0, len(tasks) - limit), tx.tasks.counts().get(TaskState.RUNNING, 0)
 
-    found, left_out, running = store.read(read)
-    rows = tuple(row(task, run, runtime, there)._replace(brief=why) for task, why, run, there in found)
-    return Listing(rows=rows, left_out=left_out, running=running)
+    found, cut, running = store.read(read)
+    return Listing(rows=tuple(_row(each, runtime) for each in found), left_out=cut, running=running, cut=cut)
+
+
+def whole(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState]) -> Iterator[TaskRow]:
+    """Every task in `states`, in the order of handing over, read page by page: what is added meanwhile comes last, and none comes twice."""
+    after = 0
+    while True:
+
+        def read(tx: Tx, after: int = after) -> tuple[list[_Found], int]:
+            tasks, last = tx.tasks.in_order(states, _PAGE, after)
+            return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], last
+
+        found, after = store.read(read)
+        yield from (_row(each, runtime) for each in found)
+        if len(found) < _PAGE:
+            return
+
+
+def newest(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int) -> Listing:
+    """The newest `limit` tasks in `states`, whatever group they belong to, in the order of handing over."""
+
+    def read(tx: Tx) -> tuple[list[_Found], int]:
+        tasks = _newest(tx, states, limit)[::-1]
+        counts = tx.tasks.counts()
+        cut = sum(counts.get(state, 0) for state in states) - len(tasks)
+        return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], cut
+
+    found, cut = store.read(read)
+    return Listing(rows=tuple(_row(each, runtime) for each in found), left_out=cut, cut=cut)
+
+
+def is_unseen(task: Task) -> bool:
+    """Whether it failed and nobody has looked at it."""
+    return task.state is TaskState.FAILED and task.seen_at is None
 
 
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
@@ -91,6 +139,11 @@ def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
         return task, brief(tx, task), *owner(store, tx, task)
 
     task, why, run, there = store.read(read)
+    return row(task, run, runtime, there)._replace(brief=why)
+
+
+def _row(found: _Found, runtime: Callable[[], Runtime]) -> TaskRow:
+    task, why, run, there = found
     return row(task, run, runtime, there)._replace(brief=why)
 
 
@@ -114,13 +167,45 @@ def owner(store: Store, tx: Tx, task: Task) -> tuple[Run | None, Whereabouts | N
     return run, of_run(store, tx, run)
 
 
-def _pinned_first(tx: Tx, tasks: list[Task], states: Sequence[TaskState]) -> list[Task]:
-    """The pinned tasks that are in some of the states, the last pinned one on top, and then the others."""
-    pinned = [task for task in map(tx.tasks.get, tx.tasks.pinned()) if task.state in states]
-    if not pinned:
-        return tasks
-    known = {task.id for task in pinned}
-    return [*pinned, *(task for task in tasks if task.id not in known)]
+_NEED_A_PERSON = (TaskState.NEEDS_INPUT, TaskState.HELD)
+
+
+def _grouped(tx: Tx, states: Sequence[TaskState], limit: int, recent: int) -> list[Task]:
+    """The tasks of a list, group by group. What needs a person has room before what runs, and that before what waits or has ended."""
+
+    def of(group: Sequence[TaskState], most: int) -> list[Task]:
+        return _newest(tx, tuple(state for state in group if state in states), most)
+
+    def unseen(most: int) -> list[Task]:
+        return tx.tasks.unseen(most) if recent or TaskState.FAILED in states else []
+
+    def blocked(most: int) -> list[Task]:
+        return tx.tasks.blocked(most) if TaskState.QUEUED in states else []
+
+    def ended(most: int) -> list[Task]:
+        final = tuple(FINAL_TASK_STATES)
+        return of(final, most) + (_newest(tx, final, min(most, recent)) if recent else [])
+
+    known = set[str]()
+    found: list[Task] = []
+    pinned = [task for task in map(tx.tasks.get, tx.tasks.pinned()) if recent or task.state in states]
+    groups: tuple[tuple[Callable[[int], list[Task]], ...], ...] = (
+        (lambda most: of(_NEED_A_PERSON, most), unseen, blocked),
+        (lambda most: of((TaskState.RUNNING,), most),),
+        (lambda most: of((TaskState.QUEUED,), most),),
+        (ended,),
+    )
+    found += pinned[:limit]
+    known |= {task.id for task in found}
+    for group in groups:
+        tasks: dict[str, Task] = {}
+        for read in group:
+            room = limit - len(found) - len(tasks)
+            more = read(room + len(known)) if room > 0 else []
+            tasks |= {task.id: task for task in [each for each in more if each.id not in known | tasks.keys()][:room]}
+        known |= tasks.keys()
+        found += sorted(tasks.values(), key=lambda task: tx.tasks.number(task.id))
+    return found
 
 
 def _newest(tx: Tx, states: Sequence[TaskState], limit: int) -> list[Task]:

@@ -61,7 +61,7 @@ class Here:
 
 def why(store: Store, here: Here, task_id: str) -> Why:
     """One task. Raises NoSuchTask."""
-    return store.read(lambda tx: _why(tx, tx.tasks.get(task_id), place(tx, here.machine, here.limit, here.now)))
+    return store.read(lambda tx: why_at(tx, tx.tasks.get(task_id), place(tx, here.machine, here.limit, here.now)))
 
 
 def queue(store: Store, here: Here, most: int) -> QueueView:
@@ -69,7 +69,8 @@ def queue(store: Store, here: Here, most: int) -> QueueView:
     return store.read(lambda tx: _queue(tx, place(tx, here.machine, here.limit, here.now), most))
 
 
-def _why(tx: Tx, task: Task, here: Place) -> Why:
+def why_at(tx: Tx, task: Task, here: Place) -> Why:
+    """One task, as seen from a place."""
     facts, dependencies = tx.waits.facts(task.id), tuple(tx.waits.dependencies(task.id))
     return Why(
         task=task,
@@ -81,7 +82,7 @@ def _why(tx: Tx, task: Task, here: Place) -> Why:
 
 
 def _queue(tx: Tx, here: Place, most: int) -> QueueView:
-    waiting = tuple(_why(tx, tx.tasks.get(task_id), here) for task_id in tx.queue.waiting(most))
+    waiting = tuple(why_at(tx, tx.tasks.get(task_id), here) for task_id in tx.queue.waiting(most))
     return QueueView(
         at_work=sum(each.agents for each in here.occupied if each.machine == here.machine),
         limit=here.limit,

@@ -12,6 +12,7 @@ from watchkeeper.domain.run_record import RunState
 from watchkeeper.domain.task_record import TaskState
 from watchkeeper.errors import DatabaseUnusable, Exit, StateDirectoryUnusable, UsageError
 
+_EACH = "Also name each run that the daemon found."
 _WORKING = frozenset({RunState.STARTING, RunState.RUNNING})
 
 
@@ -37,24 +38,26 @@ def run(call: Call) -> None:
 
 
 @command.command(cls=Command)
+@click.option("-v", "--verbose", is_flag=True, help=_EACH)
 @json_option
 @debug_option
 @click.pass_obj
-def start(call: Call, as_json: bool) -> None:
-    """Start the daemon in the background, unless it runs."""
+def start(call: Call, verbose: bool, as_json: bool) -> None:
+    """Start the daemon in the background, unless it runs. Says how many runs it found, and what became of them."""
     from watchkeeper.daemon import client
 
     answer = client.start(call.writing)
     info = finding.running(call)
     if as_json:
-        call.terminal.document({"answer": answer.value, **finding.plain(info)})
+        found = finding.found_by_newest(call) if answer is client.Ensured.STARTED else {}
+        call.terminal.document({"answer": answer.value, **finding.plain(info), "found": found})
     elif answer is client.Ensured.STARTING:
         call.terminal.say("The daemon is still starting; `wk daemon status` shows when it is there.")
     else:
         word = "is running already" if answer is client.Ensured.ALREADY else "was started"
         call.terminal.say(f"The daemon {word}{f' (pid {info.pid})' if info else ''}.")
         if answer is client.Ensured.STARTED:
-            _say_found(call)
+            _say_found(call, verbose=verbose)
 
 
 @command.command(cls=Command)
@@ -133,10 +136,11 @@ def status(call: Call, as_json: bool) -> int:
 
 
 @command.command(cls=Command, short_help="End the daemon and start this version's.")
+@click.option("-v", "--verbose", is_flag=True, help=_EACH)
 @json_option
 @debug_option
 @click.pass_obj
-def restart(call: Call, as_json: bool) -> None:
+def restart(call: Call, verbose: bool, as_json: bool) -> None:
     """End the daemon and start one of this program's version. Agents go on working, and the new daemon takes them over."""
     from watchkeeper.daemon import client
 
@@ -149,11 +153,11 @@ def restart(call: Call, as_json: bool) -> None:
     _ = client.start(call.writing)
     info = finding.running(call)
     if as_json:
-        call.terminal.document({"ended": ended, **finding.plain(info)})
+        call.terminal.document({"ended": ended, **finding.plain(info), "found": finding.found_by_newest(call)})
         return
     word = "was restarted" if ended else "was started; none ran before"
     call.terminal.say(f"The daemon {word}{f' (pid {info.pid}, version {info.version})' if info else ''}.")
-    _say_found(call)
+    _say_found(call, verbose=verbose)
 
 
 @command.command(cls=Command, short_help="Have systemd start the daemon at every login.")
@@ -197,9 +201,12 @@ def _service(call: Call) -> str | None:
     return unit.name if unit.path.exists() else None
 
 
-def _say_found(call: Call) -> None:
-    """One line for each run that the new daemon found."""
-    from watchkeeper.cli.daemon import found_by_newest
+def _say_found(call: Call, *, verbose: bool) -> None:
+    """What became of the runs that the new daemon found: how many of each, or each by itself."""
+    from watchkeeper.cli.daemon import found_by_newest, found_says
 
-    for run_id, word in found_by_newest(call).items():
+    found = found_by_newest(call)
+    if found:
+        call.terminal.say(f"Runs that it found: {found_says(found)}{'' if verbose else ' (-v lists them)'}.")
+    for run_id, word in found.items() if verbose else ():
         call.terminal.say(f"  {run_id}  {word}")

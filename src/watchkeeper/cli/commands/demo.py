@@ -37,7 +37,8 @@ def command(call: Call) -> int:
     A scripted agent works in a small repository made for it; meanwhile the daemon is killed, the agent works on, and a
     new daemon takes it over. Nothing of yours is touched. The exit code is that of the task.
     """
-    from watchkeeper.cli.waiting import CODES
+    from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.waiting import code_of
     from watchkeeper.cli.watching import stay
 
     call.refuse_inside_agent("start tasks")
@@ -51,10 +52,12 @@ def command(call: Call) -> int:
     _start_daemon(call)
     say("")
     act = _KillAct(call, task)
-    task = stay(call, parts.store, task, act.emit, idle=act.look)
+    task, still = stay(call, parts.store, task, act.emit, idle=act.look)
     say("")
+    if still is not None:
+        call.terminal.prose(ended(task, still))
     _tell_end(call, task)
-    return CODES[task.state]
+    return code_of(task, still)
 
 
 def _make_place(call: Call, directory: Path) -> None:

@@ -25,7 +25,7 @@ _NEWEST = 50
     "--after",
     metavar="N",
     type=click.IntRange(min=0),
-    help=f"Everything after entry N; 0 is all. [default: the newest {_NEWEST}]",
+    help=f"Everything after entry N; 0 is all. [default: the newest {_NEWEST}; all with --json]",
 )
 @click.option(
     "--task", "task_id", metavar="ID", type=TASK_ID, help="Only what concerns this task; all of it by default."
@@ -47,6 +47,8 @@ def command(call: Call, follow: bool, after: int | None, task_id: str | None, as
         if not as_json:
             call.terminal.say(NOTHING_YET)
         return
+    if after is None and as_json:
+        after = 0
     start = _start(store, after, only)
     if after is not None:
         _tell_of_a_gap(call, store, after, as_json=as_json)

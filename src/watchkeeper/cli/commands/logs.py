@@ -1,6 +1,5 @@
 """`wk logs`: what an agent printed."""
 
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 import click
@@ -9,11 +8,12 @@ from watchkeeper.cli import daemon
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
-from watchkeeper.cli.types import SINCE, TASK_ID
+from watchkeeper.cli.types import SINCE, TASK_ID, until_now
 from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from watchkeeper.cli.printing import Printer, RawPrinter
     from watchkeeper.domain.model import Task
@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     number: int | None,
     stderr: bool,
     raw: bool | None,
-    since: timedelta | datetime | None,
+    since: str | None,
     tail: int | None,
     as_json: bool,
 ) -> None:
@@ -53,9 +53,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Ctrl-C ends the looking, not the agent.
     """
-    from watchkeeper.cli.output import pieces
+    from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.stderr import tell_stderr
-    from watchkeeper.cli.waiting import at_rest
+    from watchkeeper.cli.waiting import Outlook, at_rest
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
@@ -68,13 +69,18 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if follow:
         daemon.warn_if_none(call, int(not at_rest(task)))
     try:
-        began = False
+        began, outlook = False, Outlook(call, store)
         for piece in pieces(call, store, found_id, number=number, stream=stream, follow=follow):
-            began = True
+            began = began or not isinstance(piece, Idle)
             sink.take(piece)
+            if isinstance(piece, Idle) and (still := outlook.look([piece.task])):
+                call.terminal.note(ended(piece.task, still[0]))
+                break
         sink.flush()
     except KeyboardInterrupt:
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
+    if not as_json:
+        call.has_seen(task)
     if not began:
         call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
     elif stderr:
@@ -101,7 +107,7 @@ def _sink(
     emit: "Callable[[StreamEvent, int], None] | None",
     *,
     tail: int | None,
-    since: datetime | None,
+    since: "datetime | None",
     heading: "Callable[[str], None] | None",
 ) -> "Printer | RawPrinter":
     from watchkeeper.cli.printing import Printer, RawPrinter, make_reader
@@ -120,5 +126,5 @@ def _emit(call: Call, *, as_json: bool) -> "Callable[[StreamEvent, int], None]":
     return lambda event, number: call.terminal.line(plain.stream_event(event, number))
 
 
-def _time(call: Call, since: timedelta | datetime | None) -> datetime | None:
-    return call.reading.clock.now() - since if isinstance(since, timedelta) else since
+def _time(call: Call, since: str | None) -> "datetime | None":
+    return None if since is None else until_now(since, call.reading.clock.now())

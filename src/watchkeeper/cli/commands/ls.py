@@ -1,6 +1,6 @@
 """`wk ls`: tasks, one line each."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -10,19 +10,23 @@ from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.domain.task_record import Task, TaskState
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from datetime import datetime
 
     from watchkeeper.app.views.rows import Listing, TaskRow
+    from watchkeeper.ports.store import Store
 
 _RECENT = 10
 _LIMIT = 200
 _MOST = 100_000
+_ALL = 1 << 31
 _SHOWN = {"needs_input": "in need of you"}
 _WIDEST = 200
 """Columns of a line where no person looks: a reason can be long, and a program that wants all of it asks for JSON."""
 
 
 _LABEL = "Only those with this label, however long ago they ended; may be repeated."
+_HOW_MANY = f"At most so many. [default: {_LIMIT}; all with --json]"
 _OWN = frozenset({"dependency", "checkout busy"})
 _TIMES = frozenset({"not before", "retry at", "quota until"})
 """What a task waits for by itself, in the words of `Wait`, which a list of tasks that do not wait need not know."""
@@ -45,43 +49,109 @@ def _complete(_ctx: click.Context, _param: click.Parameter, beginning: str) -> l
     help="Only these; may be repeated.",
 )
 @click.option("--label", "labels", metavar="NAME", multiple=True, shell_complete=_complete, help=_LABEL)
-@click.option("--limit", type=click.IntRange(1, _MOST), help=f"At most so many, the newest. [default: {_LIMIT}]")
+@click.option("--limit", type=click.IntRange(1, _MOST), help=_HOW_MANY)
+@click.option("--seen", is_flag=True, help="Mark every failure as looked at first.")
 @json_option
 @debug_option
 @click.pass_obj
 def command(
-    call: Call, everything: bool, states: tuple[str, ...], labels: tuple[str, ...], limit: int | None, as_json: bool
+    call: Call,
+    everything: bool,
+    states: tuple[str, ...],
+    labels: tuple[str, ...],
+    limit: int | None,
+    seen: bool,
+    as_json: bool,
 ) -> None:
-    """List tasks: what is going on, and what ended lately.
+    """List tasks: what needs you, what is going on, and what ended lately.
 
     The state is read from the evidence at this moment, also when no daemon runs. `wk show ID` has the whole story.
+    A failure stays listed until you look at it (`wk show`, `wk logs`) or mark all with --seen.
+
+    With --json every task is listed in the order of handing over, unless --state or --label says otherwise, or
+    --limit: then the newest.
     """
-    from watchkeeper.app.views.rows import ACTIVE_STATES, Listing, labelled, listing
-
     store = call.store
-    wanted = tuple(TaskState(state) for state in states) or (tuple(TaskState) if everything else ACTIVE_STATES)
-    most = limit if limit is not None else (_MOST if everything else _LIMIT)
-    recent = 0 if states or everything else min(_RECENT, most)
-    if store is None:
-        found = Listing(rows=(), left_out=0)
-    elif labels:
-        found = labelled(store, call.runtime, wanted if states else tuple(TaskState), most, labels)
-    else:
-        found = listing(store, call.runtime, wanted, most, recent)
-    busy = sum(row.task.state in {TaskState.QUEUED, TaskState.RUNNING} for row in found.rows)
-    acts = not busy or daemon.running(call) is not None
+    if seen and store is not None:
+        _mark_seen(call)
+    found = _Wanted(everything, tuple(TaskState(state) for state in states), labels, limit)
     if as_json:
-        from watchkeeper.app.views import plain
-
-        call.terminal.document([plain.row(row) for row in found.rows])
-    elif labels and not found.rows:
+        _print_json(call, store, found)
+        return
+    shown = found.listing(call, store)
+    busy = sum(_is_busy(row) for row in shown.rows)
+    acts = not busy or daemon.running(call) is not None
+    if labels and not shown.rows:
         call.terminal.say(f"No task is labelled {' and '.join(render.clean(name)[:_WIDEST] for name in labels)}.")
-    elif store is None or not (found.rows or found.left_out):
+    elif store is None or not (shown.rows or shown.left_out):
         call.terminal.say(NOTHING_YET)
     else:
-        _print(call, found, states, acts=acts)
+        _print(call, shown, states, acts=acts)
     if not acts:
         daemon.say_none(call, busy)
+
+
+class _Wanted(NamedTuple):
+    """Which tasks are asked for."""
+
+    everything: bool
+    states: tuple[TaskState, ...]
+    labels: tuple[str, ...]
+    limit: int | None
+
+    def listing(self, call: Call, store: "Store | None") -> "Listing":
+        """What is listed for people, or up to a limit."""
+        from watchkeeper.app.views.rows import ACTIVE_STATES, Listing, labelled, listing
+
+        most = self.limit if self.limit is not None else (_MOST if self.everything else _LIMIT)
+        if store is None:
+            return Listing(rows=(), left_out=0)
+        if self.labels:
+            return labelled(store, call.runtime, self.states or tuple(TaskState), most, self.labels)
+        wanted = self.states or (tuple(TaskState) if self.everything else ACTIVE_STATES)
+        recent = 0 if self.states or self.everything else min(_RECENT, most)
+        return listing(store, call.runtime, wanted, most, recent)
+
+
+def _print_json(call: Call, store: "Store | None", wanted: _Wanted) -> None:
+    """All of it, or up to the limit, and then how much more there is."""
+    from watchkeeper.app.views import plain
+    from watchkeeper.app.views.rows import labelled, newest, whole
+
+    cut, rows, states = 0, iter(()), wanted.states or tuple(TaskState)
+    if store is not None and wanted.labels:
+        found = labelled(store, call.runtime, states, wanted.limit or _ALL, wanted.labels)
+        cut, rows = found.cut, iter(found.rows)
+    elif store is not None and wanted.limit is not None:
+        found = newest(store, call.runtime, states, wanted.limit)
+        cut, rows = found.cut, iter(found.rows)
+    elif store is not None:
+        rows = whole(store, call.runtime, states)
+    busy = 0
+
+    def values() -> "Iterator[object]":
+        nonlocal busy
+        for row in rows:
+            busy += _is_busy(row)
+            yield plain.row(row)
+
+    call.terminal.array(values())
+    if cut:
+        call.terminal.note(f"{render.counted(cut, 'more task')} beyond the limit; leave --limit away for all of them.")
+    if busy and daemon.running(call) is None:
+        daemon.say_none(call, busy)
+
+
+def _mark_seen(call: Call) -> None:
+    from watchkeeper.app.see import see_all
+
+    call.refuse_inside_agent("mark failures as looked at")
+    count = see_all(call.writing.store, call.writing.clock)
+    call.terminal.note(f"{render.counted(count, 'failure')} {'is' if count == 1 else 'are'} marked as looked at.")
+
+
+def _is_busy(row: "TaskRow") -> bool:
+    return row.task.state in {TaskState.QUEUED, TaskState.RUNNING}
 
 
 def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool) -> None:
@@ -108,6 +178,10 @@ def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool)
             says = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {more} in other states: wk ls --all"
         else:
             says = f"Nothing is going on; {more}: wk ls --all"
+        terminal.say(terminal.style(says, render.DIM))
+    if found.unseen:
+        failures = render.counted(found.unseen, "failure")
+        says = f"{failures} not looked at yet: wk show ID, or wk ls --seen for all"
         terminal.say(terminal.style(says, render.DIM))
 
 

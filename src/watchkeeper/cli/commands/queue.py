@@ -19,6 +19,8 @@ F = TypeVar("F", bound=Callable[..., object])
 
 _MOST = 10_000
 _LIMIT = 100
+_ALL = 1 << 31
+_HOW_MANY = f"At most so many. [default: {_LIMIT}; all with --json]"
 
 
 def scope_options(function: F) -> F:
@@ -41,11 +43,11 @@ def command() -> None:
 
 
 @command.command(cls=Command, short_help="Show what waits, in order, and why.")
-@click.option("--limit", type=click.IntRange(1, _MOST), default=_LIMIT, show_default=True, help="At most so many.")
+@click.option("--limit", type=click.IntRange(1, _MOST), help=_HOW_MANY)
 @json_option
 @debug_option
 @click.pass_obj
-def show(call: Call, limit: int, as_json: bool) -> None:
+def show(call: Call, limit: int | None, as_json: bool) -> None:
     """Show what waits, in the order in which it would be started, and what keeps each task.
 
     Tasks that agree on machine, harness, account and project share a lane: what closes it keeps them all.
@@ -61,7 +63,7 @@ def show(call: Call, limit: int, as_json: bool) -> None:
             call.terminal.say(NOTHING_YET)
         return
     where = here(call)
-    found = why.queue(store, where, limit)
+    found = why.queue(store, where, limit or (_ALL if as_json else _LIMIT))
     if as_json:
         call.terminal.document(view.plain(call, found, where))
     else:

@@ -47,7 +47,7 @@ def command(
     The task is durable before anything starts. Before it starts, one line says what the agent may do; -v says it in
     full. That is stored with the task and is all that its runs use: a later change of a setting does not touch it.
     TASK is the text; without it, it is read from standard input. After `--` comes a command line to run instead of
-    an agent program. In a git repository one task at a time works in a checkout; others wait, unless they are --shared.
+    an agent program, or a text that begins with a dash. In a git repository one task at a time works in a checkout; others wait, unless they are --shared.
     `wk add` puts tasks into the queue without starting a daemon.
 
     \b
@@ -55,6 +55,7 @@ def command(
       wk run "make the tests in tests/api pass"
       wk run --harness claude --cwd ~/src/shop --follow "fix the search box"
       git diff | wk run - --expect answer --title "review my change"
+      wk run -- "- [ ] rename the module"
       wk run -f plan.md --deadline 2h --retries 0
       wk run --account claude:work "answer the review"
       wk run --env NPM_TOKEN "publish the package"
@@ -66,8 +67,8 @@ def command(
       id=$(wk run "write the changelog") && wk wait "$id"
 
     \b
-    With --wait and --follow the exit code is 0 done, 1 failed, 10 needs you,
-    11 stopped.
+    With --wait and --follow the exit code is 0 done, 1 failed, 7 no daemon runs,
+    10 needs you (or cannot go on without you), 11 stopped.
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
     call.refuse_inside_agent("start tasks")
@@ -103,9 +104,10 @@ def _say_id(call: Call, task: Task, agreed: "Plan", *, as_json: bool, more: bool
 
 def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
     from watchkeeper.app.views import plain
-    from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.commands.wait import HANG, ended
     from watchkeeper.cli.printing import pretty
-    from watchkeeper.cli.waiting import CODES
+    from watchkeeper.cli.waiting import code_of
+    from watchkeeper.cli.waiting import plain as plain_still
     from watchkeeper.cli.watching import stay
 
     emit: Callable[[StreamEvent, int], None] | None = None
@@ -115,9 +117,9 @@ def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
             if as_json
             else pretty(call.terminal)
         )
-    task = stay(call, call.writing.store, task, emit)
+    task, still = stay(call, call.writing.store, task, emit)
     if as_json:
-        call.terminal.line(plain.task(task))
+        call.terminal.line({**plain.task(task), "standstill": plain_still(still)})
     else:
-        call.terminal.say(ended(task))
-    return CODES[task.state]
+        call.terminal.prose(ended(task, still), hang=HANG)
+    return code_of(task, still)

@@ -41,7 +41,8 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     """Show one task in full.
 
     Where it stands and why, what it was allowed, every run with its proof and changes, the evidence at this moment, its
-    logs, and how to take the conversation over in the program itself.
+    logs, and how to take the conversation over in the program itself. A failure that is shown like this, not as JSON,
+    counts as looked at: `wk ls` and `wk status` no longer keep it on top.
     """
     from watchkeeper.app.views import plain, why
     from watchkeeper.app.views.detail import detail
@@ -58,6 +59,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     else:
         for line in _lines(call, found, reasons):
             call.terminal.prose(line, hang=_LABEL)
+        call.has_seen(found.task)
     daemon.warn_if_none(call, int(found.task.state in {TaskState.QUEUED, TaskState.RUNNING}))
 
 
@@ -322,14 +324,20 @@ def _next(found: "TaskDetail") -> str:
         case TaskState.DONE:
             return f"wk logs {task_id}"
         case TaskState.HELD:
-            if found.task.run_id is None:
-                return f"look whether something of it is alive, then wk retry {task_id} or wk stop {task_id}"
-            return (
-                "look whether something of it is alive, then "
-                f"wk retry {task_id} (gives the held run up and starts another) or wk stop {task_id} (ends the task)"
-            )
+            return _next_of_held(found)
         case _:
             return f"wk logs {task_id} · wk retry {task_id}"
+
+
+def _next_of_held(found: "TaskDetail") -> str:
+    """Whether something of it is alive is for a person to look at only where that is not proven."""
+    task_id = found.task.id
+    newest = found.runs[-1] if found.runs else None
+    proof = None if newest is None else newest.outcome.proof if newest.outcome is not None else newest.run.proof
+    look = "" if proof is Proof.PROVEN else "look whether something of it is alive, then "
+    if found.task.run_id is None:
+        return f"{look}wk retry {task_id} or wk stop {task_id}"
+    return f"{look}wk retry {task_id} (gives the held run up and starts another) or wk stop {task_id} (ends the task)"
 
 
 def _field(label: str, text: str) -> str:

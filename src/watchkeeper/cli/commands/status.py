@@ -11,6 +11,7 @@ from watchkeeper.domain.model import TaskState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.health import Health
+    from watchkeeper.app.views.rows import TaskRow
     from watchkeeper.app.views.whereabouts import Whereabouts
     from watchkeeper.ports.service import DaemonInfo
 
@@ -35,7 +36,7 @@ def command(call: Call, as_json: bool) -> None:
     from watchkeeper.app.views.whereabouts import everyone
 
     store = call.store
-    found = None if store is None else health(store, call.runtime)
+    found = None if store is None else health(store, call.runtime, everything=as_json)
     info = None if store is None else daemon.running(call)
     machines = [] if store is None else everyone(store)
     if as_json:
@@ -92,8 +93,21 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
     if found.needs_you:
         terminal.say("Needs you:")
     for row in found.needs_you:
-        line = f"  {row.task.id}  {render.clean(row.task.spec.title)}: {render.clean(row.task.reason)}"
+        line = f"  {row.task.id}  {render.clean(row.task.spec.title)}: {render.clean(_why(row))}"
         terminal.say(terminal.fit(line))
-    hidden = sum(found.counts.get(state, 0) for state in (TaskState.NEEDS_INPUT, TaskState.HELD)) - len(found.needs_you)
-    if hidden > 0:
-        terminal.say(f"  … and {hidden} more: wk ls --state needs_input --state held")
+    if found.more:
+        terminal.say("  … and more: wk ls")
+    if any(row.task.state is TaskState.FAILED for row in found.needs_you):
+        terminal.say(
+            terminal.style("A failure is named until you look at it (wk show ID), or wk ls --seen.", render.DIM)
+        )
+
+
+def _why(row: "TaskRow") -> str:
+    """Why a task needs a person."""
+    task = row.task
+    if task.state is TaskState.FAILED:
+        return f"failed: {task.reason}" if task.reason else "failed"
+    if task.state is TaskState.QUEUED and row.brief is not None:
+        return f"cannot start: {row.brief.says}"
+    return task.reason

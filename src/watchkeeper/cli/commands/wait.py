@@ -10,10 +10,16 @@ from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import DURATION, TASK_ID
 from watchkeeper.domain.model import TaskState
-from watchkeeper.errors import Exit
+from watchkeeper.errors import Exit, NoSuchTask
 
 if TYPE_CHECKING:
+    from watchkeeper.app.views.standstill import Standstill
+    from watchkeeper.cli.waiting import Rest
     from watchkeeper.domain.model import Task
+    from watchkeeper.ports.store import Store
+
+HANG = 10
+"""Columns of an id and the space behind it."""
 
 
 @click.command(cls=Command, name="wait", short_help="Wait until tasks come to rest; the exit code says how.")
@@ -28,47 +34,69 @@ if TYPE_CHECKING:
 def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_: bool, as_json: bool) -> int:
     """Wait until tasks come to rest: until nothing more happens to them unless you act.
 
+    It also ends when none of them can go on without you: for example because a task that they wait for has failed, the
+    queue is paused, their account is signed out, or no daemon runs. A time, a retry, a limit or another task that works
+    is waited for.
+
     \b
-    Exit code: 0 done, 1 failed, 10 needs you, 11 stopped, 12 the time was over.
-    Of several tasks the worst counts, in the order 1, 10, 11.
+    Exit code: 0 done, 1 failed, 3 removed, 7 no daemon runs, 10 needs you,
+    11 stopped, 12 the time was over.
+    Of several tasks the worst counts, in the order 1, 10, 7, 3, 11.
     Ctrl-C ends the waiting, not the task.
     """
-    from watchkeeper.cli.waiting import CODES, at_rest, wait_for, worst
+    from watchkeeper.cli.waiting import at_rest, load, wait_for_rest, worst
 
     found = [call.find(task_id) for task_id in dict.fromkeys(task_ids)]
     store, ids = found[0][0], list(dict.fromkeys(task_id for _, task_id in found))
-    tasks = store.read(lambda tx: [tx.tasks.get(task_id) for task_id in ids])
+    tasks = load(store, ids)
     daemon.warn_if_none(call, sum(not at_rest(task) for task in tasks))
     try:
-        tasks = wait_for(
-            call,
-            store,
-            ids,
-            lambda now: (any if any_ else all)(at_rest(task) for task in now),
-            timeout_s,
-            lambda now, passed_s: call.terminal.status(_progress(now, passed_s)),
-        )
+        rest = wait_for_rest(
+            call, store, tasks, any_=any_, timeout_s=timeout_s,
+            progress=lambda now, passed_s: call.terminal.status(_progress(now, passed_s)),
+        )  # fmt: skip
     except KeyboardInterrupt:
         raise Detached(detached(ids)) from None
-    resting = [task for task in tasks if at_rest(task)]
+    over = [task_id for task_id in ids if rest.is_over(task_id)]
     if as_json:
-        from watchkeeper.app.views import plain
-        from watchkeeper.app.views.rows import one
-
-        call.terminal.document([plain.row(one(store, call.runtime, task.id)) for task in tasks])
+        call.terminal.document([_plain(call, store, rest, task_id) for task_id in ids])
     else:
-        for task in resting:
-            call.terminal.say(ended(task))
-    if not resting or (not any_ and len(resting) < len(tasks)):
+        for task_id in over:
+            call.terminal.prose(_ended(rest, task_id), hang=HANG)
+    if not over or (not any_ and len(over) < len(ids)):
         if not as_json:
-            waited = render.counted(len(tasks) - len(resting), "task has", "tasks have")
+            waited = render.counted(len(ids) - len(over), "task has", "tasks have")
             call.terminal.note(f"The time is over: {waited} not come to rest.")
         return Exit.TIMEOUT
-    return worst(CODES[task.state] for task in resting)
+    return worst(rest.code(task_id) for task_id in over)
 
 
-def ended(task: "Task") -> str:
-    """One line on how a task came to rest."""
+def _plain(call: Call, store: "Store", rest: "Rest", task_id: str) -> dict[str, object]:
+    from watchkeeper.app.views import plain
+    from watchkeeper.app.views.rows import one, row
+    from watchkeeper.cli.waiting import plain as plain_still
+
+    try:
+        found = one(store, call.runtime, task_id)
+    except NoSuchTask:
+        found = row(rest.tasks[task_id], None, call.runtime)
+    still = rest.still.get(task_id)
+    return {**plain.row(found), "removed": task_id in rest.removed, "standstill": plain_still(still)}
+
+
+def _ended(rest: "Rest", task_id: str) -> str:
+    if task_id in rest.removed:
+        return f"{task_id}  was removed"
+    return ended(rest.tasks[task_id], rest.still.get(task_id))
+
+
+def ended(task: "Task", still: "Standstill | None" = None) -> str:
+    """One line on how a task came to rest, or why nothing more happens to it unless a person acts."""
+    if still is not None:
+        from watchkeeper.cli.waiting import says
+
+        whom = "a daemon" if still.wait is None else "you"
+        return f"{task.id}  waits for {whom}: {says(still)}"
     word = "needs you" if task.state is TaskState.NEEDS_INPUT else task.state.value
     reason = f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
     return f"{task.id}  {word}{reason}"

@@ -65,6 +65,26 @@ SELECT seq FROM task WHERE id = :id;
 -- name: tasks_in_state
 SELECT seq, id FROM task WHERE state = :state AND seq < :before ORDER BY seq DESC LIMIT :limit;
 
+-- name: tasks_in_state_after
+SELECT seq, id FROM task WHERE state = :state AND seq > :after ORDER BY seq LIMIT :limit;
+
+-- name: tasks_unseen
+SELECT id FROM task WHERE state = 'failed' AND seen_at IS NULL ORDER BY seq DESC LIMIT :limit;
+
+-- name: tasks_blocked
+SELECT id FROM task
+WHERE state = 'queued' AND unmet > 0 AND EXISTS (
+    SELECT 1 FROM dependency JOIN task AS other ON other.id = dependency.on_id
+    WHERE dependency.task_id = task.id AND other.state IN ('failed', 'stopped')
+)
+ORDER BY seq DESC LIMIT :limit;
+
+-- name: tasks_see
+UPDATE task SET seen_at = :at WHERE id = :id AND version = :version AND ended_at IS NOT NULL AND seen_at IS NULL;
+
+-- name: tasks_see_all
+UPDATE task SET seen_at = :at WHERE state = 'failed' AND seen_at IS NULL;
+
 -- name: tasks_environment_in_use
 SELECT 1 FROM task WHERE environment_id = :environment_id AND ended_at IS NULL LIMIT 1;
 

@@ -61,12 +61,13 @@ class SqliteBackups:
         temporary = file.with_name(f".{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
         try:
             make_private(temporary)
-            copy(self._database, temporary, progress)
-            facts = self._whole(temporary)
+            with self._named(temporary, file):
+                copy(self._database, temporary, progress)
+                facts = facts_of(temporary, newest_schema=None, private=True)
             _sync(temporary, "backup.sync")
             _name(temporary, file, replace=replace)
         except OSError as error:
-            where = error.filename or file
+            where = file.parent if error.filename in {None, str(temporary)} else error.filename
             raise DatabaseUnusable(
                 f"The backup '{file}' cannot be written ({where}: {error.strerror}).",
                 hint="Choose a directory that you may write to and that has room.",
@@ -92,16 +93,20 @@ class SqliteBackups:
         finally:
             staged.close()
 
-    def _whole(self, temporary: Path) -> BackupFacts:
-        """Check the copy; what is wrong with it is wrong with what was copied."""
+    @contextmanager
+    def _named(self, temporary: Path, file: Path) -> Generator[None]:
+        """Name the files that the user knows in every error. Damage of the copy is damage of the database, whichever of them it is noticed in."""
         try:
-            return facts_of(temporary, newest_schema=None, private=True)
+            yield
         except DatabaseCorrupt as error:
             says = str(error).replace(str(temporary), str(self._database))
             raise DatabaseCorrupt(
                 f"{says.removesuffix('.')}; no backup was made.",
                 hint="Keep the file and its '-wal'. `wk restore` puts an earlier backup in its place.",
             ) from error
+        except DatabaseUnusable as error:
+            error.args = (str(error).replace(str(temporary), str(file)),)
+            raise
 
     def _refuse_name(self, file: Path, *, replace: bool) -> None:
         with contextlib.suppress(OSError):

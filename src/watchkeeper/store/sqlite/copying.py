@@ -16,7 +16,7 @@ import apsw
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable
 from watchkeeper.ports.backup import BackupFacts
 from watchkeeper.store.sqlite.connection import refuse_old_sqlite
-from watchkeeper.store.sqlite.faults import in_our_words
+from watchkeeper.store.sqlite.faults import corrupt, in_our_words
 from watchkeeper.store.sqlite.schema import APPLICATION_ID
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def facts_of(path: Path, *, newest_schema: int | None, private: bool = False) ->
 
     Args:
         path: the file.
-        newest_schema: the newest step of the schema that can be used; None asks for no step.
+        newest_schema: the newest step of the schema that can be used; None for a copy of our own database, which may be of any step.
         private: the file is this process's own.
 
     Raises:
@@ -136,7 +136,7 @@ def facts_of(path: Path, *, newest_schema: int | None, private: bool = False) ->
     """
     with opened(path, private=private, read_only=not private) as connection:
         if number(connection, "PRAGMA application_id") != APPLICATION_ID:
-            raise _foreign(path)
+            raise _foreign(path) if newest_schema is not None else corrupt(path)
         schema = number(connection, "PRAGMA user_version")
         if newest_schema is not None and schema > newest_schema:
             raise DatabaseNewer(

@@ -414,6 +414,10 @@ CREATE TRIGGER authorisation_kept BEFORE UPDATE ON authorisation BEGIN
     SELECT raise(ABORT, 'what was allowed never changes');
 END;
 
+CREATE INDEX task_unseen ON task (seq) WHERE state = 'failed' AND seen_at IS NULL;
+
+CREATE INDEX task_unmet ON task (seq) WHERE state = 'queued' AND unmet > 0;
+
 CREATE INDEX run_worked ON run (settled_at, place) WHERE settled_at IS NOT NULL AND place IS NOT NULL;
 
 CREATE VIEW task_whole AS

@@ -15,6 +15,8 @@ ALTER TABLE launch ADD COLUMN version TEXT COLLATE "C";
 -- When a person last looked at a task that has ended. NULL while a failure is unread.
 ALTER TABLE task ADD COLUMN seen_at BIGINT;
 UPDATE task SET seen_at = ended_at WHERE ended_at IS NOT NULL;
+CREATE INDEX task_unseen ON task (seq) WHERE state = 'failed' AND seen_at IS NULL;
+CREATE INDEX task_unmet ON task (seq) WHERE state = 'queued' AND unmet > 0;
 
 -- Trouble of the service behind an account: since when, as last told, how many probes failed, when the next may start, and which run is the probe.
 ALTER TABLE account_state ADD COLUMN trouble TEXT COLLATE "C" CHECK (trouble IN ('overloaded', 'network'));

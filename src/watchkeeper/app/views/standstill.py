@@ -1,0 +1,106 @@
+"""Whether anything can still happen to tasks that somebody waits for, or whether a person must act first."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from watchkeeper.app.place import place
+from watchkeeper.app.views.rows import one
+from watchkeeper.app.views.whereabouts import everyone
+from watchkeeper.app.views.why import why_at
+from watchkeeper.domain.model import RESTING_TASK_STATES, TaskState
+from watchkeeper.domain.waiting import stuck
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from watchkeeper.app.views.why import Here
+    from watchkeeper.domain.lanes import Reason
+    from watchkeeper.domain.model import Task
+    from watchkeeper.domain.wait import Wait
+    from watchkeeper.ports.runtime import Runtime
+    from watchkeeper.ports.store import Store, Tx
+
+_ALIVE = frozenset({"running", "stopping"})
+"""Words for a task whose agent works, with or without a daemon."""
+
+
+class Standstill(NamedTuple):
+    """Why nothing more happens to a task unless a person acts."""
+
+    task_id: str
+    wait: Wait | None
+    """The word for its wait; None: only a daemon is missing."""
+    says: str
+
+
+def standstill(
+    store: Store, here: Here, runtime: Callable[[], Runtime], tasks: Sequence[Task], *, acts: bool
+) -> list[Standstill] | None:
+    """Why nothing more happens to any of these tasks unless a person acts, for each that is not at rest; None while one may go on by itself.
+
+    `acts`: a daemon runs on this machine.
+    """
+    waiting = [task for task in tasks if task.state not in RESTING_TASK_STATES]
+    acting = _acting(store, here.machine, acts=acts)
+    if any(task.state is TaskState.RUNNING and acting(task) for task in waiting):
+        return None
+    kept = store.read(lambda tx: _stuck(tx, here, waiting, acting))
+    if kept is None:
+        return None
+    found: list[Standstill] = []
+    for task in waiting:
+        if task.id in kept:
+            found.append(kept[task.id])
+        elif (alone := _without_a_daemon(store, runtime, task)) is not None:
+            found.append(alone)
+        else:
+            return None
+    return found
+
+
+def _acting(store: Store, machine: str, *, acts: bool) -> Callable[[Task], bool]:
+    """Whether a daemon runs that can do something for a task, wherever that is."""
+    if not store.is_shared:
+        return lambda _task: acts
+    known = {each.machine: each.reachable for each in everyone(store)} | {machine: acts}
+
+    def acting(task: Task) -> bool:
+        if task.state is TaskState.RUNNING and task.run_id is not None:
+            run_id = task.run_id
+            return known.get(store.read(lambda tx: tx.runs.get(run_id)).machine, False)
+        return any(known.values()) if task.spec.machine is None else known.get(task.spec.machine, False)
+
+    return acting
+
+
+def _stuck(tx: Tx, here: Here, waiting: Sequence[Task], acting: Callable[[Task], bool]) -> dict[str, Standstill] | None:
+    """What keeps the queued tasks that a person must act for; None if one of them may go on by itself."""
+    at = place(tx, here.machine, here.limit, here.now)
+
+    @cache
+    def look(task_id: str) -> tuple[Task, Sequence[Reason]]:
+        found = why_at(tx, tx.tasks.get(task_id), at)
+        return found.task, found.reasons
+
+    kept: dict[str, Standstill] = {}
+    for task in waiting:
+        if task.state is not TaskState.QUEUED:
+            continue
+        found = stuck(task.id, look)
+        if found is not None:
+            other = "" if found.task_id == task.id else f"task {found.task_id} must be done first, which waits: "
+            kept[task.id] = Standstill(task.id, found.reason.wait, f"{other}{found.reason.says}")
+        elif acting(task):
+            return None
+    return kept
+
+
+def _without_a_daemon(store: Store, runtime: Callable[[], Runtime], task: Task) -> Standstill | None:
+    """What is said of a task that only a daemon could bring on; None while its agent works."""
+    standing = one(store, runtime, task.id).standing
+    if standing.word in _ALIVE and standing.verdict is not None:
+        return None
+    where = f" ({standing.why})" if standing.word == "unreachable" else ""
+    return Standstill(task.id, None, f"no daemon runs that could start or settle it{where}")
