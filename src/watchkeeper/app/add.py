@@ -15,7 +15,7 @@ from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import BadTask, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
-from watchkeeper.ports.harness import Harness, Program
+from watchkeeper.ports.harness import Harness, Program, Route
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
@@ -53,6 +53,8 @@ class Plan:
     program: Program
     says: str
     """One line: which program, where, with which rights, network and sandbox."""
+    route: Route = field(default_factory=Route)
+    """Where the agent's requests go."""
 
 
 def plan(harness: Harness, request: AddRequest, program: Program | None = None) -> Plan:

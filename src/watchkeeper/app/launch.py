@@ -11,6 +11,7 @@ from pathlib import Path
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.record import apply_run
+from watchkeeper.app.route import route_of
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
@@ -99,6 +100,7 @@ class Launcher:
                 environment=environment,
                 directory=directory,
                 options=options,
+                route=route_of(harness, spec, environment, options),
             )
         )
         return ExecutionOrder(

@@ -72,6 +72,18 @@ def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[
     return with_keys(_account(call, spec.account_id), call.environ)
 
 
+def applied(call: "Call", harness: "Harness", spec: TaskSpec, captured: Mapping[str, str]) -> Mapping[str, str]:
+    """A captured environment as the task's account makes it; unchanged while the account's home is not there. Raises NotFound."""
+    from watchkeeper.app.accounts import HomeGone
+
+    if spec.account in IMPLICIT:
+        return captured
+    try:
+        return call.reading.accounts.apply(harness, _account(call, spec.account_id), captured, spec.environment_names)
+    except HomeGone:
+        return captured
+
+
 def require_no_keys(call: "Call", task: Task, spec: TaskSpec) -> None:
     """Refuse another account for a task whose environment is kept already, if one of the two has variables of its own.
 

@@ -2,12 +2,13 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
-from watchkeeper.cli import accounts, harnesses, machines, prompts, render
+from watchkeeper.cli import accounts, harnesses, machines, not_passed, prompts, render, routes
 from watchkeeper.cli.command import after_dashes
 from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
@@ -137,6 +138,7 @@ def request(
     """The task, checked as far as it can be without storing it. `program`: that of its harness, if it was found before."""
     from watchkeeper.app.add import AddRequest, plan
     from watchkeeper.app.relations import check_wishes
+    from watchkeeper.app.route import sentence
     from watchkeeper.environment import capture
 
     asked = _spec(call, wishes, harnesses.choose(call), prompt, argv)
@@ -153,7 +155,9 @@ def request(
         keys=keys,
         machine=machines.own(call),
     )
-    return made, plan(harness, made, program)
+    agreed = plan(harness, made, program)
+    route = routes.of(call, harness, spec, made.environment)
+    return made, replace(agreed, route=route, says=f"{agreed.says} {sentence(route)}".rstrip())
 
 
 def _spec(call: "Call", wishes: Wishes, harness: str, prompt: str, argv: tuple[str, ...]) -> TaskSpec:
@@ -236,6 +240,13 @@ def say_waits(call: "Call", task: Task) -> None:
         call.terminal.note(f"It waits: {says(lasting[0])}")
 
 
-def rights(agreed: "Plan") -> dict[str, object]:
-    """The same as JSON values."""
-    return {"rights": agreed.says, "program": agreed.program.path, "program_version": agreed.program.version}
+def rights(request: "AddRequest", agreed: "Plan") -> dict[str, object]:
+    """What was agreed on, as JSON values: rights and program, where requests go, and what is not passed to the agent."""
+    return {
+        "rights": agreed.says,
+        "program": agreed.program.path,
+        "program_version": agreed.program.version,
+        "host": agreed.route.host or None,
+        "host_source": agreed.route.source or None,
+        "not_passed": list(not_passed.names(request)),
+    }

@@ -12,8 +12,9 @@ from pathlib import Path
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude_reader import ClaudeReader
+from watchkeeper.harnesses.claude_route import claude_route
 from watchkeeper.harnesses.program import Programs
-from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights
+from watchkeeper.ports.harness import CommandPlan, Order, Program, Rights, Route
 
 NO_HOOKS = '{"disableAllHooks":true}'
 """Nothing that instructions may carry with them is run by the program itself, which without a terminal asks nobody first."""
@@ -124,8 +125,16 @@ class Claude:
                 argv += [flag, options[option]]
         if order.spec.model is not None:
             argv += ["--model", order.spec.model]
-        argv += ISOLATION[_isolation(order.spec, options)]
+        argv += [*order.route.arguments, *ISOLATION[_isolation(order.spec, options)]]
         return CommandPlan(argv=tuple(argv), environment=_environment(order), prompt_by="stdin")
+
+    def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
+        """Where requests go, and the gateway of the user's settings where the program does not read those itself. Reads configuration files.
+
+        Raises:
+            BadTask: the settings cannot be read, or hold what cannot be taken over.
+        """
+        return claude_route(spec, environment, _isolation(spec, options))
 
     def reader(self, spec: TaskSpec) -> ClaudeReader:
         """A reader of its JSON events."""
@@ -160,6 +169,7 @@ def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:
 def _environment(order: Order) -> dict[str, str]:
     """The caller's, with bounds on the program's own patience unless the caller set them."""
     environment = {name: value for name, value in order.environment.items() if name not in NESTING}
+    environment |= dict(order.route.environment)
     environment["DISABLE_AUTOUPDATER"] = "1"
     if _isolation(order.spec, order.options) == "project":
         environment[INSTRUCTIONS] = "1"
