@@ -290,7 +290,7 @@ def _harness(call: "Call", found: harnesses.Found) -> Check:
     try:
         route = routes.of_harness(call, found.name)
     except WatchkeeperError as error:
-        return Check(name=name, level=Level.NOTE, says=f"{says}; {error}", hint=error.hint, facts=facts)
+        return Check(name=name, level=Level.NOTE, says=f"{says}. {error}", hint=error.hint, facts=facts)
     facts |= {"host": route.host or None, "host_source": route.source or None}
     where = route_says(route)
     return Check(name=name, level=Level.OK, says=f"{says}; requests go to {where}" if where else says, facts=facts)

@@ -158,7 +158,7 @@ class Routes(Protocol):
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
         """Where the requests of this task's agent go, and what a run must add so that they go there.
 
-        May read the program's configuration files (bounded in size) in the homes that `environment` names; it never reads a sign-in.
+        May read the program's configuration files (bounded in size) in the homes that `environment` names, and keeps nothing of them but the route.
 
         Args:
             spec: the task; its isolation decides whether the program reads the user's configuration by itself.
