@@ -1,6 +1,7 @@
 """Variables that agents would need and do not get are named once, and where requests go is part of what is shown."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,42 +11,47 @@ from watchkeeper.cli.not_passed import COLUMNS, line
 from watchkeeper.errors import Exit
 
 TOLD = "Not passed to the agent: GH_TOKEN, PYTHONPATH.\n`--env NAME` passes one; `wk config set environment.names NAME` always does.\n"
-SHELL = {"GH_TOKEN": "hidden-1", "PYTHONPATH": "hidden-2"}
+
+
+@pytest.fixture
+def shell(wk: Wk) -> Wk:
+    """`wk` in a shell that has two variables which agents do not get."""
+    return replace(wk, environ={**wk.environ, "GH_TOKEN": "hidden-1", "PYTHONPATH": "hidden-2"})
 
 
 @pytest.mark.parametrize("verb", ["run", "add"])
-def test_they_are_named_when_a_task_is_handed_over(wk: Wk, verb: str) -> None:
+def test_they_are_named_when_a_task_is_handed_over(wk: Wk, shell: Wk, verb: str) -> None:
     """On standard error, without their values, and in lines of 80 columns; what is passed is not named."""
-    said = wk(verb, "--", "true", **SHELL)
+    said = shell(verb, "--", "true")
     assert said.code == 0
     assert TOLD in said.err
     assert "hidden" not in said.err + said.out
     assert all(len(each) <= COLUMNS for each in TOLD.splitlines())
-    assert "Not passed" not in wk(verb, "--env", "GH_TOKEN", "--env", "PYTHONPATH", "--", "true", **SHELL).err
+    assert "Not passed" not in shell(verb, "--env", "GH_TOKEN", "--env", "PYTHONPATH", "--", "true").err
     assert "Not passed" not in wk(verb, "--", "true").err
-    assert "Not passed" not in wk(verb, "--harness", "demo", "do it", **SHELL).err
+    assert "Not passed" not in shell(verb, "--harness", "demo", "do it").err
 
 
 @pytest.mark.parametrize("verb", ["run", "add"])
 @pytest.mark.parametrize("more", [(), ("--dry-run",)])
-def test_json_has_them_and_nothing_is_printed_beside_it(wk: Wk, verb: str, more: tuple[str, ...]) -> None:
+def test_json_has_them_and_nothing_is_printed_beside_it(wk: Wk, shell: Wk, verb: str, more: tuple[str, ...]) -> None:
     """Together with where requests go."""
-    said = wk(verb, "--json", *more, "--", "true", **SHELL)
+    said = shell(verb, "--json", *more, "--", "true")
     assert said.json["not_passed"] == ["GH_TOKEN", "PYTHONPATH"]
     assert (said.json["host"], said.json["host_source"]) == (None, None)
     assert "Not passed" not in said.err
     assert wk(verb, "--json", *more, "--", "true").json["not_passed"] == []
 
 
-def test_a_batch_names_them_once(wk: Wk) -> None:
+def test_a_batch_names_them_once(shell: Wk) -> None:
     """However many tasks there are; in JSON each task has its own."""
     tasks = [{"argv": ["true"]}, {"argv": ["true"], "env": ["GH_TOKEN"]}, {"prompt": "do it", "harness": "demo"}]
     text = "\n".join(json.dumps(each) for each in tasks).encode()
-    said = wk("add", "--json-lines", stdin=text, **SHELL)
+    said = shell("add", "--json-lines", stdin=text)
     assert said.code == 0
     assert said.err.count("Not passed") == 1
     assert TOLD in said.err
-    found = wk("add", "--json-lines", "--json", stdin=text, **SHELL).lines
+    found = shell("add", "--json-lines", "--json", stdin=text).lines
     assert [each["not_passed"] for each in found] == [["GH_TOKEN", "PYTHONPATH"], ["PYTHONPATH"], []]
 
 

@@ -310,7 +310,7 @@ def test_providers_that_the_program_brings(home: Home, text: str, environment: d
     home.write(text)
     route = home.route(environment)
     assert route.host == host
-    assert given(route)["model_provider"] in text
+    assert str(given(route)["model_provider"]) in text
 
 
 def test_bedrock_needs_what_signs_in_there(home: Home) -> None:
