@@ -23,8 +23,8 @@ XDG_RUNTIME_DIR, which are doors to what the user is signed in to; and TERM, bec
 
 BY_HARNESS: Mapping[str, tuple[str, ...]] = {
     "claude": (
-        "ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "AWS_REGION", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK",
-        "CLOUD_ML_REGION", "API_TIMEOUT_MS",
+        "ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK",
+        "CLOUD_ML_REGION", "VERTEX_REGION_*", "API_TIMEOUT_MS",
     ),
     "codex": ("OPENAI_*", "CODEX_*"),
     "demo": ("DEMO_HOME",),
@@ -43,15 +43,32 @@ NESTING: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Variables that tell a program that it runs inside another one of its kind. They are never passed on, because it does not."""
 
+_NEEDED: tuple[str, ...] = (
+    "GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "NPM_TOKEN", "NODE_AUTH_TOKEN", "DATABASE_URL", "REDIS_URL",
+    "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGPASSFILE", "MYSQL_*", "DOCKER_HOST", "DOCKER_CONTEXT", "KUBECONFIG",
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL",
+    "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT", "AZURE_CLIENT_*", "AZURE_TENANT_ID", "ARM_*", "TF_VAR_*", "VAULT_ADDR",
+    "PYTHONPATH", "NODE_PATH", "NODE_OPTIONS", "LD_LIBRARY_PATH", "PKG_CONFIG_PATH", "CONDA_PREFIX", "GEM_HOME", "BUNDLE_PATH", "M2_HOME",
+    "ANDROID_HOME", "ANDROID_SDK_ROOT", "CUDA_HOME", "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "UV_*", "NPM_CONFIG_*",
+    "npm_config_registry", "GOPROXY", "GOPRIVATE", "GOFLAGS", "RUSTFLAGS", "CARGO_REGISTRIES_*", "CC", "CXX", "CFLAGS", "CXXFLAGS", "CPPFLAGS",
+    "LDFLAGS", "MAKEFLAGS", "JAVA_OPTS", "JAVA_TOOL_OPTIONS", "MAVEN_OPTS", "GRADLE_OPTS", "RAILS_ENV", "NODE_ENV",
+    "GIT_SSH_COMMAND", "GIT_AUTHOR_*", "GIT_COMMITTER_*",
+)  # fmt: skip
+"""Variables that builds, tests and tools of a project commonly need, the ones first whose lack is hardest to guess."""
+
+_NEEDED_ENDS = ("_TOKEN", "_URL", "_DSN")
+_NEVER_NEEDED = (
+    "ACTIONS_*", "BUILDKITE_*", "CI_*", "CODESPACE*", "GITHUB_*", "RUNNER_*", "VSCODE_*", "GITPOD_*", "JUPYTER*", "npm_*",
+    "NIX_*", "OTEL_*", "HOMEBREW_*", "DBUS_*", "XDG_*", "GNOME_*", "KDE_*", "TERM_*", "ITERM_*", "WT_*", "BUN_*",
+)  # fmt: skip
+"""Variables with such an end that a terminal, an editor or a build service sets for itself."""
+
 
 def allowed(name: str, harness: str) -> bool:
     """Whether the allow-list lets this variable through to that harness."""
     if name.startswith(OURS) or any(name in names for names in NESTING.values()):
         return False
-    return any(
-        name.startswith(entry[:-1]) if entry.endswith("*") else name == entry
-        for entry in (*STANDARD, *BY_HARNESS.get(harness, ()))
-    )
+    return _is_one_of(name, (*STANDARD, *BY_HARNESS.get(harness, ())))
 
 
 def asked(environ: Mapping[str, str], configured: Iterable[str], named: Sequence[str]) -> tuple[str, ...]:
@@ -89,6 +106,42 @@ def capture(environ: Mapping[str, str], names: Iterable[str], harness: str) -> d
             msg = f"The variable '{name}' was asked for and is not set."
             raise BadTask(msg, hint=f"Set it first (`export {name}=…`), or leave it out.")
     return {name: value for name, value in environ.items() if name in wanted or allowed(name, harness)}
+
+
+def left_out(environ: Mapping[str, str], names: Iterable[str], harness: str) -> tuple[str, ...]:
+    """Variables of the caller that work in a project commonly needs and that an agent of `harness` does not get, the most telling first.
+
+    Names only; what is empty counts as not set. The demo agent needs none. SSH_AUTH_SOCK comes last: most desktops set it.
+
+    Args:
+        environ: the caller's environment.
+        names: names that were asked for beside the allow-list, as for `capture`.
+        harness: the harness's name.
+    """
+    if harness == "demo":
+        return ()
+    passed = set(names)
+    lacking = sorted(
+        name for name, value in environ.items() if value and name not in passed and not allowed(name, harness)
+    )
+    first = [name for entry in _NEEDED for name in lacking if _is_one_of(name, (entry,))]
+    alike = [name for name in lacking if name.endswith(_NEEDED_ENDS) and not _is_of_a_terminal_or_an_agent(name)]
+    last = [name for name in lacking if name == "SSH_AUTH_SOCK"]
+    return tuple(dict.fromkeys((*first, *alike, *last)))
+
+
+def _is_of_a_terminal_or_an_agent(name: str) -> bool:
+    """Whether something else than a project's work has a use for it: a terminal, a build service, Watchkeeper, or another agent program."""
+    return (
+        name.startswith(OURS)
+        or _is_one_of(name, _NEVER_NEEDED)
+        or any(allowed(name, harness) for harness in BY_HARNESS)
+    )
+
+
+def _is_one_of(name: str, entries: Iterable[str]) -> bool:
+    """Whether it is one of these names, or begins as one of those that end with `*` do."""
+    return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in entries)
 
 
 def _bad_name(name: str) -> BadTask:

@@ -155,3 +155,21 @@ def test_what_comes_to_other_rights_on_another_machine_is_not_launched(wk: Wk, m
     task = wk.task(task_id)
     assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.PERMISSION_DENIED)
     assert "other rights than were allowed (its sandbox)" in task.reason
+
+
+@pytest.mark.usefixtures("program")
+def test_requests_that_would_go_elsewhere_now_need_a_person(wk: Wk) -> None:
+    """The program reads this file by itself, when it is launched."""
+    task_id = wk("add", "--harness", "claude", "--isolation", "user", "x").out.strip()
+    settings = Path(wk.environ["HOME"]) / ".claude" / "settings.json"
+    settings.parent.mkdir()
+    _ = settings.write_text('{"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}}', encoding="utf-8")
+    assert prepare_next(wk).spec == {}
+    task = wk.task(task_id)
+    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.PERMISSION_DENIED)
+    assert "would go to 127.0.0.1:9 now; api.anthropic.com was allowed" in task.reason
+    told = wk("retry", task_id)
+    assert "Requests go to 127.0.0.1:9" in told.err or "requests   go to 127.0.0.1:9" in told.err
+    assert prepare_next(wk).spec["argv"]
+    _ = settings.write_text("{", encoding="utf-8")
+    assert wk("add", "--harness", "claude", "--isolation", "project", "y").code != 0

@@ -64,7 +64,7 @@ def test_in_full_nothing_is_left_out() -> None:
     rows = dict(table(profile, "/here"))
     assert rows["rights"] == "full: true runs as you"
     assert rows["directory"] == "/here"
-    assert rows["requests"] == "go to h:1, the default"
+    assert rows["requests"] == "go to h:1 (the default)"
     assert rows["options"] == "config=a = 1 b = 2"
     assert rows["account"] == "command:work, home /h"
     assert list(rows)[:2] == ["sandbox", "network"]

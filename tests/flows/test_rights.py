@@ -48,6 +48,7 @@ def test_what_was_allowed_is_what_runs(
         history.play(LENGTH)
         assert not history.wrong, "\n".join([*history.steps, "WRONG:", *history.wrong])
         launches += history.launches
+        history.close()
     assert launches >= HISTORIES // 4
     with capsys.disabled():
         print(f"{HISTORIES // 4} histories of {harness}, {launches} launches", end=" ")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from watchkeeper.environment import capture
+from watchkeeper.environment import capture, left_out
 from watchkeeper.errors import BadTask
 
 CALLER = {
@@ -55,3 +55,52 @@ def test_what_is_refused(name: str, says: str) -> None:
     with pytest.raises(BadTask, match=says) as refusal:
         capture(CALLER, (name,), "demo")
     assert refusal.value.hint
+
+
+SHELL = {
+    "PATH": "/bin",
+    "GH_TOKEN": "t",
+    "PYTHONPATH": "/p",
+    "SSH_AUTH_SOCK": "/s",
+    "SENTRY_DSN": "d",
+    "BILLING_URL": "u",
+    "AWS_PROFILE": "p",
+    "ANTHROPIC_BASE_URL": "u",
+    "EMPTY_TOKEN": "",
+    "NODE_OPTIONS": "",
+    "VSCODE_GIT_IPC_AUTH_TOKEN": "t",
+    "ACTIONS_RUNTIME_TOKEN": "t",
+    "GITHUB_API_URL": "u",
+    "WATCHKEEPER_STORE_URL": "u",
+    "EDITOR": "vi",
+    "PS1": "$",
+    "LS_COLORS": "x",
+    "TERM": "xterm",
+}
+
+
+def test_what_looks_needed_and_is_not_passed_is_named() -> None:
+    """The most telling first; nothing that a terminal, a build service, another agent program or we ourselves set."""
+    assert left_out(SHELL, (), "command") == (
+        "GH_TOKEN", "AWS_PROFILE", "PYTHONPATH", "BILLING_URL", "SENTRY_DSN", "SSH_AUTH_SOCK",
+    )  # fmt: skip
+
+
+def test_what_is_passed_is_not_named() -> None:
+    """By the allow-list of the harness, or because it was asked for; the demo agent needs nothing."""
+    assert "AWS_PROFILE" not in left_out(SHELL, (), "claude")
+    assert left_out(SHELL, ("GH_TOKEN", "SSH_AUTH_SOCK", "PYTHONPATH"), "claude") == ("BILLING_URL", "SENTRY_DSN")
+    assert left_out(SHELL, (), "demo") == ()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "GITHUB_TOKEN", "DATABASE_URL", "DOCKER_HOST", "KUBECONFIG", "AWS_SECRET_ACCESS_KEY", "GOOGLE_APPLICATION_CREDENTIALS",
+        "NODE_PATH", "NODE_OPTIONS", "LD_LIBRARY_PATH", "PGHOST", "PGPASSWORD", "REDIS_URL", "NPM_TOKEN", "PIP_INDEX_URL",
+        "UV_INDEX_URL", "CONDA_PREFIX", "RUSTFLAGS", "GOFLAGS", "CC", "CXX", "MAKEFLAGS", "MY_SERVICE_TOKEN",
+    ],
+)  # fmt: skip
+def test_a_variable_of_builds_tests_and_tools_is_named(name: str) -> None:
+    """Alone, and for every harness that does not pass it."""
+    assert left_out({name: "x", "PATH": "/bin"}, (), "codex") == (name,)

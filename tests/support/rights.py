@@ -145,9 +145,16 @@ class History:
     def restart(self) -> None:
         """A daemon with the settings of now."""
         self._note("restart")
+        self.close()
         self.daemon = Watchkeeper.open(
             self.root, {**self.wk.environ, **self.variables}, writes=True, is_daemon=True
         )  # fmt: skip
+
+    def close(self) -> None:
+        """End the daemon."""
+        if self.daemon is not None:
+            self.daemon.store.close()
+        self.daemon = None
 
     # --- what a person asks for ---
 

@@ -69,8 +69,8 @@ class Plan:
         return line(self.profile)
 
 
-def plan(harness: Harness, request: AddRequest, program: Program | None = None) -> Plan:
-    """Check a task without doing anything. `program`: the harness's, if it was found before.
+def plan(harness: Harness, request: AddRequest, program: Program | None = None, *, is_new: bool = True) -> Plan:
+    """Check a task without doing anything. `program`: the harness's, if it was found before. `is_new`: its environment is captured now.
 
     Raises:
         BadTask: the task cannot be accepted.
@@ -85,6 +85,7 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None) 
         limits=request.limits,
         machine=request.machine,
         home=request.home,
+        caller=request.caller if is_new else None,
     )
     found = program or harness.find(environment, request.options)
     return Plan(spec=spec, profile=compile_profile(harness, spec, found, wanted))

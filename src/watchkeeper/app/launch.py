@@ -16,6 +16,7 @@ from watchkeeper.app.beside import place_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.record import apply_run
+from watchkeeper.app.route import route_of
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
@@ -140,6 +141,7 @@ class Launcher:
             raise HomeGone(
                 f"Account {profile.account} has another home now: {home or 'your own'}. It was allowed with {profile.home or 'your own'}."
             )
+        self._check_host(found.task, profile, harness, environment)
         # Found by its path alone, whatever PATH and settings say now; its version may have changed, which is shown.
         if not profile.program:
             return profile
@@ -147,6 +149,18 @@ class Launcher:
             profile,
             version=harness.find(environment, {**dict(profile.options), "program": profile.program}).version,
         )
+
+    def _check_host(self, task: Task, profile: LaunchProfile, harness: Harness, environment: Mapping[str, str]) -> None:
+        """Refuse a launch whose requests would go elsewhere than was allowed: the program reads some of its configuration by itself, as it is then."""
+        again = f"`wk retry {task.id}` approves it anew."
+        try:
+            now = route_of(harness, task.spec, environment, dict(profile.options)).host
+        except BadTask as problem:
+            raise NotAllowed(f"Where its requests would go cannot be told any more: {problem} {again}") from problem
+        if now != profile.host:
+            raise NotAllowed(
+                f"Its requests would go to {now or 'a place that is not known'} now; {profile.host or 'that'} was allowed. {again}"
+            )
 
     def _of_another_machine(
         self, task: Task, profile: LaunchProfile, harness: Harness, environment: Mapping[str, str], home: str

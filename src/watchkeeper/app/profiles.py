@@ -6,6 +6,7 @@ This is the only place where a command line is made. A launch takes it from the 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from watchkeeper.app.route import route_of
 from watchkeeper.app.secrets import refuse_profile
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
@@ -35,6 +36,8 @@ class Wanted:
     """The id of this machine, where several share the database."""
     home: str = ""
     """The configuration home of the account; empty for the user's own."""
+    caller: Mapping[str, str] | None = None
+    """The whole environment of the person who hands the task over; None: nothing more of it can be passed on."""
 
 
 def chosen(
@@ -79,11 +82,14 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
         BadTask: an option is unknown or wrong, cannot be expressed for this program, or the profile would hold a secret.
     """
     options = wanted.options
+    isolation = _isolation(harness, spec, options)
+    route = route_of(harness, spec, wanted.environment, options, wanted.caller)
     plan = harness.plan(
-        Order(spec=spec, program=program, environment=wanted.environment, directory=spec.cwd, options=options)
+        Order(
+            spec=spec, program=program, environment=wanted.environment, directory=spec.cwd, options=options, route=route
+        )
     )
     rights, level = harness.rights(spec, options), levels_of(harness).level_of(options)
-    isolation = _isolation(harness, spec, options)
     if level is RightsLevel.READ and isolation == "user":
         raise BadTask(
             "With the isolation 'user' your own hooks and permission rules count, so the rights 'read' cannot be promised.",
@@ -105,6 +111,8 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
         network=rights.network,
         sandbox=rights.sandbox,
         brief=rights.brief or (f"sandbox: {rights.sandbox}", f"network: {rights.network}", rights.says),
+        host=route.host,
+        host_source=route.source,
         argv=plan.argv,
         prompt_by=plan.prompt_by,
         prompt_prefix=_prefix(harness, spec.prompt, plan.prompt),

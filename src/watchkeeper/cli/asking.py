@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
-from watchkeeper.cli import accounts, harnesses, machines, prompts, render
+from watchkeeper.cli import accounts, harnesses, machines, not_passed, prompts, render
 from watchkeeper.cli.command import after_dashes, is_dashed_text
 from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
-from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, table
+from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, requests, table
 from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError
 
 if TYPE_CHECKING:
@@ -248,7 +248,9 @@ def say_profile(
 ) -> None:
     """The line on one launch profile; with the directory that it is for in full."""
     lines = [render.clean(line(profile, tasks))]
-    if directory is not None:
+    if directory is None:
+        lines += [render.clean(each) for each in [requests(profile)] if each]
+    else:
         lines += [f"  {label:<{_COLUMN}}{render.clean(text)}" for label, text in table(profile, directory)]
     for text in lines:
         if call.terminal.is_terminal and not as_json:
@@ -286,13 +288,16 @@ def say_waits(call: "Call", task: Task) -> None:
         call.terminal.note(f"It waits: {says(lasting[0])}")
 
 
-def rights(agreed: "Plan") -> dict[str, object]:
-    """The same as JSON values."""
+def rights(request: "AddRequest", agreed: "Plan") -> dict[str, object]:
+    """What was agreed on, as JSON values: the launch profile, and what is not passed to the agent."""
     from watchkeeper.app.views import profile
 
     return {
         "rights": agreed.says,
         "program": agreed.program.path,
         "program_version": agreed.program.version,
+        "host": agreed.profile.host or None,
+        "host_source": agreed.profile.host_source or None,
         "profile": profile.plain(agreed.profile),
+        "not_passed": list(not_passed.names(request)),
     }

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchkeeper.cli import accounts, daemon, harnesses, render
+from watchkeeper.cli import accounts, daemon, harnesses, render, routes
 from watchkeeper.domain.account import SignIn
 from watchkeeper.errors import Exit, NoDatabase, WatchkeeperError
 
@@ -276,9 +276,24 @@ def _harnesses(call: "Call") -> Iterator[Check]:
         if not each.usable:
             yield Check(name=name, level=Level.NOTE, says=each.problem, hint=each.hint)
             continue
-        version = f" {each.version}" if each.version else ""
-        says = f"{each.path}{version}" if each.path else "runs whatever command line a task brings"
-        yield Check(name=name, level=Level.OK, says=says, facts={"path": each.path, "version": each.version})
+        yield _harness(call, each)
+
+
+def _harness(call: "Call", found: harnesses.Found) -> Check:
+    """An installed program, and where its requests go."""
+    from watchkeeper.app.route import says as route_says
+
+    name = f"harness {found.name}"
+    facts: dict[str, object] = {"path": found.path, "version": found.version}
+    version = f" {found.version}" if found.version else ""
+    says = f"{found.path}{version}" if found.path else "runs whatever command line a task brings"
+    try:
+        route = routes.of_harness(call, found.name)
+    except WatchkeeperError as error:
+        return Check(name=name, level=Level.NOTE, says=f"{says}. {error}", hint=error.hint, facts=facts)
+    facts |= {"host": route.host or None, "host_source": route.source or None}
+    where = route_says(route)
+    return Check(name=name, level=Level.OK, says=f"{says}; requests go to {where}" if where else says, facts=facts)
 
 
 def _accounts(call: "Call") -> Iterator[Check]:

@@ -11,6 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from watchkeeper.domain.route import DEFAULT_HOSTS
+
 WIDTH = 80
 """Columns of the line that is shown before a run."""
 
@@ -144,6 +146,19 @@ def line(profile: LaunchProfile, tasks: int = 1) -> str:
     return f"{start} {rights}"[: WIDTH - len(end)].rstrip() + f"…{end[:-1]}"
 
 
+def requests(profile: LaunchProfile) -> str:
+    """Where requests go, where that is not the vendor of the program; else empty."""
+    if not profile.host or profile.host in DEFAULT_HOSTS:
+        return ""
+    return f"Requests go to {host(profile)}."
+
+
+def host(profile: LaunchProfile) -> str:
+    """The host of the requests, with why."""
+    by = profile.host_source
+    return f"{profile.host} ({by})" if by == "the default" else f"{profile.host}, by {by}"
+
+
 def table(profile: LaunchProfile, directory: str) -> list[tuple[str, str]]:
     """The same in full, as labels and texts."""
     version = f" {profile.version}" if profile.version else ""
@@ -154,7 +169,7 @@ def table(profile: LaunchProfile, directory: str) -> list[tuple[str, str]]:
         ("rights", f"{profile.rights.value}: {profile.permits}"),
         ("directory", directory),
         ("reads", profile.reads),
-        ("requests", f"go to {profile.host}, {profile.host_source}" if profile.host else ""),
+        ("requests", f"go to {host(profile)}" if profile.host else ""),
         ("program", f"{profile.harness}{version}{path}"),
         ("account", _account(profile)),
         ("model", profile.model or ""),

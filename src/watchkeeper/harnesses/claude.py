@@ -15,9 +15,10 @@ from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude_reader import ClaudeReader
+from watchkeeper.harnesses.claude_route import claude_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
-from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights
+from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
 
 NO_HOOKS = '{"disableAllHooks":true}'
 """Nothing that instructions may carry with them is run by the program itself, which without a terminal asks nobody first."""
@@ -159,10 +160,18 @@ class Claude:
                 argv += [flag, options[option]]
         if order.spec.model is not None:
             argv += ["--model", order.spec.model]
-        argv += ISOLATION[_isolation(order.spec, options)]
+        argv += [*order.route.arguments, *ISOLATION[_isolation(order.spec, options)]]
         return CommandPlan(
             argv=tuple(argv), environment=_environment(order), prompt_by="stdin", prompt=_delivered(order.spec.prompt)
         )
+
+    def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
+        """Where requests go, and the gateway of the user's settings where the program does not read those itself. Reads configuration files.
+
+        Raises:
+            BadTask: the settings cannot be read, or hold what cannot be taken over.
+        """
+        return claude_route(spec, environment, _isolation(spec, options))
 
     def reader(self, spec: TaskSpec) -> ClaudeReader:
         """A reader of its JSON events."""
@@ -217,6 +226,7 @@ def _words(tools: str) -> list[str]:
 def _environment(order: Order) -> dict[str, str]:
     """The caller's, with bounds on the program's own patience unless the caller set them."""
     environment = {name: value for name, value in order.environment.items() if name not in NESTING["claude"]}
+    environment |= dict(order.route.environment)
     environment["DISABLE_AUTOUPDATER"] = "1"
     if _isolation(order.spec, order.options) == "project":
         environment[INSTRUCTIONS] = "1"

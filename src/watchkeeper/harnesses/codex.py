@@ -9,18 +9,17 @@ import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import cast
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import RightsLevel
-from watchkeeper.domain.secret_names import is_secret_name
-from watchkeeper.domain.secret_shapes import looks_random, sightings
 from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.codex_config import holds_secret, lines
 from watchkeeper.harnesses.codex_reader import CodexReader
+from watchkeeper.harnesses.codex_route import codex_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
-from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights
+from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
 
 _ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
 """It would wait for the network for ever, which a run without an end is."""
@@ -86,8 +85,6 @@ _YES_NO = ("false", "true")
 _CONFIG = re.compile(r"""[\w."'-]+\s*=\s*\S.*""")
 _OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.unbounded|hooks|projects\.")
 """Beginnings of keys of which the rights that were said depend."""
-_SECRET = re.compile(r"bearer_token|(?<!env_)http_headers")
-_GIVEN = re.compile(r"""([\w-]+)["']?\s*=\s*["']([^"']+)["']""")
 
 _BYTE_ORDER_MARK = "\ufeff"
 _HINT = "`npm install -g @openai/codex` installs it; `codex login` then signs you in."
@@ -151,11 +148,23 @@ class Codex:
             argv += ["--model", order.spec.model]
         if "network_access" in options:
             configuration = (*configuration, f"sandbox_workspace_write.network_access={options['network_access']}")
-        for each in (*_ALWAYS, *configuration, *_lines(options)):
+        for each in (*_ALWAYS, *configuration):
+            argv += ["-c", each]
+        argv += order.route.arguments  # before the option `config`, which wins
+        for each in lines(options):
             argv += ["-c", each]
         environment = {name: value for name, value in order.environment.items() if name not in NESTING["codex"]}
+        environment |= dict(order.route.environment)
         prompt = _delivered(order.spec.prompt)
         return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin", prompt=prompt)
+
+    def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
+        """Where requests go, and the provider of the user's configuration where the program does not read that itself. Reads configuration files.
+
+        Raises:
+            BadTask: the configuration cannot be read, or holds what cannot be taken over.
+        """
+        return codex_route(spec, environment, options, _isolation(spec, options))
 
     def reader(self, spec: TaskSpec) -> CodexReader:
         """A reader of its JSON events."""
@@ -200,18 +209,6 @@ def _network(sandbox: str, options: Mapping[str, str]) -> str:
     return "none for its commands; the service may search the web"
 
 
-def _lines(options: Mapping[str, str]) -> list[str]:
-    """The option `config`: one `key = value` a line."""
-    return [line.strip() for line in options.get("config", "").splitlines() if line.strip()]
-
-
-def _holds_secret(line: str) -> bool:
-    """Whether a setting holds a secret and not just the name of a variable: it would stand on the command line."""
-    given = [(name.replace("-", "_"), value) for name, value in cast("list[tuple[str, str]]", _GIVEN.findall(line))]
-    named = any(is_secret_name(name) and not name.startswith("env_") and looks_random(value) for name, value in given)
-    return named or _SECRET.search(line) is not None or bool(sightings(line))
-
-
 def _check_options(options: Mapping[str, str]) -> None:
     if strange := sorted(set(options) - set(_OPTIONS)):
         msg = f"The codex harness has no option '{strange[0]}'."
@@ -221,12 +218,12 @@ def _check_options(options: Mapping[str, str]) -> None:
         if options.get(option, known[0]) not in known:
             msg = f"The option {option} of the codex harness is '{options[option]}'."
             raise BadTask(msg, hint=f"It is one of: {', '.join(known)}.")
-    for line in _lines(options):
+    for line in lines(options):
         key = line.partition("=")[0].strip()
         if _CONFIG.fullmatch(line) is None:
             msg = f"The option config of the codex harness has a line that is no setting: '{key[:60]}'."
             raise BadTask(msg, hint='Each line is one setting of Codex, such as model_provider = "mine".')
-        if _holds_secret(line):
+        if holds_secret(line):
             msg = f"The option config of the codex harness holds a secret under '{key[:60]}', which everybody on this machine could read."
             raise BadTask(msg, hint="Name a variable that holds it: model_providers.NAME.env_key or .env_http_headers.")
         if _OURS.match(key.replace('"', "").replace("'", "")):

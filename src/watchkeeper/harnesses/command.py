@@ -14,7 +14,7 @@ from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.json_lines import HOLE
-from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, StreamEvent
+from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
 
 PLACEHOLDERS = {"{prompt}": "argument", "{prompt_file}": "file"}
 _LITERALS = {"{{prompt}}": "{prompt}", "{{prompt_file}}": "{prompt_file}"}
@@ -99,6 +99,11 @@ class Command:
         if prompt_by == "argument":
             check_argument(order.spec.prompt)
         return CommandPlan(argv=tuple(argv), environment=order.environment, prompt_by=prompt_by)
+
+    def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
+        """A command sends what it sends: nothing is known of it."""
+        del spec, environment, options
+        return Route()
 
     def reader(self, spec: TaskSpec) -> "CommandReader":
         """A reader of plain output."""

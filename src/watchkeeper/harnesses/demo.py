@@ -16,7 +16,7 @@ from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, text_at
-from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, StreamEvent
+from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
 
 OPTIONS = {"pace": "seconds that the story pauses between its steps"}
 MAX_PACE_S = 60.0
@@ -76,6 +76,11 @@ class Demo:
         if pace is not None:
             argv += ["--pace", f"{_pace(pace):g}"]
         return CommandPlan(argv=tuple(argv), environment=order.environment, prompt_by="stdin")
+
+    def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
+        """It asks no model."""
+        del spec, environment, options
+        return Route()
 
     def reader(self, spec: TaskSpec) -> "DemoReader":
         """A reader of the agent's events."""

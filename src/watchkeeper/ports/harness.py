@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from watchkeeper.domain.model import Condemnation, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
@@ -24,6 +24,22 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """Where an agent's requests to its model go, and what a run needs so that they go there."""
+
+    host: str = ""
+    """A host with its port where it names one, or words such as `Bedrock in us-east-1`. Empty: the harness sends none, or it cannot be known."""
+    source: str = ""
+    """What decides the host, in plain words: `the default`, `your environment (ANTHROPIC_BASE_URL)`. Empty where nothing is known of it."""
+    environment: tuple[tuple[str, str], ...] = ()
+    """Variables to set for the run, as name and value. They win over the captured ones, and no secret is among them."""
+    arguments: tuple[str, ...] = ()
+    """Further command-line arguments. Every user of the machine can read them, so no secret is among them."""
+    needs: tuple[str, ...] = ()
+    """Variables that the configuration names and the agent's environment lacks. Where the caller has one, it must be passed on."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What is to be run."""
 
@@ -35,6 +51,8 @@ class Order:
     """The execution directory; files put there by `files` are readable by the agent."""
     options: Mapping[str, str] = field(default_factory=dict[str, str])
     """Settings of this harness (`[harness.NAME]`)."""
+    route: Route = field(default_factory=Route)
+    """Where requests go; `plan` adds its variables and arguments."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,3 +199,28 @@ def options_of(harness: Harness) -> Mapping[str, str] | None:
     """The options of a harness with what each is; None: it does not declare them, and checks them itself."""
     found: object = getattr(harness, "options", None)
     return cast("Mapping[str, str]", found) if isinstance(found, Mapping) else None
+
+
+@runtime_checkable
+class Routes(Protocol):
+    """A harness that can say where its program's requests go. Optional: of a harness without it nothing is known."""
+
+    def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
+        """Where the requests of this task's agent go, and what a run must add so that they go there.
+
+        May read the program's configuration files (bounded in size) in the homes that `environment` names, and keeps nothing of them but the route.
+
+        Args:
+            spec: the task; its isolation decides whether the program reads the user's configuration by itself.
+            environment: the captured environment of the agent, after its account was applied.
+            options: settings of this harness.
+
+        Raises:
+            BadTask: the configuration sends requests elsewhere and cannot be taken over, or cannot be read; the hint says what to do.
+        """
+        ...
+
+
+def routes(harness: Harness) -> Routes | None:
+    """The harness as one that knows where requests go, or None."""
+    return harness if isinstance(harness, Routes) else None

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, prompts, render
+from watchkeeper.cli import asking, daemon, not_passed, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
 from watchkeeper.errors import UsageError
@@ -63,13 +63,14 @@ def command(
         prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
         handed = [asking.request(call, wishes, prompt, argv or ())]
     asking.say_rights(call, [agreed for _, agreed in handed], verbose=verbose or dry_run, as_json=as_json)
+    not_passed.say(call, [request for request, _ in handed], as_json=as_json)
     if dry_run:
         if as_json:
             for request, agreed in handed:
-                call.terminal.line({"dry_run": True, "title": request.spec.title, **asking.rights(agreed)})
+                call.terminal.line({"dry_run": True, "title": request.spec.title, **asking.rights(request, agreed)})
         return
     tasks = asking.add(call, handed)
-    _say(call, tasks, [agreed for _, agreed in handed], as_json=as_json)
+    _say(call, tasks, handed, as_json=as_json)
     if not daemon.poke(call):
         daemon.say_none(call, len(tasks))
 
@@ -90,12 +91,12 @@ def _many(
     return batch.requests(call, batch.from_json(text, wishes) if json_lines else batch.from_lines(text, wishes))
 
 
-def _say(call: Call, tasks: "list[Task]", agreed: "list[Plan]", *, as_json: bool) -> None:
+def _say(call: Call, tasks: "list[Task]", handed: "list[tuple[AddRequest, Plan]]", *, as_json: bool) -> None:
     if as_json:
         from watchkeeper.app.views import plain
 
-        for task, plan in zip(tasks, agreed, strict=True):
-            call.terminal.line({**plain.task(task), **asking.rights(plan)})
+        for task, (request, plan) in zip(tasks, handed, strict=True):
+            call.terminal.line({**plain.task(task), **asking.rights(request, plan)})
     elif call.terminal.is_terminal and len(tasks) > 1:
         for task in tasks:
             call.terminal.say(call.terminal.fit(f"{task.id}  {render.clean(task.spec.title)}"))

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, prompts, render
+from watchkeeper.cli import asking, daemon, not_passed, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
 from watchkeeper.domain.model import Task
@@ -13,7 +13,6 @@ from watchkeeper.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from watchkeeper.app.add import Plan
     from watchkeeper.ports.harness import StreamEvent
 
 
@@ -77,22 +76,23 @@ def command(
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
     request, agreed = asking.request(call, wishes, prompt, argv or ())
     asking.say_rights(call, [agreed], verbose=verbose or dry_run, as_json=as_json)
+    not_passed.say(call, [request], as_json=as_json)
     if dry_run:
         if as_json:
-            call.terminal.document({"dry_run": True, "title": request.spec.title, **asking.rights(agreed)})
+            call.terminal.document({"dry_run": True, "title": request.spec.title, **asking.rights(request, agreed)})
         return Exit.OK
     task = asking.add(call, [(request, agreed)])[0]
-    _say_id(call, task, agreed, as_json=as_json, more=wait or follow)
+    _say_id(call, task, asking.rights(request, agreed), as_json=as_json, more=wait or follow)
     asking.say_waits(call, task)
     daemon.ensure(call, f"{task.id} waits for its turn")
     return _stay(call, task, follow=follow, as_json=as_json) if wait or follow else Exit.OK
 
 
-def _say_id(call: Call, task: Task, agreed: "Plan", *, as_json: bool, more: bool) -> None:
+def _say_id(call: Call, task: Task, rights: "dict[str, object]", *, as_json: bool, more: bool) -> None:
     if as_json:
         from watchkeeper.app.views import plain
 
-        call.terminal.line({**plain.task(task), **asking.rights(agreed)})
+        call.terminal.line({**plain.task(task), **rights})
     elif call.terminal.is_terminal and not more:
         # The id has its line for itself, so that a double click or a triple one takes it and nothing else.
         call.terminal.say(call.terminal.style(task.id, render.BOLD))

@@ -17,6 +17,7 @@ from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 from watchkeeper.domain.outcome_record import MOST_BESIDE
+from watchkeeper.domain.profile import host
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -107,7 +108,7 @@ def _allowed(authorisation: "Authorisation") -> Iterator[str]:
     if profile.reads:
         yield _field("reads", render.clean(profile.reads))
     if profile.host:
-        yield _field("requests", f"go to {render.clean(profile.host)}, {render.clean(profile.host_source)}")
+        yield _field("requests", f"go to {render.clean(host(profile))}")
     if profile.program:
         yield _field("program", render.clean(f"{profile.program} {profile.version or ''}".rstrip()))
 

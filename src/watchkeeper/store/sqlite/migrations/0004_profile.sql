@@ -1,7 +1,7 @@
 -- What was allowed is what runs: the launch profile of each authorisation. What a person has looked at. What is known of an account's service.
 
 -- The compiled launch profile, its fingerprint, and the directory that it is for. Empty in rows of older versions, which stored only a sentence.
-ALTER TABLE authorisation ADD COLUMN profile TEXT CHECK (json_valid(profile));
+ALTER TABLE authorisation ADD COLUMN profile TEXT CHECK (profile IS NULL OR json_valid(profile));
 ALTER TABLE authorisation ADD COLUMN fingerprint TEXT CHECK (fingerprint <> '');
 ALTER TABLE authorisation ADD COLUMN directory TEXT;
 CREATE INDEX authorisation_directory ON authorisation (directory, seq) WHERE directory IS NOT NULL;
