@@ -231,7 +231,8 @@ def _changes(changes: "Changes") -> Iterator[str]:
     label = "  changes"
     if changes.beside:
         others = ", ".join(changes.beside) + (" and more" if len(changes.beside) >= MOST_BESIDE else "")
-        yield _field(label, f"changed in this checkout while it ran, beside {render.clean(others)}:")
+        where = "checkout" if changes.in_checkout else "directory"
+        yield _field(label, f"changed in this {where} while it ran, beside {render.clean(others)}:")
         label = ""
     for file in changes.files[:_FILES]:
         yield _field(label, f"{_CHANGES.get(file.change, '?')} {render.clean(file.path)}")
