@@ -124,7 +124,7 @@ def test_a_missing_directory_and_a_missing_program_are_two_things(rig: Rig) -> N
     assert told[in_place].reason.startswith(f"The directory '{place}' is missing")
     assert told[with_program].kind is FailureKind.PROGRAM_MISSING
     assert told[with_program].reason.startswith(f"The program '{program}' is missing")
-    assert f"not started (No such file or directory {place}" in " ".join(_show(rig, in_place).split())
+    assert f"not started (No such file or directory: {place})" in " ".join(_show(rig, in_place).split())
     assert _json(rig, in_place)["run_history"][0]["exit"]["step"] == "chdir"
     place.mkdir()
     program.write_text("#!/bin/sh\n")

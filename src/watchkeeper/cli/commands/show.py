@@ -207,8 +207,8 @@ _ENDED_BY = {
 def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
     elapsed = f"after {render.elapsed(fact.elapsed_s)}"
     if fact.errno is not None:
-        about = f" {render.clean(fact.path)}" if fact.path else ""
-        how = f"not started ({os.strerror(fact.errno)}{about}, errno {fact.errno})"
+        about = f": {render.clean(fact.path)}" if fact.path else ""
+        how = f"not started ({os.strerror(fact.errno)}{about})"
     elif fact.signal is not None:
         how = f"signal {fact.signal}"
     else:
