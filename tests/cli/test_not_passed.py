@@ -92,7 +92,7 @@ def test_where_requests_go_is_said_before_a_task_starts(configured: Wk) -> None:
     """Where it is not the vendor's host; in JSON always."""
     options = ("run", "--harness", "codex", "--env", "MY_KEY", "--dry-run", "do it")
     said = configured(*options, MY_KEY="k")
-    assert "Requests go to 10.0.0.7:8080, by your Codex configuration (model_provider 'mine')." in said.err
+    assert "requests   go to 10.0.0.7:8080, by your Codex configuration (model_provider 'mine')" in said.err
     told = configured(*options, "--json", MY_KEY="k").json
     assert (told["host"], told["host_source"]) == (
         "10.0.0.7:8080",

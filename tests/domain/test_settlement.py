@@ -420,7 +420,7 @@ def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKin
         ("chdir", "/a/d", ENOENT, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
         ("chdir", "/a/d", ENOTDIR, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
         ("chdir", "/a/d", EACCES, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' may not be entered"),
-        ("exec", "mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program 'mytool' is missing on the PATH"),
+        ("exec", "mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program 'mytool' is missing from the PATH"),
         ("exec", "/b/mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program '/b/mytool' is missing, so"),
         ("interpreter", "/b/mytool", ENOENT, FailureKind.PROGRAM_MISSING, "the interpreter"),
         ("exec", "/b/mytool", EACCES, FailureKind.PROGRAM_BROKEN, "The program '/b/mytool' may not be executed"),

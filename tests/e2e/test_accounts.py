@@ -45,7 +45,7 @@ def test_a_signed_out_account_waits_and_goes_on_after_a_sign_in(rig: ClaudeRig) 
     for name in ("work", "other"):
         rig.wk("account", "add", "claude", name)
     sign_in(rig, "work", GOOD)
-    waits = rig.give("choosy", "--account", "other", sign_in=KEY)
+    waits = rig.give("choosy", "--expect", "answer", "--account", "other", sign_in=KEY)
 
     def runs(number: int) -> None:
         def back() -> bool:
@@ -56,7 +56,10 @@ def test_a_signed_out_account_waits_and_goes_on_after_a_sign_in(rig: ClaudeRig) 
 
     runs(1)
     assert rig.task(waits).reason.startswith("Not logged in.")
-    assert rig.wait_resting(rig.give("choosy", "--account", "work", sign_in=KEY)).state is TaskState.DONE
+    assert (
+        rig.wait_resting(rig.give("choosy", "--expect", "answer", "--account", "work", sign_in=KEY)).state
+        is TaskState.DONE
+    )
     assert (state(rig, "claude:work"), state(rig, "claude:other")) == ("in", "out")
     sign_in(rig, "other", BAD)
     runs(2)

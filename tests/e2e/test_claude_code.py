@@ -88,7 +88,7 @@ def test_work_is_done_and_told(rig: ClaudeRig) -> None:
 
 def test_the_conversation_can_be_taken_over(rig: ClaudeRig) -> None:
     """The printed command finds the session that the run has left."""
-    task_id = rig.give("text", "--wait")
+    task_id = rig.give("text", "--wait", "--expect", "answer")
     taken = next(line for line in rig.show(task_id).splitlines() if line.startswith("take over"))
     done = rig.shell(taken.split(maxsplit=2)[2] + " -p 'And then?'")
     assert done == "Answer 2: you said [And then?]."

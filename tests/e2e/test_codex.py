@@ -86,7 +86,7 @@ def test_work_is_done_and_told(codex_rig: CodexRig) -> None:
 def test_the_conversation_can_be_taken_over(codex_rig: CodexRig) -> None:
     """The session that is named is found by the program; its screen is exchanged for a run without one, which needs the provider again."""
     rig = codex_rig
-    task_id = rig.give("text", "--wait")
+    task_id = rig.give("text", "--wait", "--expect", "answer")
     taken = next(line for line in rig.show(task_id).splitlines() if line.startswith("take over"))
     line = taken.split(maxsplit=2)[2].replace("codex resume", "codex exec resume --json --skip-git-repo-check")
     home = rig.root / "home" / ".codex"
@@ -100,7 +100,7 @@ def test_the_programs_own_provider_takes_the_key_of_its_variable(codex_rig: Code
     """Which it asks for a web socket first, and then goes on without."""
     rig = codex_rig
     rig.configure(f'openai_base_url = "{rig.stub.url("text", rig.key)}/v1"')
-    task_id = rig.give("text", "--wait", sign_in=OWN_KEY)
+    task_id = rig.give("text", "--wait", "--expect", "answer", sign_in=OWN_KEY)
     assert rig.last_outcome(task_id).text == "Answer 1: you said [Please do it.]."
     assert [each.credential for each in rig.requests("text")] == ["authorization: Bearer sk-test-local"]
 
@@ -108,7 +108,7 @@ def test_the_programs_own_provider_takes_the_key_of_its_variable(codex_rig: Code
 def test_a_prompt_arrives_byte_for_byte(codex_rig: CodexRig) -> None:
     """A dash at its beginning, quotes, line ends of both kinds, what a shell would take, other scripts, and a hundred kilobytes."""
     prompt = "-c --help \"a\" 'b' `c` $HOME \\ %s {prompt}\r\n\n\tünïcödé ✓ 🎉\n" + "0123456789" * 10_000 + "\nend"
-    task_id = codex_rig.give("text", "--wait", prompt=prompt)
+    task_id = codex_rig.give("text", "--wait", "--expect", "answer", prompt=prompt)
     assert [each.prompts for each in codex_rig.requests("text")] == [(prompt,)]
     assert codex_rig.last_outcome(task_id).status is OutcomeStatus.SUCCEEDED
 

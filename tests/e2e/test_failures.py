@@ -30,6 +30,8 @@ exec unshare --user --map-root-user sh -c '
 _FIRST = {"text": "I write.", "tools": [{"do": "write", "path": "{{cwd}}/a.txt", "content": "a\n"}]}
 SCENARIOS: dict[str, Any] = {
     "nothing": {"turns": [{"text": ""}]},
+    "talk": {"turns": [{"text": "Everything is done."}]},
+    "asks": {"turns": [_FIRST, {"text": "I looked around. Which file do you mean?\n\nThanks!"}]},
     "elsewhere": {
         "turns": [
             {"text": "I write.", "tools": [{"do": "write", "path": "/elsewhere/note.txt", "content": "x"}]},

@@ -32,7 +32,8 @@ def untroubled(rig: Rig) -> Iterator[None]:
 
 def hand_over(rig: Rig, account: str, prompt: str = "say Done.", *options: str) -> str:
     """A task of the demo agent under an account."""
-    done = rig.wk("run", "--harness", "demo", "--account", account, "--json", *options, prompt)
+    what = ("--harness", "demo", "--account", account, "--expect", "answer")
+    done = rig.wk("run", *what, "--json", *options, prompt)
     return str(json.loads(done.stdout.splitlines()[0])["id"])
 
 
@@ -181,7 +182,11 @@ def test_the_default_account_is_set_for_each_harness(rig: Rig) -> None:
     """And a flag wins over it."""
     signed_in_and_out(rig)
     rig.settings = {"WATCHKEEPER_HARNESS_DEMO_ACCOUNT": "good"}
-    task_id = str(json.loads(rig.wk("run", "--harness", "demo", "--json", "say Done.").stdout.splitlines()[0])["id"])
+    task_id = str(
+        json.loads(
+            rig.wk("run", "--harness", "demo", "--expect", "answer", "--json", "say Done.").stdout.splitlines()[0]
+        )["id"]
+    )
     assert rig.wait_resting(task_id).spec.account == "good"
     assert rig.wait_resting(hand_over(rig, "demo:own")).spec.account == "own"
     wrong = rig.wk("run", "--harness", "demo", "--account", "claude:good", "say Done.", check=False)
@@ -223,7 +228,11 @@ def replaying(rig: Rig, transcript: str) -> Path:
 
 def claude_task(rig: Rig) -> str:
     """A task of that program under the user's own account."""
-    return str(json.loads(rig.wk("run", "--harness", "claude", "--json", "Do it.").stdout.splitlines()[0])["id"])
+    return str(
+        json.loads(
+            rig.wk("run", "--harness", "claude", "--expect", "answer", "--json", "Do it.").stdout.splitlines()[0]
+        )["id"]
+    )
 
 
 def test_tasks_wait_for_a_missing_program_and_go_on_when_it_is_there(rig: Rig) -> None:

@@ -97,7 +97,8 @@ def test_an_endless_line_is_not_kept() -> None:
     for _ in range(1000):
         assert lines.feed(b"z" * 1000) == []
     assert len(lines._line._raw) == 0
-    assert lines._line._short is not None and len(lines._line._short._out) < 100 * LIMIT
+    short = lines._line._short
+    assert short is not None and len(short._out) < 100 * LIMIT
     assert lines.feed(b'\n{"b": 2}\n') == ["(a line of 1000000 bytes was left out)", {"b": 2}]
     assert lines.left_out == 1
 

@@ -106,6 +106,7 @@ def test_the_example_of_the_page_works(own: Path, tmp_path: Path, monkeypatch: p
     program = tmp_path / "shout"
     program.write_text(
         '#!/bin/sh\n[ "$1" = --version ] && echo shout 3.2.1 && exit\nread line\n'
+        'echo "{\\"type\\": \\"call\\", \\"name\\": \\"ls\\"}"\n'
         'echo "{\\"type\\": \\"text\\", \\"text\\": \\"$line\\"}"\n'
         '[ "$line" = busy ] && ok=false || ok=true\nprintf \'{"type": "done", "ok": %s, "why": "%s"}\' $ok "$line"\n',
         encoding="utf-8",
@@ -115,7 +116,7 @@ def test_the_example_of_the_page_works(own: Path, tmp_path: Path, monkeypatch: p
     harness = Registry(lambda: _points(shout="own_package.shout:Shout")).get("shout")
     assert harness.find({"PATH": str(tmp_path)}, {}).version == "3.2.1"
     good, busy = (run(harness, spec_of(tmp_path, f"{prompt}\n")) for prompt in ("hello", "busy"))
-    assert (good.trace.ok, good.trace.text) == (True, "hello")
+    assert (good.trace.ok, good.trace.text, good.trace.tool_calls) == (True, "hello", 1)
     assert (busy.trace.ok, busy.trace.kind) == (False, FailureKind.OVERLOADED)
 
 

@@ -103,13 +103,31 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         codex=Cell(kind=K.OVERLOADED, scenario="overloaded_forever", looks="unexpected status 529", asks=2),
     ),
     Row(
+        what="overloaded (529) again and again, with an Opus model",
+        claude=Cell(
+            kind=K.OVERLOADED,
+            scenario="overloaded_forever",
+            looks="Repeated 529",
+            asks=3,
+            options=("--model", "claude-opus-4-1"),
+            settings=(("max_retries", "5"),),
+        ),
+        codex="it counts tries only",
+        alone=True,
+    ),
+    Row(
         what="unavailable (503), for ever",
         claude=Cell(kind=K.OVERLOADED, scenario="unavailable_forever", looks="503", asks=2),
         codex=Cell(kind=K.OVERLOADED, scenario="unavailable_forever", looks="unexpected status 503", asks=2),
     ),
     Row(
         what="overloaded in mid-answer, always",
-        claude=Cell(kind=None, scenario="stream_overloaded", looks="the program asks for an answer without a stream"),
+        claude=Cell(
+            kind=None,
+            scenario="stream_overloaded",
+            looks="the program asks for an answer without a stream",
+            options=("--expect", "answer"),
+        ),
         codex=Cell(kind=K.OVERLOADED, scenario="stream_overloaded", looks="Selected model is at capacity", asks=1),
     ),
     Row(
@@ -141,7 +159,12 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
     ),
     Row(
         what="the answer ends in its middle, always",
-        claude=Cell(kind=None, scenario="truncate_forever", looks="the program asks for an answer without a stream"),
+        claude=Cell(
+            kind=None,
+            scenario="truncate_forever",
+            looks="the program asks for an answer without a stream",
+            options=("--expect", "answer"),
+        ),
         codex=Cell(
             kind=K.NETWORK, scenario="truncate_forever", looks="stream closed before response.completed", asks=2
         ),
@@ -221,8 +244,18 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
     ),
     Row(
         what="it says and does nothing",
-        claude=Cell(kind=K.NOTHING_RECORDED, scenario="nothing", looks="left no trace"),
-        codex=Cell(kind=K.NOTHING_RECORDED, scenario="nothing", looks="left no trace", asks=1),
+        claude=Cell(kind=K.NOTHING_RECORDED, scenario="nothing", looks="said and did nothing"),
+        codex=Cell(kind=K.NOTHING_RECORDED, scenario="nothing", looks="said and did nothing", asks=1),
+    ),
+    Row(
+        what="it says that it is done, and did nothing",
+        claude=Cell(kind=K.NOTHING_RECORDED, scenario="talk", looks="called no tool and changed nothing", asks=1),
+        codex=Cell(kind=K.NOTHING_RECORDED, scenario="talk", looks="called no tool and changed nothing", asks=1),
+    ),
+    Row(
+        what="it ends by asking something",
+        claude=Cell(kind=K.ASKED, scenario="asks", looks="Which file do you mean?", asks=2),
+        codex=Cell(kind=K.ASKED, scenario="asks", looks="Which file do you mean?", asks=2),
     ),
     Row(
         what="the agent is killed (SIGKILL)",

@@ -152,7 +152,7 @@ class History:
 
     def close(self) -> None:
         """End the daemon."""
-        if self.daemon is not None:
+        if self.daemon is not None and "store" in vars(self.daemon):
             self.daemon.store.close()
         self.daemon = None
 
@@ -227,6 +227,8 @@ class History:
         run = wait_until(lambda: self._ended(daemon, claimed.run_id), within_s=60, what=f"run {claimed.run_id} ended")
         spec = json.loads((daemon.state.executions / run.execution_id / "spec.json").read_text(encoding="utf-8"))
         _ = daemon.settler.settle(run.id)
+        for shim in daemon.runtime._shims:  # pyright: ignore[reportAttributeAccessIssue] - the process runtime's
+            _ = shim.wait(timeout=60)
         self.launches += 1
         self._judge(claimed.task_id, allowed, spec)
 

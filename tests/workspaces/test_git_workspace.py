@@ -298,7 +298,7 @@ def test_a_plain_directory(tmp_path: Path) -> None:
     (tmp_path / "sub" / "changes").write_text("c", encoding="utf-8")
     (tmp_path / "goes").write_text("g", encoding="utf-8")
     before = _before(tmp_path)
-    assert workspace.changes(str(tmp_path), before) == Changes(known=True)
+    assert workspace.changes(str(tmp_path), before) == Changes(known=True, in_checkout=False)
     (tmp_path / "goes").unlink()
     (tmp_path / "sub" / "changes").write_text("changed", encoding="utf-8")
     (tmp_path / "comes").symlink_to("/nowhere")

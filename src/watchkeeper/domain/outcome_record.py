@@ -40,6 +40,8 @@ class Changes:
     files: tuple[FileChange, ...] = ()
     commits: tuple[str, ...] = ()
     truncated: bool = False
+    in_checkout: bool = True
+    """False: in a plain directory."""
     beside: tuple[str, ...] = ()
     """Tasks whose runs were at work in the same checkout or directory meanwhile: the changes may be theirs. At most `MOST_BESIDE`."""
 

@@ -37,7 +37,7 @@ def _directory(exit_fact: ExitFact, again: str) -> tuple[FailureKind, str]:
 
 def _program(exit_fact: ExitFact, again: str) -> tuple[FailureKind, str]:
     path = exit_fact.path or ""
-    where = "" if "/" in path else " on the PATH of the task"
+    where = "" if "/" in path else " from the PATH of the task"
     if exit_fact.step == "interpreter":
         kind = FailureKind.PROGRAM_MISSING
         says = f"The program '{path}' could not be started, because the interpreter or loader that it names is missing."

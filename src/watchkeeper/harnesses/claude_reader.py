@@ -183,7 +183,7 @@ class ClaudeReader:
                 case "text" if main:
                     self._text = text_at(block, "text")
                     events.append(StreamEvent(kind=EventKind.TEXT, text=self._text, at=_time(line)))
-                case "tool_use":
+                case "tool_use" | "server_tool_use" | "mcp_tool_use":
                     self._tool_calls += 1
                     self._last_tool = text_at(block, "id") if main else self._last_tool
                     events.append(StreamEvent(kind=EventKind.TOOL, text=_call(block), at=_time(line)))

@@ -35,6 +35,8 @@ _HOPELESS = {FailureKind.SIGNED_OUT, FailureKind.QUOTA}
 """Kinds that trying again does not mend. By the time the program tells of a refused sign-in it has already tried to renew it."""
 _FORBIDDEN = "403"
 _TOOLS = {"command_execution", "file_change", "mcp_tool_call", "web_search", "collab_tool_call"}
+_NO_WORK = {"agent_message", "reasoning", "error", "todo_list", ""}
+"""Items that do nothing. Any other that is not known may be work, so that not having seen any says nothing."""
 _SHELL_WORDS = 3
 
 
@@ -53,6 +55,7 @@ class CodexReader:
         self._worked = False
         self._edited = False
         self._ran = False
+        self._strange = False
         self._failed_edits = False
         self._sandbox_said = ""
         self._error = ""
@@ -90,7 +93,7 @@ class CodexReader:
             usage=_usage(self._result),
             quota_until=quota_until(told, exit_fact.at) if limited and exit_fact else None,
             expects_trace=True,
-            whole=not self._lines.left_out,
+            whole=not self._lines.left_out and not self._strange,
         )
 
     def _verdict(self, exit_fact: ExitFact | None, stderr_tail: str) -> tuple[FailureKind | None, str]:
@@ -167,7 +170,8 @@ class CodexReader:
                 return [StreamEvent(kind=EventKind.NOTE, text=text_at(item, "message"))]
             case kind if kind in _TOOLS:
                 return self._tool(item, kind, done=done)
-            case _:
+            case kind:
+                self._strange = self._strange or kind not in _NO_WORK
                 return []
 
     def _tool(self, item: object, kind: str, *, done: bool) -> list[StreamEvent]:

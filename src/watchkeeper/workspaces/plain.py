@@ -38,7 +38,8 @@ def compare(before: Mapping[str, object], now: Mapping[str, object]) -> Changes:
     files = [FileChange(path=path, change="added") for path in new.keys() - old.keys()]
     files += [FileChange(path=path, change="deleted") for path in old.keys() - new.keys()]
     files += [FileChange(path=path, change="modified") for path in new.keys() & old.keys() if new[path] != old[path]]
-    return Changes(known=True, files=tuple(sorted(files, key=lambda change: change.path)))
+    ordered = tuple(sorted(files, key=lambda change: change.path))
+    return Changes(known=True, files=ordered, in_checkout=False)
 
 
 def _files(cwd: str) -> Iterator[tuple[str, os.stat_result]]:

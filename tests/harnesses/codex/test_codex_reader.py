@@ -460,3 +460,11 @@ def test_a_result_in_a_part_of_the_log_that_is_gone_is_unknown() -> None:
         reader = CodexReader()
         _ = reader.feed(BEGUN + COMPLETED + b"\0" * 70_000)
         assert reader.trace(exit_fact(code), "").finished == finished
+
+
+@pytest.mark.parametrize(("kind", "whole"), [("reasoning", True), ("todo_list", True), ("browser_call", False)])
+def test_an_item_that_is_not_known_may_have_been_work(kind: str, whole: bool) -> None:
+    """A newer program's tool is no reason to say that nothing was done."""
+    reader = CodexReader()
+    _ = reader.feed(BEGUN + item(kind) + item("agent_message", text="Done.") + COMPLETED)
+    assert reader.trace(exit_fact(0), "").whole is whole

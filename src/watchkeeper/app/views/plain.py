@@ -131,6 +131,7 @@ def outcome(outcome: Outcome) -> Json:
             "files": [{"path": file.path, "change": file.change} for file in changes.files],
             "commits": list(changes.commits),
             "truncated": changes.truncated,
+            "in_checkout": changes.in_checkout,
             "beside": list(changes.beside),
         },
         "leftovers": [{"pid": leftover.pid, "command": leftover.command} for leftover in outcome.leftovers],

@@ -241,8 +241,8 @@ _ENDED_BY = {
 def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
     elapsed = f"after {render.elapsed(fact.elapsed_s)}"
     if fact.errno is not None:
-        about = f" {render.clean(fact.path)}" if fact.path else ""
-        how = f"not started ({os.strerror(fact.errno)}{about}, errno {fact.errno})"
+        about = f": {render.clean(fact.path)}" if fact.path else ""
+        how = f"not started ({os.strerror(fact.errno)}{about})"
     elif fact.signal is not None:
         how = f"signal {fact.signal}"
     else:
@@ -265,7 +265,8 @@ def _changes(changes: "Changes") -> Iterator[str]:
     label = "  changes"
     if changes.beside:
         others = ", ".join(changes.beside) + (" and more" if len(changes.beside) >= MOST_BESIDE else "")
-        yield _field(label, f"changed in this checkout while it ran, beside {render.clean(others)}:")
+        where = "checkout" if changes.in_checkout else "directory"
+        yield _field(label, f"changed in this {where} while it ran, beside {render.clean(others)}:")
         label = ""
     for file in changes.files[:_FILES]:
         yield _field(label, f"{_CHANGES.get(file.change, '?')} {render.clean(file.path)}")

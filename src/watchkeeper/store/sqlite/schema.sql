@@ -74,7 +74,7 @@ CREATE TABLE authorisation (
     by TEXT NOT NULL,
     says TEXT NOT NULL,
     at INTEGER NOT NULL
-, profile TEXT CHECK (json_valid(profile)), fingerprint TEXT CHECK (fingerprint <> ''), directory TEXT) STRICT;
+, profile TEXT CHECK (profile IS NULL OR json_valid(profile)), fingerprint TEXT CHECK (fingerprint <> ''), directory TEXT) STRICT;
 
 CREATE INDEX authorisation_task ON authorisation (task_id, seq);
 
