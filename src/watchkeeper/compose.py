@@ -323,6 +323,7 @@ class Watchkeeper:
     def settler(self) -> "Settler":
         """Settles runs."""
         from watchkeeper.app.settle import Settler
+        from watchkeeper.domain.service import ProbePolicy
         from watchkeeper.domain.settlement import RetryPolicy
 
         policy = RetryPolicy(
@@ -337,6 +338,7 @@ class Watchkeeper:
             workspace=self.workspace,
             harness=self.harness,
             policy=policy,
+            probing=ProbePolicy(base_s=self.settings.queue_probe_base_s, cap_s=self.settings.queue_probe_cap_s),
             bearing=self.sign_ins.bearing,
         )
 

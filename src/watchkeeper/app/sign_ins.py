@@ -7,6 +7,7 @@ shows. So each change of a sign-in's files is worth one look, see `domain.sign_i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from watchkeeper.app.account_seen import see
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any, key_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.domain.account import KEY, Account, AccountState, Bearing, SignIn, SignInSeen
@@ -122,14 +123,7 @@ class SignIns:
         at = self.clock.now()
         seen = SignInSeen(sign_in=look.sign_in, at=at, says=look.says, mark=mark)
 
-        def work(tx: Tx) -> bool:
-            news = tx.accounts.observe(account_id, self.machine, seen)
-            if news:
-                data = {"account": account_id, "machine": self.machine, "sign_in": look.sign_in.value}
-                _ = tx.journal.append("account.seen", at, data=data)
-            return news
-
-        return self.store.transact("account.seen", work)
+        return self.store.transact("account.seen", lambda tx: see(tx, account_id, self.machine, seen, at))
 
     def _lacks(self, tx: Tx) -> list[Lack]:
         states, programs = tx.accounts.states(self.machine), tx.accounts.harnesses(self.machine)

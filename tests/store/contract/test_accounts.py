@@ -7,9 +7,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.records import NOON, add, later, make_task
 
-from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignIn, SignInSeen, observed
+from watchkeeper.domain.account import Account, AccountState, SignIn, SignInSeen, observed
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.service import QuotaSeen
 from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Store, Tx
 
@@ -64,7 +65,7 @@ def test_only_news_is_news(store: Store) -> None:
     assert see(SignInSeen(sign_in=SignIn.OUT, at=later(5)))
     assert not see(SignInSeen(sign_in=SignIn.OUT, at=later(6)))
     assert not see(SignInSeen(sign_in=SignIn.IN, at=later(1)))
-    assert see(QuotaSeen(until=later(60), at=later(2)))
+    assert see(QuotaSeen(until=later(60), at=later(2), now=later(2)))
     state = store.read(lambda tx: tx.accounts.states("m1"))["c:a"]
     assert (state.sign_in, state.sign_in_at, state.quota_until) == (SignIn.OUT, later(6), later(60))
     assert see(SignInSeen(sign_in=SignIn.IN, at=later(7), says="fine", mark="m"))
@@ -83,26 +84,16 @@ def test_a_program_that_was_found_later_is_there(store: Store) -> None:
 
 
 sign_ins = st.builds(SignInSeen, sign_in=st.sampled_from(SignIn), at=st.integers(0, 9).map(later))
-quotas = st.builds(
-    QuotaSeen, until=st.one_of(st.none(), st.integers(0, 99).map(later)), at=st.integers(0, 9).map(later)
-)
 
 
-@given(st.lists(st.one_of(sign_ins, quotas), max_size=12))
+@given(st.lists(sign_ins, max_size=12))
 @settings(deadline=None)
-def test_the_newest_observation_holds_in_whatever_order_they_come(seen: list[SignInSeen | QuotaSeen]) -> None:
-    """Of each kind the newest one decides; of two at one time the one that was told later."""
+def test_the_newest_observation_holds_in_whatever_order_they_come(seen: list[SignInSeen]) -> None:
+    """The newest one decides; of two at one time the one that was told later."""
     state = AccountState(account="c:a", machine="m1")
     for each in seen:
         state = observed(state, each)
-    for kind in (SignInSeen, QuotaSeen):
-        newest = max(
-            ((each.at, place) for place, each in enumerate(seen) if type(each) is kind), default=None
-        )  # fmt: skip
-        expected = None if newest is None else seen[newest[1]]
-        if expected is None:
-            continue
-        if isinstance(expected, SignInSeen):
-            assert (state.sign_in, state.sign_in_at) == (expected.sign_in, expected.at)
-        else:
-            assert (state.quota_until, state.quota_at) == (expected.until, expected.at)
+    newest = max(((each.at, place) for place, each in enumerate(seen)), default=None)
+    if newest is not None:
+        expected = seen[newest[1]]
+        assert (state.sign_in, state.sign_in_at) == (expected.sign_in, expected.at)
