@@ -119,10 +119,10 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
         kind = held.kind or FailureKind.UNKNOWN
         _ = apply_task(tx, task, RunHeld(reason=decided.reason, kind=kind, at=at), at)
         return None
+    _learn(tx, facts, decided)  # first: a run that is settled is no probe any more
     _ = apply_run(tx, run, Settled(outcome=decided), at)
     tx.outcomes.add(decided)
     _ = apply_task(tx, task, RunSettled(outcome=decided, service_answered=facts.service_answered), at)
-    _learn(tx, facts, decided)
     return decided
 
 
