@@ -29,6 +29,9 @@ def test_every_kind_of_entry_has_words() -> None:
         "queue.paused",
         "queue.resumed",
         "queue.limited",
+        "account.seen",
+        "account.probe",
+        "harness.seen",
     }
     kinds |= {"task.added", "run.reserved", "run.swept", "run.end_told", "run.end_given_up", "daemon.started"}
     kinds |= {"task.removed", "execution.left", "database.restored"}
@@ -51,6 +54,12 @@ def test_every_kind_of_entry_has_words() -> None:
         ("task.run_settled", {"state": "done", "reason": "Done."}, "done"),
         ("task.stop_asked", {"request_by": "ada", "request_how": "kill"}, "ada asked for its end (kill)"),
         ("daemon.started", {"pid": 3, "found": {"t.1": "adopted"}}, "a daemon started (pid 3); it found t.1 adopted"),
+        ("account.seen", {"account": "c:own", "trouble": "overloaded", "says": "529", "quota_until": ""},
+         "the service of c:own fails (overloaded): 529"),
+        ("account.seen", {"account": "c:own", "trouble": "", "quota_until": ""}, "the service of c:own answers"),
+        ("account.seen", {"account": "c:own", "sign_in": "out"}, "account c:own is signed out"),
+        ("account.probe", {"account": "c:own"}, "tries the service of c:own for all its tasks"),
+        ("harness.seen", {"harness": "codex", "present": False, "says": "Gone."}, "the program of harness codex is missing: Gone."),
         ("later.kind", {"a": 1, "b": "x\x1b"}, "later.kind a=1 b=x␛"),
     ],
 )  # fmt: skip

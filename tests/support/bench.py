@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from runtimes.stage import SteppedClock
 from support.records import make_spec, make_task
@@ -43,9 +43,11 @@ from watchkeeper.domain.service import ProbePolicy
 from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunRegained, StopAsked
 from watchkeeper.harnesses.registry import get_harness
-from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, JournalEntry, Store, Tx
 from watchkeeper.runtimes.system import RandomIds
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.runtime import Runtime
 
 IDS = RandomIds()
 

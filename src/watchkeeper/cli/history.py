@@ -135,6 +135,22 @@ def _rule(words: str) -> Callable[[Facts], str]:
     return say
 
 
+def _account(facts: Facts) -> str:
+    account, until = _get(facts, "account"), _get(facts, "quota_until")
+    if _get(facts, "sign_in"):
+        return f"account {account} is signed {_get(facts, 'sign_in')}".replace("signed unknown", "to be tried again")
+    if _get(facts, "trouble"):
+        return f"the service of {account} fails ({_get(facts, 'trouble')}): {_get(facts, 'says')}"
+    if until:
+        return f"the limit of account {account} is used up until {render.clock(datetime.fromisoformat(until))}"
+    return f"the service of {account} answers"
+
+
+def _program(facts: Facts) -> str:
+    there = "is there" if facts.get("present") else "is missing"
+    return f"the program of harness {_get(facts, 'harness')} {there}: {_get(facts, 'says')}"
+
+
 _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.added": _added,
     "task.claimed": "its turn has come",
@@ -150,6 +166,9 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.ready": "waits for nothing of its own any more",
     "queue.waiting": lambda facts: f"{_lane(facts)} wait ({_get(facts, 'wait')}): {_get(facts, 'says')}",
     "queue.moving": lambda facts: f"{_lane(facts)} are started again",
+    "account.seen": _account,
+    "account.probe": lambda facts: f"tries the service of {_get(facts, 'account')} for all its tasks",
+    "harness.seen": _program,
     "queue.paused": _rule("was paused"),
     "queue.resumed": _rule("goes on, resumed"),
     "queue.limited": _rule("got another limit, LIMIT,"),
