@@ -15,7 +15,7 @@ from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import BadTask, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
-from watchkeeper.ports.harness import Harness, Program
+from watchkeeper.ports.harness import Harness, Program, find_program
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
@@ -60,14 +60,14 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None) 
 
     Raises:
         BadTask: the task cannot be accepted.
-        ProgramMissing: the agent program is not installed.
+        ProgramMissing: the agent program is not installed, or the program of a command line cannot be found.
     """
     spec = request.spec
     _check(spec)
     _check_isolation(harness, spec)
     refuse_secrets(spec, request.environment, request.caller, request.keys)
     harness.check(spec)
-    found = program or harness.find(request.environment, request.options)
+    found = program or find_program(harness, spec, request.environment, request.options)
     rights = harness.rights(spec, request.options)
     version = f" {found.version}" if found.version else ""
     account = {OWN: "", KEY: " with a key of your environment"}.get(spec.account, f" as {spec.account}")

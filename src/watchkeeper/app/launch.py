@@ -19,7 +19,7 @@ from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.domain.secret_names import secrets_of
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.harness import Harness, Order
+from watchkeeper.ports.harness import Harness, Order, find_program
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Store, Tx
 from watchkeeper.ports.workspace import Workspace
@@ -90,7 +90,7 @@ class Launcher:
         harness = self.harness(spec.harness)
         environment = self.accounts.apply(harness, account, captured, spec.environment_names)
         options = self.rules.options(spec.harness)
-        program = harness.find(environment, options)
+        program = find_program(harness, spec, environment, options)
         directory = str(self.runtime.executions().path(run))
         plan = harness.plan(
             Order(
