@@ -79,7 +79,9 @@ class Followers:
             return False
         told = self._tell(run, follower)
         answered = follower.take_answer()
-        return (answered is not None and self._tell_answer(run, follower.account, answered)) or told
+        if answered is None or not follower.account:
+            return told
+        return self._tell_answer(run, follower.account, answered) or told
 
     def _follower(self, run: Run) -> Follower | None:
         known = self._by_run.get(run.id)
@@ -91,7 +93,7 @@ class Followers:
         except HarnessError:
             return None  # its harness was uninstalled meanwhile; the end is judged without it
         follower = Follower(
-            account=spec.account_id,
+            account="" if spec.argv else spec.account_id,
             reader=reader,
             path=self.executions.log(run, "stdout"),
             redactor=redactor_of(self.executions, run, spec),

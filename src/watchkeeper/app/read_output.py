@@ -83,7 +83,7 @@ class Follower:
     """Follows one run's output from its beginning. Holds nothing that another could not read again."""
 
     account: str
-    """The id of the account that it works under."""
+    """The id of the account that it works under; empty: a plain command, behind which there is no service."""
     reader: StreamReader
     path: Path
     redactor: Redactor

@@ -42,12 +42,12 @@ def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen
 
 
 def of_service(facts: Facts, outcome: Outcome) -> tuple[QuotaSeen | ServiceFailed | ServiceAnswered, ...]:
-    """What is learnt of the service behind the account, in order. A run in which no agent ended tells nothing.
+    """What is learnt of the service behind the account, in order. A run in which no agent ended tells nothing, nor does a plain command.
 
     Where only the output shows that there was an answer, it may have come right after the start.
     """
     run, now = facts.run, facts.at
-    if run.exit is None:
+    if run.exit is None or facts.task.spec.argv:
         return ()
     ended = run.exit.at
     answered = ServiceAnswered(run_id=run.id, at=_started(run), now=now)
