@@ -61,8 +61,7 @@ class SqliteBackups:
         temporary = file.with_name(f".{file.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
         try:
             make_private(temporary)
-            copy(self._database, temporary, progress)
-            facts = self._whole(temporary)
+            facts = self._whole(temporary, progress)
             _sync(temporary, "backup.sync")
             _name(temporary, file, replace=replace)
         except OSError as error:
@@ -92,9 +91,10 @@ class SqliteBackups:
         finally:
             staged.close()
 
-    def _whole(self, temporary: Path) -> BackupFacts:
-        """Check the copy; what is wrong with it is wrong with what was copied."""
+    def _whole(self, temporary: Path, progress: Progress) -> BackupFacts:
+        """Copy, and check the copy; what is wrong with it is wrong with what was copied."""
         try:
+            copy(self._database, temporary, progress)
             return facts_of(temporary, newest_schema=None, private=True)
         except DatabaseCorrupt as error:
             says = str(error).replace(str(temporary), str(self._database))
