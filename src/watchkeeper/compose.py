@@ -327,6 +327,7 @@ class Watchkeeper:
     def settler(self) -> "Settler":
         """Settles runs."""
         from watchkeeper.app.settle import Settler
+        from watchkeeper.domain.service import ProbePolicy
         from watchkeeper.domain.settlement import RetryPolicy
 
         policy = RetryPolicy(
@@ -341,6 +342,7 @@ class Watchkeeper:
             workspace=self.workspace,
             harness=self.harness,
             policy=policy,
+            probing=ProbePolicy(base_s=self.settings.queue_probe_base_s, cap_s=self.settings.queue_probe_cap_s),
             bearing=self.sign_ins.bearing,
         )
 

@@ -168,6 +168,9 @@ _KEYS = (
     _key("queue.retry_base", _positive, "15s", "duration", "How long to wait before the first retry; it doubles."),
     _key("queue.retry_cap", _positive, "10m", "duration", "The longest wait before a retry."),
     _key("queue.relaunch_base", _positive, "1s", "duration", "How long to wait after a launch that never happened; it doubles."),
+    _key("queue.probe_base", _positive, "30s", "duration", "How long to wait before a service that failed is tried by one task; it doubles."),
+    _key("queue.probe_cap", _positive, "15m", "duration", "The longest wait between such tries."),
+    _key("queue.outage_patience", _positive, "24h", "duration", "After how long `wk status` says that a service which fails needs you."),
     _key("daemon.start_grace", _positive, "5s", "duration", "How long an agent's supervisor may take to start."),
     _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
@@ -199,6 +202,9 @@ class Settings(NamedTuple):
     queue_retry_base_s: float
     queue_retry_cap_s: float
     queue_relaunch_base_s: float
+    queue_probe_base_s: float
+    queue_probe_cap_s: float
+    queue_outage_patience_s: float
     daemon_start_grace_s: float
     daemon_poll_s: float
     logs_limit_bytes: int

@@ -15,10 +15,11 @@ from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.edit import Edit, edit
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.rules import Scope, limit, pause, resume
-from watchkeeper.domain.account import QuotaSeen, SignIn, SignInSeen
+from watchkeeper.domain.account import SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Disposition, OutcomeStatus, Proof, RunState, Task, TaskSpec
+from watchkeeper.domain.service import QuotaSeen, ServiceFailed
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.wait import Wait
 from watchkeeper.ports.store import Authorisation, Tx
@@ -146,7 +147,15 @@ def _signed_out(queue: Queue) -> None:
 
 
 def _quota(queue: Queue) -> None:
-    seen = QuotaSeen(until=queue.clock.now() + timedelta(hours=1), at=queue.clock.now())
+    now = queue.clock.now()
+    seen = QuotaSeen(until=now + timedelta(hours=1), at=now, now=now)
+    queue.observe(lambda tx: tx.accounts.observe("demo:work", "m1", seen))
+    queue.add("head", priority=9, account="work")
+
+
+def _service(queue: Queue) -> None:
+    now = queue.clock.now()
+    seen = ServiceFailed(run_id="t9.1", kind=FailureKind.OVERLOADED, says="529", at=now, now=now)
     queue.observe(lambda tx: tx.accounts.observe("demo:work", "m1", seen))
     queue.add("head", priority=9, account="work")
 
@@ -154,7 +163,7 @@ def _quota(queue: Queue) -> None:
 HEADS: dict[Wait, Callable[[Queue], None]] = {
     Wait.DEPENDENCY: _dependency, Wait.CHECKOUT_BUSY: _checkout, Wait.NOT_BEFORE: _not_before, Wait.LIMIT: _limit,
     Wait.PAUSED: _paused, Wait.MACHINE: _machine, Wait.HARNESS_MISSING: _missing, Wait.SIGNED_OUT: _signed_out,
-    Wait.QUOTA_UNTIL: _quota,
+    Wait.QUOTA_UNTIL: _quota, Wait.SERVICE: _service,
 }  # fmt: skip
 """How a task comes to wait at the head of the queue. `retry at` is kept as `not before` is; the others wait for a person, and are not in the queue."""
 

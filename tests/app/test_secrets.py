@@ -104,7 +104,9 @@ class Doomed:
 
 def test_what_is_recorded_while_an_agent_works_holds_no_secret(tmp_path: Path) -> None:
     """The name of its conversation, and why it is ended early."""
-    follower = Follower(reader=Doomed(), path=tmp_path / "log", redactor=Redactor([Secret("KEY", TOKEN)]))
+    follower = Follower(
+        account="demo:own", reader=Doomed(), path=tmp_path / "log", redactor=Redactor([Secret("KEY", TOKEN)])
+    )
     found = follower.condemned()
     assert found is not None and found.reason == "The key [redacted KEY] was refused; the beginning is [redacted KEY]…"
     assert follower.session() == "s-[redacted KEY]"

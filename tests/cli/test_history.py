@@ -81,6 +81,7 @@ def test_every_kind_of_entry_has_words() -> None:
         ("account.seen", {"account": "a:own", "trouble": "overloaded", "says": "529", "quota_until": ""},
          "account a:own: its service is in trouble (overloaded): 529"),
         ("account.seen", {"account": "a:own", "trouble": "", "quota_until": ""}, "account a:own: its service answers"),
+        ("account.probe", {"account": "c:own"}, "tries the service of c:own for all its tasks"),
         ("harness.seen", {"harness": "claude", "machine": "m", "present": False, "says": "no claude on the PATH"},
          "the program of harness claude is missing: no claude on the PATH"),
         ("harness.seen", {"harness": "claude", "machine": "m", "present": True, "says": "/usr/bin/claude"},

@@ -182,9 +182,9 @@ def test_add_starts_no_daemon(wk: "Wk") -> None:
 
 
 def test_add_takes_a_command_line(wk: "Wk") -> None:
-    answer = wk("add", "--label", "x", "--", "make", "--label", "y")
+    answer = wk("add", "--label", "x", "--", "env", "--label", "y")
     spec = wk.task(answer.out.strip()).spec
-    assert (spec.argv, spec.labels) == (("make", "--label", "y"), ("x",))
+    assert (spec.argv, spec.labels) == (("env", "--label", "y"), ("x",))
 
 
 def test_lines_are_tasks(wk: "Wk") -> None:
@@ -196,7 +196,7 @@ def test_lines_are_tasks(wk: "Wk") -> None:
 def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
     lines: list[dict[str, Any]] = [
         {"prompt": "build", "name": "build", "priority": 3, "deadline": "15m", "retries": 0},
-        {"argv": ["make", "test"], "after": ["build"], "labels": ["slow"], "shared": True, "title": "Test"},
+        {"argv": ["env", "test"], "after": ["build"], "labels": ["slow"], "shared": True, "title": "Test"},
         {"prompt": "tell", "after": "build", "not_before": "+1h", "harness": "demo"},
     ]
     (wk.cwd / "plan.jsonl").write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
@@ -204,7 +204,7 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
     assert answer.code == 0, answer.err
     build, test, tell = (wk.task(each) for each in answer.out.split())
     assert (build.spec.priority, build.spec.deadline_s, build.spec.max_attempts) == (3, 900.0, 1)
-    assert (test.spec.argv, test.spec.after, test.spec.labels) == (("make", "test"), (build.id,), ("all", "slow"))
+    assert (test.spec.argv, test.spec.after, test.spec.labels) == (("env", "test"), (build.id,), ("all", "slow"))
     assert (test.spec.title, tell.spec.after, tell.spec.labels) == ("Test", (build.id,), ("all",))
     assert words(wk, tell.id) == ["dependency", "not before"]
 

@@ -79,13 +79,13 @@ def test_every_option_reaches_the_task(wk: "Wk", tmp_path: Path) -> None:
 
 def test_what_follows_two_dashes_is_a_command_line(wk: "Wk") -> None:
     """Without a harness it is the command harness, and needs no text; options after `--` are the command's."""
-    bare = wk("run", "--", "make", "--json", "-f", "x")
+    bare = wk("run", "--", "env", "--json", "-f", "x")
     spec = wk.task(bare.out.strip()).spec
-    assert (spec.harness, spec.argv, spec.prompt) == ("command", ("make", "--json", "-f", "x"), "")
-    assert spec.title == "make --json -f x"
-    asked = wk("run", "--harness", "command", "look", "--", "tool", "--ask", "{prompt}")
+    assert (spec.harness, spec.argv, spec.prompt) == ("command", ("env", "--json", "-f", "x"), "")
+    assert spec.title == "env --json -f x"
+    asked = wk("run", "--harness", "command", "look", "--", "echo", "--ask", "{prompt}")
     spec = wk.task(asked.out.strip()).spec
-    assert (spec.argv, spec.prompt, spec.title) == (("tool", "--ask", "{prompt}"), "look", "look")
+    assert (spec.argv, spec.prompt, spec.title) == (("echo", "--ask", "{prompt}"), "look", "look")
 
 
 def test_a_bare_command_line_does_not_eat_standard_input(wk: "Wk") -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from support.records import NOON, later, make_outcome, make_run, make_task
 
-from watchkeeper.domain.account import Bearing, QuotaSeen, SignIn, SignInSeen
+from watchkeeper.domain.account import Bearing, SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.learning import of_account, of_harness
+from watchkeeper.domain.learning import of_account, of_harness, of_service
 from watchkeeper.domain.model import (
     AgentIdentity,
     Disposition,
@@ -21,6 +21,7 @@ from watchkeeper.domain.model import (
     Task,
     Trace,
 )
+from watchkeeper.domain.service import SERVICE_KINDS, QuotaSeen, ServiceAnswered, ServiceFailed
 from watchkeeper.domain.settlement import Facts, settle
 
 STARTED, ENDED = later(10), later(20)
@@ -45,15 +46,17 @@ def came_to(run: Run, kind: FailureKind | None, **given: Any) -> Outcome:
     return make_outcome(run, **fields)
 
 
+def facts_of(run: Run, trace: Trace | None) -> Facts:
+    """What is known when it is settled."""
+    return Facts(task=agents_task(), run=run, at=later(30), trace=trace, gone_proven=True)
+
+
 def test_a_refusal_speaks_of_the_start_and_a_success_of_the_end() -> None:
     """So a sign-in that a person made meanwhile is not undone by it."""
     run = worked()
     refused = of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing(mark="m"))
     assert refused == (SignInSeen(sign_in=SignIn.OUT, at=STARTED, says="It says so.", mark="m"),)
-    assert of_account(run, came_to(run, None), Bearing()) == (
-        SignInSeen(sign_in=SignIn.IN, at=ENDED),
-        QuotaSeen(until=None, at=ENDED),
-    )
+    assert of_account(run, came_to(run, None), Bearing()) == (SignInSeen(sign_in=SignIn.IN, at=ENDED),)
 
 
 def test_a_launch_that_was_refused_speaks_of_its_claim() -> None:
@@ -66,10 +69,34 @@ def test_a_launch_that_was_refused_speaks_of_its_claim() -> None:
 def test_a_used_up_limit_is_known_until_it_ends() -> None:
     """One without a time is not."""
     run, until = worked(), later(3600)
-    assert of_account(run, came_to(run, FailureKind.QUOTA, wake_at=until), Bearing()) == (
-        QuotaSeen(until=until, at=ENDED),
-    )
-    assert of_account(run, came_to(run, FailureKind.QUOTA), Bearing()) == ()
+    facts = facts_of(run, Trace(finished=True, ok=False, kind=FailureKind.QUOTA, quota_until=until))
+    outcome = came_to(run, FailureKind.QUOTA)
+    assert of_service(facts, outcome) == (QuotaSeen(until=until, at=ENDED, now=facts.at, run_id=run.id),)
+    unknown = replace(facts, trace=Trace(finished=True, ok=False, kind=FailureKind.QUOTA))
+    assert of_service(unknown, outcome) == ()
+    assert of_service(replace(facts, bearing=Bearing(keyed=True)), outcome) == ()
+
+
+OTHERS = (FailureKind.CRASH, FailureKind.DEADLINE, FailureKind.LOST, FailureKind.STOPPED, FailureKind.SIGNED_OUT, FailureKind.UNKNOWN)  # fmt: skip
+
+
+def test_what_a_run_tells_of_the_service() -> None:
+    """A failure by it, an answer at the end, an answer some time after the start, or nothing."""
+    run, silent, spoke = worked(), Trace(finished=False, ok=False), Trace(finished=False, ok=False, steps=1)
+    facts = facts_of(run, silent)
+    early = ServiceAnswered(run_id=run.id, at=STARTED, now=facts.at)
+    for kind in SERVICE_KINDS:
+        failed = ServiceFailed(run_id=run.id, kind=kind, says="It says so.", at=ENDED, now=facts.at)
+        assert of_service(facts, came_to(run, kind)) == (failed,)
+        assert of_service(facts_of(run, spoke), came_to(run, kind)) == (early, failed)
+    for kind in (None, FailureKind.CONTEXT_FULL, FailureKind.REFUSED, FailureKind.TURN_LIMIT):
+        [seen] = of_service(facts, came_to(run, kind))
+        assert seen == ServiceAnswered(run_id=run.id, at=ENDED, now=facts.at, succeeded=kind is None)
+    for kind in OTHERS:
+        assert of_service(facts, came_to(run, kind)) == ()
+        assert of_service(facts_of(run, spoke), came_to(run, kind)) == (early,)
+    without = make_run(make_task(), 1)
+    assert of_service(facts_of(without, None), came_to(without, FailureKind.BAD_REQUEST)) == ()
 
 
 @pytest.mark.parametrize("kind", [None, FailureKind.SIGNED_OUT, FailureKind.QUOTA])

@@ -8,6 +8,7 @@ from itertools import product
 
 import pytest
 
+from watchkeeper.domain.account import Bearing
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import (
     Changes,
@@ -30,8 +31,8 @@ from watchkeeper.domain.model import (
 )
 from watchkeeper.domain.run import Lost, NeverLaunched, Settled, decide_run
 from watchkeeper.domain.samples import AT, EXIT, LATER, STOP, a_run, a_spec, a_task
+from watchkeeper.domain.service import LONGEST_LIMIT_S, SERVICE_KINDS, SPARED
 from watchkeeper.domain.settlement import (
-    LONGEST_LIMIT_S,
     MAX_UNLAUNCHED,
     Facts,
     Hold,
@@ -83,6 +84,14 @@ def failing(kind: FailureKind) -> Trace:
 def decided(run: Run, trace: Trace | None = OK, owner: Task | None = None, *, gone: bool = True) -> Outcome:
     """The outcome of these facts; fails if it is a hold."""
     found = settle(Facts(task=owner or task(), run=run, at=LATER, trace=trace, gone_proven=gone))
+    assert isinstance(found, Outcome)
+    return found
+
+
+def with_key(trace: Trace, owner: Task) -> Outcome:
+    """The outcome of a run with a key of the caller's own."""
+    facts = Facts(task=owner, run=ended(), at=LATER, trace=trace, gone_proven=True, bearing=Bearing(keyed=True))
+    found = settle(facts)
     assert isinstance(found, Outcome)
     return found
 
@@ -154,7 +163,8 @@ def _assert_sane(facts: Facts, found: Outcome) -> None:
     if facts.run.exit is not None:
         assert found.kind not in OURS - {FailureKind.STOPPED}
     if disposition is Disposition.RETRY:
-        assert found.wake_at is not None and found.wake_at > LATER
+        by_lane = facts.run.exit is not None and found.kind in {*SERVICE_KINDS, FailureKind.QUOTA}
+        assert by_lane if found.wake_at is None else found.wake_at > LATER
         assert found.proof is Proof.PROVEN
     else:
         assert found.wake_at is None
@@ -283,9 +293,11 @@ def test_launches_that_never_happened_cost_no_attempt_and_end_held() -> None:
 
 
 def test_a_refused_launch_follows_its_own_kind() -> None:
-    """A missing program is a person's to install."""
-    outcome = decided(never(FailureKind.PROGRAM_MISSING), None)
-    assert (outcome.kind, outcome.disposition) == (FailureKind.PROGRAM_MISSING, Disposition.NEEDS_INPUT)
+    """A missing program is waited for, also where a command line is the task's own, with a growing pause between two looks."""
+    for runs, wait_s in ((1, 15), (3, 60), (99, 600)):
+        outcome = decided(never(FailureKind.PROGRAM_MISSING), None, replace(task(), runs=runs))
+        assert (outcome.kind, outcome.disposition) == (FailureKind.PROGRAM_MISSING, Disposition.RETRY)
+        assert outcome.wake_at == LATER + timedelta(seconds=wait_s)
 
 
 @pytest.mark.parametrize(
@@ -370,17 +382,55 @@ def test_a_condemned_run_fails_as_it_was_condemned() -> None:
     ids=["later", "long ago", "now", "in ten years"],
 )
 def test_a_quota_parks_until_its_time(until: object, wait_s: float) -> None:
-    """Without costing an attempt; a time that has passed does not make it start over and over."""
+    """Of a key, whose limit is its own. Without costing an attempt; a time that has passed does not make it start over and over."""
     trace = replace(failing(FailureKind.QUOTA), quota_until=until)
-    outcome = decided(ended(), trace, task(attempts=2))
+    outcome = with_key(trace, task(attempts=2))
     assert outcome.disposition is Disposition.RETRY
     assert outcome.wake_at == LATER + timedelta(seconds=wait_s)
+
+
+def test_a_limit_of_an_account_is_waited_for_by_its_lanes() -> None:
+    """The task has no time of its own: all that wait would start at once."""
+    trace = replace(failing(FailureKind.QUOTA), quota_until=LATER + timedelta(hours=2))
+    outcome = decided(ended(), trace, task(attempts=2))
+    assert (outcome.disposition, outcome.wake_at) == (Disposition.RETRY, None)
+
+
+@pytest.mark.parametrize("kind", sorted(SERVICE_KINDS))
+@pytest.mark.parametrize("attempts", [0, 2])
+def test_a_failing_service_costs_no_attempt(kind: FailureKind, attempts: int) -> None:
+    """However often it fails: the task waits by the lanes of its account."""
+    owner = task(attempts=attempts)
+    for _ in range(50):
+        outcome = decided(ended(), failing(kind), owner)
+        assert (outcome.disposition, outcome.wake_at) == (Disposition.RETRY, None)
+        after = decide_task(owner, RunSettled(outcome=outcome)).task
+        assert (after.attempts, after.service_failures) == (attempts, 0)
+        owner = replace(task(attempts=after.attempts), service_failures=after.service_failures)
+
+
+def test_a_service_that_fails_one_task_alone_does_not_start_it_for_ever() -> None:
+    """Others are answered meanwhile: it is spared a few times, with a growing pause of its own, then its attempts count."""
+    owner, waits = task(most=3), list[float]()
+    while True:
+        facts = Facts(task=owner, run=ended(), at=LATER, trace=failing(FailureKind.NETWORK), gone_proven=True, service_answered=True)  # fmt: skip
+        outcome = settle(facts)
+        assert isinstance(outcome, Outcome)
+        after = decide_task(owner, RunSettled(outcome=outcome, service_answered=True)).task
+        if outcome.disposition is Disposition.FAILED:
+            break
+        assert outcome.wake_at is not None
+        waits.append((outcome.wake_at - LATER).total_seconds())
+        owner = replace(task(most=3, attempts=after.attempts), service_failures=after.service_failures)
+    assert (after.state, after.attempts, after.service_failures) == (TaskState.FAILED, 3, SPARED + 3)
+    assert waits == [15, 30, 60, 120, 240, 480, 600]
+    assert "while it answered others" in outcome.reason
 
 
 def test_a_service_that_always_names_a_time_that_has_passed_is_asked_less_and_less() -> None:
     """No attempt is counted, so nothing else bounds how often it is asked."""
     trace = replace(failing(FailureKind.QUOTA), quota_until=LATER - timedelta(hours=2))
-    waits = [decided(ended(), trace, replace(task(), runs=runs)).wake_at for runs in (1, 2, 3, 30)]
+    waits = [with_key(trace, replace(task(), runs=runs)).wake_at for runs in (1, 2, 3, 30)]
     assert waits == [LATER + timedelta(seconds=each) for each in (15, 30, 60, 600)]
 
 

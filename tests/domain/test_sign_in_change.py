@@ -5,7 +5,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from watchkeeper.domain.account import AccountState, QuotaSeen, SignIn, SignInSeen, observed
+from watchkeeper.domain.account import AccountState, SignIn, SignInSeen
+from watchkeeper.domain.service import QuotaSeen, observed
 from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,7 +74,7 @@ def test_of_any_observations_the_newest_counts(news: list[tuple[int, SignIn, boo
     known = AccountState(account="demo:a", machine="m")
     for second, sign_in, is_quota in news:
         at = START + timedelta(seconds=second)
-        seen = QuotaSeen(until=at, at=at) if is_quota else SignInSeen(sign_in=sign_in, at=at)
+        seen = QuotaSeen(until=at, at=at, now=at) if is_quota else SignInSeen(sign_in=sign_in, at=at)
         known = observed(known, seen)
     signs = [(second, sign_in) for second, sign_in, is_quota in news if not is_quota]
     quotas = [second for second, _, is_quota in news if is_quota]

@@ -198,7 +198,7 @@ def test_attempts_are_counted_as_the_row_says(kind: FailureKind) -> None:
 
 def test_a_retry_waits_until_its_time() -> None:
     """The time stands on the task."""
-    outcome = an_outcome(Disposition.RETRY, FailureKind.OVERLOADED)
+    outcome = an_outcome(Disposition.RETRY, FailureKind.NOTHING_RECORDED)
     task = decide_task(a_task(S.RUNNING), RunSettled(outcome=outcome)).task
     assert (task.state, task.wake_at, task.attempts, task.run_id) == (S.QUEUED, outcome.wake_at, 1, None)
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -125,14 +126,18 @@ def test_one_overload_is_the_programs_own_business(rig: ClaudeRig) -> None:
     assert "Try 1 of 1" in rig.wk("logs", task_id).stdout.decode()
 
 
-def test_a_service_that_stays_overloaded_uses_up_the_tries_and_no_more(rig: ClaudeRig) -> None:
-    """Each run is one try here, because the program's own patience is set to nothing."""
-    rig.settings = {"WATCHKEEPER_HARNESS_CLAUDE_MAX_RETRIES": "0"}
-    task_id = rig.give("overloaded_forever", "--retries", "1")
-    task = rig.wait_resting(task_id)
-    assert (task.state, task.kind, task.attempts) == (TaskState.FAILED, FailureKind.OVERLOADED, 2)
-    assert [run.kind for run in rig.runs(task_id)] == [FailureKind.OVERLOADED] * 2
-    assert len(rig.requests("overloaded_forever")) == 2
+def test_a_service_that_is_overloaded_for_long_is_tried_by_one_task_at_a_time(rig: ClaudeRig) -> None:
+    """Each run is one try here, because the program's own patience is set to nothing. No attempt is used up, and in the end all is done."""
+    rig.stub.board.add({"outage": {"faults": [{"status": 529}] * 5, "turns": [_write("a.txt"), {"text": "All done."}]}})
+    rig.settings = {
+        "WATCHKEEPER_HARNESS_CLAUDE_MAX_RETRIES": "0", "WATCHKEEPER_QUEUE_LIMIT": "1",
+        "WATCHKEEPER_QUEUE_PROBE_BASE": "0.2s", "WATCHKEEPER_QUEUE_PROBE_CAP": "1s",
+    }  # fmt: skip
+    tasks = [rig.give("outage", "--shared", "--retries", "1") for _ in range(3)]
+    assert [rig.wait_resting(task_id).state for task_id in tasks] == [TaskState.DONE] * 3
+    assert [rig.task(task_id).attempts for task_id in tasks] == [1] * 3
+    kinds = Counter(run.kind for task_id in tasks for run in rig.runs(task_id))
+    assert kinds == {None: 3, FailureKind.OVERLOADED: 5}
 
 
 def test_a_silent_service_ends_at_the_deadline_with_all_that_runs(rig: ClaudeRig) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from support.flow_words import healthy, let_go, refused, working
 from support.rig import Rig
+from support.waiting import wait_until
 
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
@@ -90,13 +91,52 @@ def test_a_text_that_is_none(rig: Rig) -> None:
 
 
 def test_a_program_that_is_missing(rig: Rig) -> None:
-    """Named by the settings it is refused at once; named by the task, the task needs a person and says what is missing."""
+    """Named by the settings or by the task, it is refused at once, by name."""
     rig.settings = {"WATCHKEEPER_HARNESS_CLAUDE_PROGRAM": str(rig.root / "nosuch")}
     refused(rig, "run", "--harness", "claude", "hello", code=Exit.HARNESS, says="nosuch")
-    done = rig.wk("run", "--wait", "hello", "--", "nosuchprogram", check=False)
-    assert done.returncode == Exit.NEEDS_YOU and b"missing" in done.stdout, done
-    (task,) = rig.tasks()
-    assert task.state is TaskState.NEEDS_INPUT and task.attempts == 0
+    refused(
+        rig, "run", "--", "nosuchtool", "x", code=Exit.HARNESS, says="The program 'nosuchtool' is not on your PATH."
+    )
+    (rig.repo / "tool").write_text("#!/bin/sh\nexit 0\n")
+    refused(rig, "run", "--", "./tool", code=Exit.HARNESS, says="may not be executed")
+    refused(rig, "run", "--", "bin/tool", code=Exit.HARNESS, says="There is no program 'bin/tool'.")
+    refused(rig, "run", "--", "./", code=Exit.HARNESS, says="is a directory")
+    lines = b'{"argv": ["true"], "title": "one"}\n{"argv": ["nosuchtool"], "title": "two"}\n'
+    refused(rig, "add", "--json-lines", code=Exit.HARNESS, says="nosuchtool", given=lines)
+    assert not rig.tasks()
+
+
+def hand_over(rig: Rig, *argv: str) -> str:
+    """A command that works beside others."""
+    return str(json.loads(rig.wk("run", "--json", "--shared", "--", *argv).stdout)["id"])
+
+
+def test_a_program_that_goes_missing_later(rig: Rig) -> None:
+    """Its task waits, is not launched, and keeps no other command from running; when the program is back it goes on by itself."""
+    rig.settings = {
+        "WATCHKEEPER_QUEUE_LIMIT": "1",
+        "WATCHKEEPER_QUEUE_RETRY_BASE": "0.2s",
+        "WATCHKEEPER_QUEUE_RETRY_CAP": "1s",
+    }
+    first, _ = working(rig)
+    tool = rig.repo / "tool"
+    tool.write_text("#!/bin/sh\nexit 0\n")
+    tool.chmod(0o755)
+    waits = hand_over(rig, "./tool")
+    away = tool.rename(rig.root / "away")
+    let_go(rig)
+    assert rig.wait_resting(first).state is TaskState.DONE
+    _ = wait_until(lambda: rig.task(waits).runs > 1, what="it was looked for")
+    assert rig.wait_resting(hand_over(rig, "true")).state is TaskState.DONE
+    task = rig.task(waits)
+    assert (task.attempts, task.state in {TaskState.QUEUED, TaskState.RUNNING}) == (0, True)
+    assert all(run.directory is None for run in rig.runs(waits)), "nothing was prepared for it"
+    told = wait_until(
+        lambda: [each["wait"] for each in json.loads(rig.wk("why", waits, "--json").stdout)["reasons"]], what="it waits"
+    )
+    assert told == ["harness missing"]
+    away.rename(tool)
+    assert rig.wait_resting(waits).state is TaskState.DONE
     healthy(rig)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.domain.failure import ROWS, FailureKind
+from watchkeeper.domain.service import SERVICE_KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "harnesses" / "failures.md"
 BEGIN, END = "<!-- failures: written by tests/support/failure_table.py -->", "<!-- failures end -->"
@@ -39,7 +40,14 @@ class Cell:
     @property
     def runs(self) -> int:
         """How many runs it comes to where one further one is allowed."""
-        return 1 if self.kind is None or not ROWS[self.kind].retried or ROWS[self.kind].parks else 2
+        if self.kind is None or self.waits or ROWS[self.kind].parks:
+            return 1
+        return 2 if ROWS[self.kind].retried else 1
+
+    @property
+    def waits(self) -> bool:
+        """It closes the way of all tasks of its account, and waits with them until the service answers."""
+        return self.kind in SERVICE_KINDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,7 +283,7 @@ def cells(program: str, *, alone: bool) -> list[tuple[str, Cell]]:
     found: list[tuple[str, Cell]] = []
     for row in ROWS_OF_PAGE:
         cell = row.claude if program == "claude" else row.codex
-        if row.alone == alone and isinstance(cell, Cell):
+        if isinstance(cell, Cell) and (row.alone or cell.waits) == alone:
             found.append((row.what, cell))
     return found
 
@@ -294,6 +302,7 @@ def _says(cell: Cell | str) -> str:
         return f"succeeds, 1 run: {cell.looks}"
     asks = "" if cell.asks is None else f", asked {cell.asks}×"
     runs = "1 run" if cell.runs == 1 else f"{cell.runs} runs"
+    runs = f"{runs}, then it waits" if cell.waits else runs
     return f"`{cell.kind}`, {runs}{asks}: “{cell.looks}”"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.records import claim, end, later, make_outcome, make_run, make_spec, make_task, reserve, settle
 
-from watchkeeper.domain.account import Account, QuotaSeen, SignIn, SignInSeen
+from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, StartShim
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState, QueueRule
@@ -30,6 +30,14 @@ from watchkeeper.domain.model import (
     StopRequest,
     Task,
     TaskState,
+)
+from watchkeeper.domain.service import (
+    SERVICE_KINDS,
+    ClosureLifted,
+    ProbeStarted,
+    QuotaSeen,
+    ServiceAnswered,
+    ServiceFailed,
 )
 from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import Stale
@@ -205,12 +213,13 @@ class Program:
 
     def _first_of_some(self) -> tuple[str, Work]:
         machine, keep, now, take = self._rng.choice(MACHINES), self._rng.random(), self.now, self._rng.random() < 0.7
+        probed = self._rng.choice(((), (), ("command:own",), ("command:own", "claude:own", "claude:work")))
 
         def work(tx: Tx) -> Any:
             woke = tx.queue.wake(now)
             lanes = tx.queue.lanes()
             some = lanes[: max(1, int(len(lanes) * keep))]
-            found = tx.queue.first(some, machine)
+            found = tx.queue.first(some, machine, None, probed)
             if not isinstance(found, Task) or not take:
                 return woke, lanes, found, isinstance(found, Crowd)
             run = replace(make_run(found, tx.runs.next_fence()), machine=machine)
@@ -327,12 +336,27 @@ class Program:
                 harness=pick(HARNESSES), machine=machine, present=pick((True, False)), says=pick(TEXTS), at=at
             )
             return "found", lambda tx: (tx.accounts.found(state), tx.accounts.harnesses(machine))
+        token: Run | None = self._token(self._runs)
+        run = "nobody.1" if token is None else token.id
         seen = pick(
             (
-                QuotaSeen(until=self._soon(), at=at),
+                QuotaSeen(until=self._soon() or at, at=at, now=self.now, run_id=run),
+                ServiceFailed(run_id=run, kind=pick(sorted(SERVICE_KINDS)), says=pick(TEXTS), at=at, now=self.now),
+                ServiceAnswered(run_id=run, at=at, now=self.now, succeeded=pick((True, False))),
+                ClosureLifted(at=self.now),
                 SignInSeen(sign_in=pick(list(SignIn)), at=at, says=pick(TEXTS), mark=pick("ab")),
             )
         )
+        if token is not None and self._rng.random() < 0.2:
+            probe = token
+
+            def begin(tx: Tx) -> Any:
+                own = tx.tasks.get(probe.task_id).spec.account_id
+                return tx.accounts.observe(own, probe.machine, ProbeStarted(run_id=probe.id)), tx.accounts.states(
+                    probe.machine
+                )
+
+            return "probe", begin
         return "observe", lambda tx: (tx.accounts.observe(account, machine, seen), tx.accounts.states(machine))
 
     def _machine(self) -> tuple[str, Work]:

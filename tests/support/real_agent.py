@@ -15,11 +15,12 @@ from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, TaskState
+from watchkeeper.domain.service import SERVICE_KINDS
 from watchkeeper.runtimes import proc
 from watchkeeper.testing.stub_model import Request, StubModel
 
-PARKING = {FailureKind.SIGNED_OUT, FailureKind.QUOTA}
-"""Kinds after which a task may wait in the queue for its account."""
+PARKING = {FailureKind.SIGNED_OUT, FailureKind.QUOTA, *SERVICE_KINDS}
+"""Kinds after which a task may wait in the queue for its account or its service."""
 
 
 def fetched(config: pytest.Config, program: Callable[[], Path]) -> Path:

@@ -15,7 +15,7 @@ from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import BadTask, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
-from watchkeeper.ports.harness import Harness, Program
+from watchkeeper.ports.harness import Harness, Program, find_program
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
@@ -74,7 +74,7 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None, 
 
     Raises:
         BadTask: the task cannot be accepted.
-        ProgramMissing: the agent program is not installed.
+        ProgramMissing: the agent program is not installed, or the program of a command line cannot be found.
     """
     spec = request.spec
     check(harness, request)
@@ -87,7 +87,7 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None, 
         home=request.home,
         caller=request.caller if is_new else None,
     )
-    found = program or harness.find(environment, request.options)
+    found = program or find_program(harness, spec, environment, request.options)
     return Plan(spec=spec, profile=compile_profile(harness, spec, found, wanted))
 
 

@@ -8,9 +8,10 @@ from functools import partial
 from watchkeeper.app.announce import tell_parked
 from watchkeeper.app.place import place
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.domain.lanes import Lane, Place, Reason, closed, open_lanes
+from watchkeeper.domain.lanes import Lane, Place, Reason, closed, open_lanes, probed_accounts
 from watchkeeper.domain.model import Cause, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched
+from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
@@ -56,13 +57,16 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         bring_back(tx, here)
         lanes = tx.queue.lanes()
         parked = partial(tell_parked, tx, at)
-        task = tx.queue.first(open_lanes(lanes, here), machine.id, parked)
+        probed = probed_accounts(here)
+        task = tx.queue.first(open_lanes(lanes, here), machine.id, parked, probed)
         if isinstance(task, Crowd):
             return _Again()
         if task is None:
             _tell_closed(tx, lanes, here)
             return None
         claimed = _reserve(tx, task, claimant, ids, at)
+        if task.spec.account_id in probed:
+            _begin_probe(tx, task, claimed, here)
         tx.queue.record_operation(operation_id, claimed, cancelled=False, at=at)
         return claimed
 
@@ -86,6 +90,25 @@ def _is_idle(tx: Tx, claimant: Claimant, operation_id: str, at: datetime) -> boo
         return not told
     here = place(tx, claimant.machine.id, claimant.limit, at)
     return not open_lanes([*lanes, *parked], here) and _closed(lanes, here) == told
+
+
+def next_look(tx: Tx, machine: str, looked: datetime) -> datetime | None:
+    """When a claim on that machine may find more than one that looked at `looked`, by the mere passing of time; None: never.
+
+    The next task becomes due, or the next probe of a service.
+    """
+    times = [rests_until(state, looked) for state in tx.accounts.states(machine).values()]
+    times.append(tx.queue.next_wake())
+    return min((at for at in times if at is not None and at > looked), default=None)
+
+
+def _begin_probe(tx: Tx, task: Task, claimed: Claim, here: Place) -> None:
+    """The run tries the service for all tasks of its account: until it ends, or shows an answer, no other one starts."""
+    account = task.spec.account_id
+    _ = tx.accounts.observe(account, here.machine, ProbeStarted(run_id=claimed.run_id))
+    data = {"account": account, "machine": here.machine}
+    run = tx.runs.get(claimed.run_id)
+    _ = tx.journal.append("account.probe", here.now, task_id=task.id, run=run, data=data)
 
 
 def bring_back(tx: Tx, here: Place) -> None:

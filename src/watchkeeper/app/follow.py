@@ -1,13 +1,16 @@
-"""Follow the output of the runs that work now: name their conversation as soon as it is known, and end early what can only fail."""
+"""Follow the output of the runs that work now: name their conversation, end early what can only fail, and notice that a service answers."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 
+from watchkeeper.app.account_seen import see
 from watchkeeper.app.read_output import Follower
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.secrets import redactor_of
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.domain.run import Condemned, RunEvent, SessionSeen
+from watchkeeper.domain.service import ANSWERED_EVERY_S, ServiceAnswered, answered_since, observed
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness
@@ -71,7 +74,14 @@ class Followers:
 
     def _follow(self, run: Run) -> bool:
         follower = self._follower(run)
-        return follower is not None and follower.advance() and self._tell(run, follower)
+        started = run.agent.started_at if run.agent is not None else run.claimed_at
+        if follower is None or not follower.advance(started, self.clock.now()):
+            return False
+        told = self._tell(run, follower)
+        answered = follower.take_answer()
+        if answered is None or not follower.account:
+            return told
+        return self._tell_answer(run, follower.account, answered) or told
 
     def _follower(self, run: Run) -> Follower | None:
         known = self._by_run.get(run.id)
@@ -83,6 +93,7 @@ class Followers:
         except HarnessError:
             return None  # its harness was uninstalled meanwhile; the end is judged without it
         follower = Follower(
+            account="" if spec.argv else spec.account_id,
             reader=reader,
             path=self.executions.log(run, "stdout"),
             redactor=redactor_of(self.executions, run, spec),
@@ -102,6 +113,17 @@ class Followers:
             self._apply(run, Condemned(condemnation=condemned), durable=True)
             follower.told_condemned = True
         return session is not None or condemned is not None
+
+    def _tell_answer(self, run: Run, account: str, at: datetime) -> bool:
+        """Record that the service answers, if that is worth a record; True if it lets tasks of the account go on."""
+        now = self.clock.now()
+        seen = ServiceAnswered(run_id=run.id, at=at, now=now)
+        known = self.store.read(lambda tx: tx.accounts.states(run.machine)).get(account)
+        if known is not None and answered_since(known, at - timedelta(seconds=ANSWERED_EVERY_S), now):
+            after = observed(known, seen)
+            if replace(after, answered_at=known.answered_at) == known:
+                return False
+        return self.store.transact("answered", lambda tx: see(tx, account, run.machine, seen, now), durable=False)
 
     def _apply(self, seen: Run, event: RunEvent, *, durable: bool) -> None:
         def work(tx: Tx) -> None:

@@ -26,7 +26,7 @@ from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.domain.secret_names import secrets_of
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.harness import Harness, find_program
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.ports.workspace import Workspace
@@ -147,7 +147,9 @@ class Launcher:
             return profile
         return replace(
             profile,
-            version=harness.find(environment, {**dict(profile.options), "program": profile.program}).version,
+            version=find_program(
+                harness, found.task.spec, environment, {**dict(profile.options), "program": profile.program}
+            ).version,
         )
 
     def _check_host(self, task: Task, profile: LaunchProfile, harness: Harness, environment: Mapping[str, str]) -> None:
@@ -176,7 +178,7 @@ class Launcher:
         limits = Limits(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes)
         machine = self.environments.machine
         wanted = Wanted(environment=environment, options=options, limits=limits, machine=machine, home=home)
-        here = compile_profile(harness, task.spec, harness.find(environment, options), wanted)
+        here = compile_profile(harness, task.spec, find_program(harness, task.spec, environment, options), wanted)
         if replace(here, home=profile.home).scope != profile.scope:
             named = ", ".join(
                 words(differences(profile, here), besides={"machine", "home", "program", "version", "argv"})
@@ -189,7 +191,7 @@ class Launcher:
     def _of_an_older_version(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
         """The profile of a task that was accepted before profiles were stored, if it comes to the sentence that was allowed then."""
         spec, options = found.task.spec, self.rules.options(found.task.spec.harness)
-        program = harness.find(environment, options)
+        program = find_program(harness, spec, environment, options)
         wanted = Wanted(environment=environment, options=options, limits=self.rules.limits)
         profile = compile_profile(harness, spec, program, wanted)
         said = "" if found.allowed is None else found.allowed.says

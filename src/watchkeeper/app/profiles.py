@@ -11,7 +11,7 @@ from watchkeeper.app.secrets import refuse_profile
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
 from watchkeeper.errors import BadTask
-from watchkeeper.ports.harness import Harness, Order, Program, isolations_of, levels_of, options_of
+from watchkeeper.ports.harness import Harness, Order, Program, find_program, isolations_of, levels_of, options_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +147,11 @@ def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> 
 
 
 def located(
-    harness: Harness, stored: LaunchProfile | None, environment: Mapping[str, str], options: Mapping[str, str]
+    harness: Harness,
+    spec: TaskSpec,
+    stored: LaunchProfile | None,
+    environment: Mapping[str, str],
+    options: Mapping[str, str],
 ) -> Program:
     """The program of a task that is edited or tried again: the one that was allowed, whatever the PATH says now.
 
@@ -155,5 +159,5 @@ def located(
         ProgramMissing: it is not there any more.
     """
     if stored is None or not stored.program:
-        return harness.find(environment, options)
-    return harness.find(environment, {**options, "program": stored.program})
+        return find_program(harness, spec, environment, options)
+    return find_program(harness, spec, environment, {**options, "program": stored.program})

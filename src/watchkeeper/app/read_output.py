@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 from watchkeeper.app.secrets import hide_trace
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
 from watchkeeper.domain.redaction import Redactor
-from watchkeeper.ports.harness import Harness, StreamReader
+from watchkeeper.ports.harness import EventKind, Harness, StreamReader
 from watchkeeper.ports.runtime import Executions
 
 _CHUNK = 1024 * 1024
 _STDERR_TAIL = 8 * 1024
+_ANSWERS = frozenset({EventKind.TEXT, EventKind.TOOL})
+"""What a program prints only once its model has answered."""
 
 
 def read_trace(
@@ -79,26 +82,41 @@ def _tail(path: Path, redactor: Redactor) -> tuple[str, str]:
 class Follower:
     """Follows one run's output from its beginning. Holds nothing that another could not read again."""
 
+    account: str
+    """The id of the account that it works under; empty: a plain command, behind which there is no service."""
     reader: StreamReader
     path: Path
     redactor: Redactor
     offset: int = 0
     told_session: str | None = None
     told_condemned: bool = field(default=False)
+    read_at: datetime | None = None
+    """When all that was printed had been read, so that what is read next was printed after it; None: not yet."""
+    answered: datetime | None = None
+    """When at the earliest the model gave the newest answer that was read; None if there is none that was not taken."""
 
-    def advance(self) -> bool:
-        """Read what is new, at most a few chunks at a time; True if there was anything."""
+    def advance(self, started: datetime, now: datetime) -> bool:
+        """Read what is new, at most a few chunks at a time; True if there was anything. `started`: when the agent was."""
         try:
             with self.path.open("rb") as log:
                 _ = log.seek(self.offset)
                 data = log.read(8 * _CHUNK)
         except FileNotFoundError:
             return False
+        since = self.read_at or started
+        if len(data) < 8 * _CHUNK:
+            self.read_at = now
         if not data:
             return False
         self.offset += len(data)
-        _ = self.reader.feed(data)
+        if any(event.kind in _ANSWERS for event in self.reader.feed(data)):
+            self.answered = since
         return True
+
+    def take_answer(self) -> datetime | None:
+        """When at the earliest the model answered last, if it was not taken yet."""
+        found, self.answered = self.answered, None
+        return found
 
     def condemned(self) -> Condemnation | None:
         """A verdict of the stream that was not told yet, in words without secrets."""

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from watchkeeper.app.account_seen import see
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.account import QuotaSeen
 from watchkeeper.domain.model import Proof, Run, RunState, Task
 from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.run import Settled
+from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.errors import NotFound, Refused
@@ -34,7 +35,8 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
 ) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
 
-    Where its account's limit counts as used up it is tried all the same: whoever asks may have bought more. If it is refused, the account is closed again.
+    Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: whoever asks may know more. If
+    that fails, the account is closed again; if it is answered, all go on.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
 
     `profile` is what its launches are allowed from now on: usually the stored one again. `machine` is this one's id, where several share the database.
@@ -53,11 +55,10 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
 
     def work(tx: Tx) -> Task:
         task = _give_up_held(tx, tx.tasks.get(task_id))
-        task = apply_task(
-            tx, task, RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine), at
-        )
+        lifts = _lift_closure(tx, task, at)
+        asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine, lifts=lifts)
+        task = apply_task(tx, task, asked, at)
         tx.outcomes.authorise(_approval(authorisation_id, task, profile, by, at))
-        _lift_limit(tx, task, at)
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:
@@ -92,15 +93,16 @@ def _approval(approval_id: str, task: Task, profile: LaunchProfile, by: str, at:
     )
 
 
-def _lift_limit(tx: Tx, task: Task, at: datetime) -> None:
-    account = task.spec.account_id
+def _lift_closure(tx: Tx, task: Task, at: datetime) -> bool:
+    """Let the account try its service at once, on every machine; True if it waited for that anywhere."""
+    lifted = False
     for machine in tx.machines.all():
-        state = tx.accounts.states(machine.id).get(account)
-        if state is None or state.quota_until is None:
+        before = tx.accounts.states(machine.id).get(task.spec.account_id)
+        if before is None:
             continue
-        if tx.accounts.observe(account, machine.id, QuotaSeen(until=None, at=at)):
-            data = {"account": account, "machine": machine.id, "quota_until": ""}
-            _ = tx.journal.append("account.seen", at, data=data)
+        _ = see(tx, before.account, machine.id, ClosureLifted(at=at), at)
+        lifted = tx.accounts.states(machine.id)[before.account] != before or lifted
+    return lifted
 
 
 def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str, machine: str) -> None:

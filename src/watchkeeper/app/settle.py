@@ -1,20 +1,23 @@
 """Decide the outcome of a run that has ended, store it and apply it, in one transaction (R11)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
+from watchkeeper.app.account_seen import see
 from watchkeeper.app.beside import with_others
 from watchkeeper.app.read_output import read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
 from watchkeeper.domain import settlement
-from watchkeeper.domain.account import Bearing, QuotaSeen, SignInSeen
+from watchkeeper.domain.account import Bearing
 from watchkeeper.domain.evidence import VerdictKind, judge, restarted_since
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.learning import of_account, of_harness
+from watchkeeper.domain.learning import of_account, of_harness, of_service
 from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
 from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run import HeldBack, Settled
+from watchkeeper.domain.service import SERVICE_KINDS, ProbePolicy, answered_since, shows_answer
 from watchkeeper.domain.settlement import Facts, Hold, RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunSettled
 from watchkeeper.errors import HarnessError
@@ -35,6 +38,7 @@ class Settler:
     workspace: Workspace
     harness: Callable[[str], Harness]
     policy: RetryPolicy
+    probing: ProbePolicy = field(default_factory=ProbePolicy)
     bearing: Callable[[Task], Bearing] = lambda _: Bearing()
     """What a task's run has to do with its account's sign-in; a look from outside."""
 
@@ -64,17 +68,20 @@ class Settler:
             if now.state is not RunState.ENDED or now.fence != run.fence:
                 return None
             known = with_others(tx, now, changes)
+            at = self.clock.now()
             facts = Facts(
                 task=owner,
                 run=now,
-                at=self.clock.now(),
+                at=at,
                 trace=trace,
                 changes=known,
                 leftovers=leftovers,
                 gone_proven=empty or (gone is not None and gone.proven),
                 swept=swept.proof if swept else None,
                 policy=self.policy,
+                probing=self.probing,
                 bearing=bearing,
+                service_answered=_service_answered(tx, owner, now, trace, at),
             )
             if swept is not None:
                 journal_sweep(tx, now, swept, facts.at)
@@ -114,30 +121,32 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
         kind = held.kind or FailureKind.UNKNOWN
         _ = apply_task(tx, task, RunHeld(reason=decided.reason, kind=kind, at=at), at)
         return None
+    _learn(tx, facts, decided)  # first: a run that is settled is no probe any more
     _ = apply_run(tx, run, Settled(outcome=decided), at)
     tx.outcomes.add(decided)
-    _ = apply_task(tx, task, RunSettled(outcome=decided), at)
-    _learn(tx, facts, decided)
+    _ = apply_task(tx, task, RunSettled(outcome=decided, service_answered=facts.service_answered), at)
     return decided
 
 
+def _service_answered(tx: Tx, task: Task, run: Run, trace: Trace | None, at: datetime) -> bool:
+    """Whether the service answered somebody of the account since this run began, or since it failed the task's run before."""
+    if shows_answer(trace):
+        return True
+    before = tx.outcomes.get(f"{task.id}.{run.number - 1}")
+    failed_before = before is not None and before.kind in SERVICE_KINDS
+    since = before.at if before is not None and failed_before else run.claimed_at
+    return answered_since(tx.accounts.states(run.machine).get(task.spec.account_id), since, at)
+
+
 def _learn(tx: Tx, facts: Facts, outcome: Outcome) -> None:
-    """Record what the outcome tells of the account and the machine; what is news is journalled."""
+    """Record what the outcome tells of the account, its service and the machine; what is news is journalled."""
     task, run = facts.task, facts.run
-    account = task.spec.account_id
-    for seen in of_account(run, outcome, facts.bearing):
-        if tx.accounts.observe(account, run.machine, seen):
-            told = {"account": account, "machine": run.machine}
-            data = told | ({"sign_in": seen.sign_in.value} if isinstance(seen, SignInSeen) else _until(seen))
-            _ = tx.journal.append("account.seen", outcome.at, data=data)
+    for seen in (*of_account(run, outcome, facts.bearing), *of_service(facts, outcome)):
+        _ = see(tx, task.spec.account_id, run.machine, seen, outcome.at)
     found = of_harness(task, run, outcome)
     if found is not None and tx.accounts.found(found):
         data = {"harness": found.harness, "machine": found.machine, "present": found.present, "says": found.says}
         _ = tx.journal.append("harness.seen", outcome.at, data=data)
-
-
-def _until(seen: QuotaSeen) -> dict[str, str]:
-    return {"quota_until": "" if seen.until is None else seen.until.isoformat()}
 
 
 def _load(tx: Tx, run_id: str) -> tuple[Run, Task]:

@@ -7,15 +7,17 @@ shows. So each change of a sign-in's files is worth one look, see `domain.sign_i
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from watchkeeper.app.account_seen import see
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any, key_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.domain.account import KEY, Account, AccountState, Bearing, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.harness import Harness, Program, find_program
 from watchkeeper.ports.sign_in import Look, Looker, signs_in
 from watchkeeper.ports.store import Store, Tx
 
@@ -122,14 +124,7 @@ class SignIns:
         at = self.clock.now()
         seen = SignInSeen(sign_in=look.sign_in, at=at, says=look.says, mark=mark)
 
-        def work(tx: Tx) -> bool:
-            news = tx.accounts.observe(account_id, self.machine, seen)
-            if news:
-                data = {"account": account_id, "machine": self.machine, "sign_in": look.sign_in.value}
-                _ = tx.journal.append("account.seen", at, data=data)
-            return news
-
-        return self.store.transact("account.seen", work)
+        return self.store.transact("account.seen", lambda tx: see(tx, account_id, self.machine, seen, at))
 
     def _lacks(self, tx: Tx) -> list[Lack]:
         states, programs = tx.accounts.states(self.machine), tx.accounts.harnesses(self.machine)
@@ -154,9 +149,8 @@ class SignIns:
 
     def _program(self, lack: Lack) -> Look | None:
         """Whether a program that was missing is there now. Costs a look at the PATH while it is not."""
-        try:
-            program = self.harness(lack.harness).find(self._lent(lack), self.options(lack.harness))
-        except (HarnessError, EnvironmentUnknown, OSError):
+        program = next(filter(None, map(self._found, self._waiting_for(lack.harness))), None)
+        if program is None:
             return None
         at = self.clock.now()
         state = HarnessState(harness=lack.harness, machine=self.machine, present=True, says=program.path, at=at)
@@ -168,6 +162,32 @@ class SignIns:
 
         self.store.transact("harness.seen", work)
         return Look(sign_in=SignIn.UNKNOWN, says=f"the program is there: {program.path}")
+
+    def _waiting_for(self, harness: str) -> list[tuple[Task, LaunchProfile]]:
+        """Tasks that wait for this harness, one for each place in which its program was when they were accepted."""
+
+        def read(tx: Tx) -> list[tuple[Task, LaunchProfile]]:
+            found: dict[str, tuple[Task, LaunchProfile]] = {}
+            for task in tx.tasks.in_states([TaskState.QUEUED], _SOME):
+                if task.spec.harness == harness and self._may_run(task):
+                    allowed = tx.outcomes.authorisation(task.id)
+                    if allowed is not None and allowed.profile is not None:
+                        _ = found.setdefault(allowed.profile.program, (task, allowed.profile))
+            return list(found.values())
+
+        return self.store.read(read)
+
+    def _found(self, waiting: tuple[Task, LaunchProfile]) -> Program | None:
+        """The program of a task, if a launch would find it now."""
+        task, profile = waiting
+        options = {**dict(profile.options), "program": profile.program}
+        if self.environments.is_from_elsewhere(task):
+            options = {**dict(profile.options), **self.options(profile.harness)}
+        try:
+            environment = self.environments.of(task, self._account(task.spec.account_id))
+            return find_program(self.harness(profile.harness), task.spec, environment, options)
+        except (HarnessError, EnvironmentUnknown, OSError):
+            return None
 
     def _account(self, account_id: str) -> Account | None:
         return self.store.read(lambda tx: find_any(tx, account_id))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchkeeper.cli.render import age, clean, clock, counted
+from watchkeeper.cli.render import age, clean, counted
 from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account, SignIn
 from watchkeeper.domain.model import Task, TaskSpec
 from watchkeeper.errors import BadTask, NoDatabase, StateDirectoryUnusable, UsageError
@@ -213,32 +213,36 @@ def row(call: "Call", account: Account) -> "AccountRow":
 
 
 def closed(call: "Call") -> "list[AccountRow]":
-    """The accounts whose tasks wait here, for a sign-in or until their limit is over."""
+    """The accounts whose tasks wait here: for a sign-in, for their service, or until their limit is over."""
+    from watchkeeper.cli.services import keeps_waiting
+
     now, store = call.reading.clock.now(), call.store
     if store is None:
         return []
     machine = call.reading.state.node()
     states = store.read(lambda tx: tx.accounts.states(machine)).values()
-    if all(state.sign_in is not SignIn.OUT and state.quota_until is None for state in states):
+    if not any(state.sign_in is SignIn.OUT or keeps_waiting(state, now) for state in states):
         return []
-    return [each for each in rows(call, ()) if each.state.sign_in is SignIn.OUT or _limit(each, now)]
+    return [each for each in rows(call, ()) if each.state.sign_in is SignIn.OUT or keeps_waiting(each.state, now)]
 
 
 def closed_line(found: "AccountRow", now: "datetime") -> str:
     """Why the tasks of an account wait, in a line."""
+    from watchkeeper.cli import services
+
+    if found.state.sign_in is not SignIn.OUT:
+        return services.line(found, now)
     account = found.account.id
     waiting = f"; {counted(found.tasks, 'task')}" if found.tasks else ""
-    if found.state.sign_in is SignIn.OUT:
-        return f"{account} is signed out{waiting}. Sign in: wk account login {account}"
-    limit = _limit(found, now)
-    return f"The limit of {account} is used up{f' until {clock(limit)}' if limit else ''}{waiting}."
+    return f"{account} is signed out{waiting}. Sign in: wk account login {account}"
 
 
 def plain(call: "Call", found: "AccountRow") -> dict[str, object]:
     """An account as JSON values."""
     from watchkeeper.app.views import accounts as view
+    from watchkeeper.cli.services import needs_you
 
-    return view.plain(found, home(call, found.account))
+    return view.plain(found, home(call, found.account), needs_you=needs_you(call, found.state))
 
 
 def with_home(call: "Call", spec: TaskSpec, command: str) -> str:
@@ -251,11 +255,6 @@ def with_home(call: "Call", spec: TaskSpec, command: str) -> str:
     account = next((each.account for each in rows(call, ()) if each.account.id == spec.account_id), None)
     where = call.reading.accounts.home(account) if account is not None else None
     return f"{told.home_variable}={shlex.quote(where)} {command}" if told is not None and where else command
-
-
-def _limit(found: "AccountRow", now: "datetime") -> "datetime | None":
-    until = found.state.quota_until
-    return until if until is not None and until > now else None
 
 
 def users(call: "Call", account: Account) -> list[Task]:
@@ -346,14 +345,15 @@ def _word(call: "Call", found: "AccountRow") -> str:
 
 def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]:
     """A line of the list."""
+    from watchkeeper.cli import services
+
     account, state = found.account, found.state
-    limit = _limit(found, now)
     where = home(call, account)
     return (
         account.id,
         _word(call, found),
         age(state.sign_in_at, now) if state.sign_in_at else "-",
-        f"until {clock(limit)}" if limit else "-",
+        services.cell(state, now),
         str(found.tasks),
         where or (_OWN_HOMES[account.name] if account.name in IMPLICIT else f"keys: {', '.join(account.variables)}"),
     )
@@ -361,6 +361,8 @@ def cells(call: "Call", found: "AccountRow", now: "datetime") -> tuple[str, ...]
 
 def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]:
     """An account in full, a line for each thing there is to say."""
+    from watchkeeper.cli import services
+
     account, state, now = found.account, found.state, call.reading.clock.now()
     where = home(call, account)
     told: list[tuple[str, str]] = [("account", account.id)]
@@ -370,8 +372,7 @@ def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]
         told.append(("variables", ", ".join(account.variables)))
     seen = f", seen {age(state.sign_in_at, now)} ago" if state.sign_in_at else ""
     told.append(("signed in", f"{_word(call, found)}{seen}{f': {clean(state.says)}' if state.says else ''}"))
-    if limit := _limit(found, now):
-        told.append(("limit", f"used up until {clock(limit)}"))
+    told += services.lines(state, now)
     if tasks:
         told.append(("tasks", ", ".join(task.id for task in tasks[:_NAMED]) + (" …" if len(tasks) > _NAMED else "")))
     return [f"{name:<{LABEL}}{value}" for name, value in told]

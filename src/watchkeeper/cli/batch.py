@@ -107,7 +107,7 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
         except WatchkeeperError as error:
             error.args = (f"Line {line.number}: {error}",)
             raise
-        if harness:
+        if harness and not line.argv:  # each command line names its own
             programs[settings, harness] = agreed.program
         named = tuple(ids[each] for each in line.wishes.after if each in ids)
         task_id = call.writing.ids.task() if line.name is not None else None

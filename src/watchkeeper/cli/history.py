@@ -183,6 +183,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.ready": "waits for nothing of its own any more",
     "queue.waiting": lambda facts: f"{_lane(facts)} wait ({_get(facts, 'wait')}): {_get(facts, 'says')}",
     "queue.moving": lambda facts: f"{_lane(facts)} are started again",
+    "account.probe": lambda facts: f"tries the service of {_get(facts, 'account')} for all its tasks",
     "queue.paused": _rule("was paused"),
     "queue.resumed": _rule("goes on, resumed"),
     "queue.limited": _rule("got another limit, LIMIT,"),

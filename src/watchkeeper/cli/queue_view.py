@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 from watchkeeper.cli import render
 from watchkeeper.cli.here import names
 from watchkeeper.domain.lanes import scope_says
+from watchkeeper.domain.wait import Wait
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from watchkeeper.app.views.why import Here, LaneView, QueueView, Why
@@ -76,8 +77,18 @@ def _row(each: "Why", lane: "LaneView", now: "datetime") -> tuple[str, str, str,
 
 def says(reason: "Reason") -> str:
     """A reason in a line."""
+    since = f" since {render.clock(reason.since)}" if reason.since is not None else ""
     until = f", until {render.clock(reason.until)}" if reason.until is not None else ""
-    return f"{reason.wait.value}: {render.clean(reason.says)}{until}"
+    if reason.wait is Wait.SERVICE:
+        until = next_probe(reason.until, reason.tasks)
+    return f"{reason.wait.value}: {render.clean(reason.says)}{since}{until}"
+
+
+def next_probe(at: "datetime | None", probes: "Sequence[str]") -> str:
+    """When a service that fails is tried next, or which task tries it now; with the punctuation before it."""
+    if at is not None:
+        return f"; next probe at {render.clock(at)}"
+    return f"; task {probes[0]} is the probe" if probes else "; the next task that starts is the probe"
 
 
 def plain(call: "Call", found: "QueueView", here: "Here") -> dict[str, object]:
@@ -121,7 +132,14 @@ def plain_lane(lane: "Lane") -> dict[str, object]:
 def plain_reason(reason: "Reason") -> dict[str, object]:
     """A reason."""
     until = None if reason.until is None else reason.until.isoformat()
-    return {"wait": reason.wait.value, "says": reason.says, "until": until, "tasks": list(reason.tasks)}
+    since = None if reason.since is None else reason.since.isoformat()
+    return {
+        "wait": reason.wait.value,
+        "says": reason.says,
+        "since": since,
+        "until": until,
+        "tasks": list(reason.tasks),
+    }
 
 
 def plain_rule(rule: "QueueRule", at_work: int | None) -> dict[str, object]:

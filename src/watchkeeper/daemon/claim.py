@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from watchkeeper.app.claim import Claimant, claim
+from watchkeeper.app.claim import Claimant, claim, next_look
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.ports.clock import Clock
@@ -42,11 +42,12 @@ class ClaimLoop(Loop):
         return Ticked(worked=claimed > 0, due_s=self._due_s(looked))
 
     def _due_s(self, looked: datetime) -> float | None:
-        """When the next waiting task becomes due. One whose time had come when the last claim looked was woken by it, unless it may not claim at all.
+        """When the next waiting task, or the next probe of a service, becomes due.
 
-        One whose time came since then is due at once: nobody else tells of it.
+        One that was due when the last claim looked was seen by it, unless it may not claim at all. One that became due since then is due at once: nobody
+        else tells of it.
         """
-        wake_at = self._store.read(lambda tx: tx.queue.next_wake())
-        if wake_at is None or self.closed or wake_at <= looked:
+        wake_at = self._store.read(lambda tx: next_look(tx, self._claimant.machine.id, looked))
+        if wake_at is None or self.closed:
             return None
         return max(0.0, (wake_at - self._clock.now()).total_seconds())

@@ -104,7 +104,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     loops.outbox.wakes = (loops.observe,)
     loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
     loops.reconcile.wakes = (loops.claim, loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
-    loops.follow.wakes = (loops.outbox,)
+    loops.follow.wakes = (loops.outbox, loops.claim)
     loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins)
     loops.sign_ins.wakes = (loops.claim,)
     return loops

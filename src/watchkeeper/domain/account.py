@@ -4,6 +4,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 
+from watchkeeper.domain.failure_kind import FailureKind
+
 OWN = "own"
 """The name of the account that is the user's own home; every harness has one without anybody adding it."""
 
@@ -54,7 +56,7 @@ def account_id(harness: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountState:
-    """What was last observed of an account on one machine. Sign-in and quota are two observations, each with its own time."""
+    """What was last observed of an account on one machine. Sign-in, limit and service are observations with times of their own; see `service`."""
 
     account: str
     machine: str
@@ -64,7 +66,24 @@ class AccountState:
     mark: str = ""
     """What the sign-in's file looked like at that time (no content), so that a change can be noticed."""
     quota_until: datetime | None = None
+    """Until when the account's limit is used up. Once that time has passed, a probe shows whether it is so; None: the limit is not used up."""
     quota_at: datetime | None = None
+    """When that was observed."""
+    trouble: FailureKind | None = None
+    """How the service behind the account fails, `overloaded` or `network`; None: nothing is known to be wrong with it."""
+    trouble_says: str = ""
+    """What the run reported that failed."""
+    trouble_since: datetime | None = None
+    trouble_at: datetime | None = None
+    """When it was last seen to fail."""
+    probes: int = 0
+    """How many probes in a row have failed."""
+    probe_at: datetime | None = None
+    """When the next probe may start."""
+    probe_run: str | None = None
+    """The run that is the probe, as long as it is at work."""
+    answered_at: datetime | None = None
+    """When the service was last seen to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,22 +110,8 @@ class SignInSeen:
     mark: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaSeen:
-    """An observation of an account's limit: used up until then, or (None) not used up."""
-
-    until: datetime | None
-    at: datetime
-
-
-def observed(state: AccountState, seen: SignInSeen | QuotaSeen) -> AccountState:
-    """What an observation makes of what was known. An older one never overwrites a newer one; of two at one time the later told counts."""
-    match seen:
-        case SignInSeen():
-            if state.sign_in_at is not None and seen.at < state.sign_in_at:
-                return state
-            return replace(state, sign_in=seen.sign_in, sign_in_at=seen.at, says=seen.says, mark=seen.mark)
-        case QuotaSeen():
-            if state.quota_at is not None and seen.at < state.quota_at:
-                return state
-            return replace(state, quota_until=seen.until, quota_at=seen.at)
+def observed(state: AccountState, seen: SignInSeen) -> AccountState:
+    """What an observation of the sign-in makes of what was known. An older one never overwrites a newer one; of two at one time the later told counts."""
+    if state.sign_in_at is not None and seen.at < state.sign_in_at:
+        return state
+    return replace(state, sign_in=seen.sign_in, sign_in_at=seen.at, says=seen.says, mark=seen.mark)

@@ -30,9 +30,9 @@ class FailureRow:
     unit_back: bool
     """The launch that was authorised is given back, because no agent ran."""
     parks: bool
-    """The next try waits for the time that the program named, instead of the back-off."""
+    """The next try waits for the time that the program named, which closes the lanes of the account until then."""
     waits: bool
-    """The task goes back to its place in the queue, where the account or the program that it lacks is the reason that it waits."""
+    """The task goes back to its place in the queue, where the account, the program or the service that it lacks is the reason that it waits."""
     then: Follow
     """What becomes of the task otherwise."""
     says: str
@@ -69,8 +69,8 @@ ROWS: dict[FailureKind, FailureRow] = {
         counts=False,
         parks=True,
     ),
-    FailureKind.OVERLOADED: _row("The model's service was overloaded.", retried=True),
-    FailureKind.NETWORK: _row("The model's service could not be reached.", retried=True),
+    FailureKind.OVERLOADED: _row("The model's service was overloaded.", retried=True, counts=False, waits=True),
+    FailureKind.NETWORK: _row("The model's service could not be reached.", retried=True, counts=False, waits=True),
     FailureKind.CONTEXT_FULL: _row("The conversation no longer fits into the model."),
     FailureKind.TURN_LIMIT: _row("The agent reached its limit of turns."),
     FailureKind.BUDGET: _row("The agent reached its limit of money."),

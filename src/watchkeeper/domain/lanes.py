@@ -11,6 +11,8 @@ from datetime import datetime
 from shlex import quote
 
 from watchkeeper.domain.account import AccountState, SignIn
+from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.service import Phase, phase, rests_until
 from watchkeeper.domain.wait import Wait
 
 
@@ -72,8 +74,10 @@ class Reason:
 
     wait: Wait
     says: str
+    since: datetime | None = None
+    """Since when, if that is known."""
     until: datetime | None = None
-    """When it ends by itself, if that is known."""
+    """When it ends by itself, if that is known; of a service, when the next probe may start."""
     tasks: tuple[str, ...] = ()
     """The tasks that it speaks of, by their ids."""
 
@@ -102,7 +106,12 @@ def open_lanes(lanes: Sequence[Lane], place: Place) -> list[Lane]:
 
 def closed(lane: Lane, place: Place) -> tuple[Reason, ...]:
     """Everything that closes a lane at this place, the most lasting reason first; empty if it is open."""
-    found = (_other_machine(lane, place), _harness_missing(lane, place), _signed_out(lane, place), _quota(lane, place))
+    found = (
+        _other_machine(lane, place),
+        _harness_missing(lane, place),
+        _signed_out(lane, place),
+        _service(lane, place),
+    )
     return (*_paused(lane, place), *(reason for reason in found if reason is not None), *_limits(lane, place))
 
 
@@ -155,13 +164,32 @@ def _signed_out(lane: Lane, place: Place) -> Reason | None:
     )
 
 
-def _quota(lane: Lane, place: Place) -> Reason | None:
+def _service(lane: Lane, place: Place) -> Reason | None:
+    """Its limit is used up, or its service fails; and when a pause is over, one task is the probe for all."""
     state = place.accounts.get(lane.account)
-    if state is None or state.quota_until is None or state.quota_until <= place.now:
+    if state is None or phase(state, place.now) in {Phase.OPEN, Phase.DUE}:
         return None
-    return Reason(
-        wait=Wait.QUOTA_UNTIL, says=f"the limit of account {lane.account} is used up", until=state.quota_until
-    )
+    until = rests_until(state, place.now)
+    probe = () if until is not None or state.probe_run is None else (state.probe_run.rpartition(".")[0],)
+    if state.trouble is not None and (until is None or until == state.probe_at):
+        says = f"the service of {lane.account} {SERVICE_SAYS[state.trouble]}"
+        return Reason(wait=Wait.SERVICE, says=says, since=state.trouble_since, until=until, tasks=probe)
+    says = f"the limit of account {lane.account} is used up"
+    if probe:
+        says = f"the limit of account {lane.account} should be over, and task {probe[0]} tries it"
+    return Reason(wait=Wait.QUOTA_UNTIL, says=says, until=until, tasks=probe)
+
+
+SERVICE_SAYS: Mapping[FailureKind, str] = {
+    FailureKind.OVERLOADED: "is overloaded",
+    FailureKind.NETWORK: "cannot be reached",
+}
+"""What is said of a service, by how it fails."""
+
+
+def probed_accounts(place: Place) -> frozenset[str]:
+    """The accounts of which exactly one task may start now, to try the service."""
+    return frozenset(account for account, state in place.accounts.items() if phase(state, place.now) is Phase.DUE)
 
 
 def _limits(lane: Lane, place: Place) -> Iterator[Reason]:

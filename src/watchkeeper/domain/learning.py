@@ -1,28 +1,43 @@
 """What a run's outcome tells of the account it used and of the machine it ran on. Pure; recorded in the transaction that settles the run."""
 
-from watchkeeper.domain.account import Bearing, QuotaSeen, SignIn, SignInSeen
+from datetime import datetime
+
+from watchkeeper.domain.account import Bearing, SignIn, SignInSeen
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Outcome, Run, Task
+from watchkeeper.domain.service import SERVICE_KINDS, QuotaSeen, ServiceAnswered, ServiceFailed, shows_answer
+from watchkeeper.domain.settlement import Facts, limit_of
+
+_ANSWERS = frozenset(
+    {
+        None,
+        FailureKind.ASKED,
+        FailureKind.BAD_REQUEST,
+        FailureKind.BUDGET,
+        FailureKind.CONTEXT_FULL,
+        FailureKind.NOTHING_RECORDED,
+        FailureKind.PERMISSION_DENIED,
+        FailureKind.REFUSED,
+        FailureKind.TURN_LIMIT,
+    }
+)
+"""Ends that only an answer of the service leads to; None is success."""
 
 
-def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen | QuotaSeen, ...]:
-    """What is learnt of the account.
+def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen, ...]:
+    """What is learnt of the account's sign-in.
 
     A refusal speaks of the sign-in with which the agent started, so a sign-in that was made while it worked is not undone by it; a success speaks of the
     end.
     """
     if bearing.keyed:
         return _of_key(run, outcome, bearing)
-    started = run.agent.started_at if run.agent is not None else run.claimed_at
-    ended = run.exit.at if run.exit is not None else outcome.at
     match outcome.kind:
         case FailureKind.SIGNED_OUT if bearing.opens:
-            return (SignInSeen(sign_in=SignIn.OUT, at=started, says=outcome.reason, mark=bearing.mark),)
-        case FailureKind.QUOTA if outcome.wake_at is not None:
-            return (QuotaSeen(until=outcome.wake_at, at=ended),)
+            return (SignInSeen(sign_in=SignIn.OUT, at=_started(run), says=outcome.reason, mark=bearing.mark),)
         case None | FailureKind.ASKED if run.exit is not None:
-            return (SignInSeen(sign_in=SignIn.IN, at=ended), QuotaSeen(until=None, at=ended))
+            return (SignInSeen(sign_in=SignIn.IN, at=run.exit.at),)
         case _:
             return ()
 
@@ -40,6 +55,30 @@ def _of_key(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen, .
             return ()
 
 
+def of_service(facts: Facts, outcome: Outcome) -> tuple[QuotaSeen | ServiceFailed | ServiceAnswered, ...]:
+    """What is learnt of the service behind the account, in order. A run in which no agent ended tells nothing, nor does a plain command.
+
+    Where only the output shows that there was an answer, it may have come right after the start.
+    """
+    run, now = facts.run, facts.at
+    if run.exit is None or facts.task.spec.argv:
+        return ()
+    ended = run.exit.at
+    answered = ServiceAnswered(run_id=run.id, at=_started(run), now=now)
+    began = (answered,) if shows_answer(facts.trace) else ()
+    until = limit_of(facts, outcome.kind)
+    if until is not None:
+        return (*began, QuotaSeen(until=until, at=ended, now=now, run_id=run.id, policy=facts.probing))
+    if outcome.kind is not None and outcome.kind in SERVICE_KINDS:
+        failed = ServiceFailed(
+            run_id=run.id, kind=outcome.kind, says=outcome.reason, at=ended, now=now, policy=facts.probing
+        )
+        return (*began, failed)
+    if outcome.kind in _ANSWERS:
+        return (ServiceAnswered(run_id=run.id, at=ended, now=now, succeeded=outcome.kind in {None, FailureKind.ASKED}),)
+    return began
+
+
 def of_harness(task: Task, run: Run, outcome: Outcome) -> HarnessState | None:
     """What is learnt of the machine's programs. A plain command is its task's own, and tells nothing of others."""
     if outcome.kind is not FailureKind.PROGRAM_MISSING or task.spec.argv or run.exit is not None:
@@ -47,3 +86,7 @@ def of_harness(task: Task, run: Run, outcome: Outcome) -> HarnessState | None:
     return HarnessState(
         harness=task.spec.harness, machine=run.machine, present=False, says=outcome.reason, at=outcome.at
     )
+
+
+def _started(run: Run) -> datetime:
+    return run.agent.started_at if run.agent is not None else run.claimed_at

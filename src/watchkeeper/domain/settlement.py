@@ -21,6 +21,7 @@ from watchkeeper.domain.model import (
     Usage,
 )
 from watchkeeper.domain.question import question_at_end
+from watchkeeper.domain.service import LONGEST_LIMIT_S, SERVICE_KINDS, ProbePolicy, charged, service_failures
 from watchkeeper.domain.spawn_failure import judge_spawn
 
 MAX_UNLAUNCHED = 5
@@ -32,10 +33,6 @@ _OURS_TO_SAY = frozenset(
     {FailureKind.ENVIRONMENT_UNKNOWN, FailureKind.NEVER_LAUNCHED, FailureKind.LOST, FailureKind.STOPPED}
 )
 """Kinds that evidence or a person establishes. A program that claims one is not believed: it could have itself started again and again, uncounted."""
-
-
-LONGEST_LIMIT_S = 35 * 24 * 3600.0
-"""Seconds after which a limit that is used up is tried again, whatever time the program named."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +71,10 @@ class Facts:
     swept: Proof | None = None
     """What a sweep came to, where the shim died after the agent's end and before the proof."""
     policy: RetryPolicy = field(default_factory=RetryPolicy)
+    probing: ProbePolicy = field(default_factory=ProbePolicy)
     bearing: Bearing = field(default_factory=Bearing)
+    service_answered: bool = False
+    """The service answered somebody since the run began, or since it failed this task before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +96,8 @@ def settle(facts: Facts) -> Outcome | Hold:
     if disposition is Disposition.RETRY and proof is not Proof.PROVEN:
         # Two agents must never work in one tree (R6): the end is known, so it is settled, but a person starts the next run.
         disposition, wake_at, reason = Disposition.HELD, None, f"{reason} {_NOT_PROVEN}"
+    if kind in SERVICE_KINDS and disposition is Disposition.FAILED:
+        reason += " It failed this task again and again while it answered others."
     if kind is FailureKind.SIGNED_OUT and disposition in {Disposition.RETRY, Disposition.NEEDS_INPUT}:
         reason += _sign_in_hint(facts, disposition)
     trace = facts.trace
@@ -255,7 +257,11 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     if facts.task.stop is not None or kind is FailureKind.STOPPED:
         return Disposition.STOPPED, None
     row = ROWS[kind]
-    if row.waits and not facts.task.spec.argv and _is_lacking(facts, kind):
+    if kind in SERVICE_KINDS and facts.run.exit is not None:
+        return _after_service_failure(facts, kind)
+    if limit_of(facts, kind) is not None:
+        return Disposition.RETRY, None  # the lanes of its account are closed until then
+    if row.waits and _is_lacking(facts, kind):
         # What is missing is nothing of this task's own: it keeps its place, and the claim passes over it until the account or the program is there.
         return Disposition.RETRY, facts.at + timedelta(seconds=_wait_while_lacking(facts, kind))
     wait_s = _wait_before_retry(facts, kind)
@@ -266,11 +272,29 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     return Disposition(Follow(row.then).value), None
 
 
+def limit_of(facts: Facts, kind: FailureKind | None) -> datetime | None:
+    """Until when the limit of the task's account is used up, as its program says; None if it is not, or if it is a key's own limit."""
+    if kind is not FailureKind.QUOTA or facts.bearing.keyed or facts.run.exit is None or facts.trace is None:
+        return None
+    return facts.trace.quota_until
+
+
 def _is_lacking(facts: Facts, kind: FailureKind) -> bool:
     """What failed is the account's or the machine's lack, and it can be noticed when that is over."""
     if kind is FailureKind.SIGNED_OUT:
-        return facts.bearing.opens and not facts.bearing.keyed
+        return facts.bearing.opens and not facts.bearing.keyed and not facts.task.spec.argv
     return facts.run.exit is None
+
+
+def _after_service_failure(facts: Facts, kind: FailureKind) -> tuple[Disposition, datetime | None]:
+    """Back into the queue, where the lanes of its account are closed; with a pause of its own, and in the end a failure, if others were answered."""
+    task, answered = facts.task, facts.service_answered
+    if not answered:
+        return Disposition.RETRY, None
+    if charged(task, kind, answered=answered) and task.attempts + 1 >= task.spec.max_attempts:
+        return Disposition.FAILED, None
+    failures = service_failures(task, kind, answered=answered)
+    return Disposition.RETRY, facts.at + timedelta(seconds=facts.policy.after_attempt(failures))
 
 
 def _wait_while_lacking(facts: Facts, kind: FailureKind) -> float:
@@ -302,6 +326,7 @@ def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
     if not row.retried and kind is not FailureKind.LOST:
         return None
     if row.parks:
+        # The limit of a key is that key's alone, so it closes no lane.
         until = facts.trace.quota_until if facts.trace else None
         # A time that has passed must not make it start over and over, since no attempt is counted; and one in years is no limit's end but a mistake.
         return _between(facts.policy.after_attempt(task.runs), until, facts.at) if until is not None else None

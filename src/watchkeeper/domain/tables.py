@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from watchkeeper.domain.effects import Effect
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState, VerdictKind, judge
-from watchkeeper.domain.failure import ROWS
+from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import Disposition, Run, RunState, Task, TaskState
 from watchkeeper.domain.run import RunEvent, decide_run
 from watchkeeper.domain.samples import (
@@ -21,6 +21,7 @@ from watchkeeper.domain.samples import (
     run_events,
     task_events,
 )
+from watchkeeper.domain.service import SERVICE_KINDS
 from watchkeeper.domain.task import RunSettled, TaskEvent, decide_task
 from watchkeeper.errors import Refused
 
@@ -66,7 +67,7 @@ def failure_table() -> str:
         [
             _code(kind),
             row.says,
-            "when the program says" if row.parks else _yes(told=row.retried),
+            _again(kind),
             _yes(told=row.counts),
             _yes(told=row.unit_back),
             row.then,
@@ -74,6 +75,12 @@ def failure_table() -> str:
         for kind, row in ROWS.items()
     )
     return _table(["kind", "it says", "tried again", "counts an attempt", "launch given back", "otherwise"], rows)
+
+
+def _again(kind: FailureKind) -> str:
+    if kind in SERVICE_KINDS:
+        return "when the service answers"
+    return "when the program says" if ROWS[kind].parks else _yes(told=ROWS[kind].retried)
 
 
 def evidence_table() -> str:

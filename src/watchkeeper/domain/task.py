@@ -24,6 +24,7 @@ from watchkeeper.domain.model import (
     TaskSpec,
     TaskState,
 )
+from watchkeeper.domain.service import charged, service_failures
 from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import Refused
 
@@ -59,6 +60,8 @@ class RunSettled:
     """The run's outcome was decided."""
 
     outcome: Outcome
+    service_answered: bool = False
+    """The service answered somebody since the run began, or since it failed this task before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class RetryAsked:
     at: datetime
     environment_id: str
     environment_machine: str = ""
+    lifts: bool = False
+    """It waited for its account's service or limit, which is tried again at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,10 +165,10 @@ def decide_task(task: Task, event: TaskEvent) -> TaskDecision:
             return TaskDecision(task=replace(task, state=S.RUNNING, reason="", kind=None, updated_at=at))
         case S.RUNNING, RunRegained():
             return TaskDecision(task=task)
-        case S.RUNNING, RunSettled(outcome=outcome):
-            return _settled(task, outcome)
+        case S.RUNNING, RunSettled():
+            return _settled(task, event)
         case S.HELD, RunSettled(outcome=outcome) if outcome.disposition in RESOLVES_A_HELD_RUN:
-            return _settled(task, outcome)
+            return _settled(task, event)
         case _:
             return _asked(task, event)
 
@@ -215,19 +220,21 @@ def _edited(task: Task, event: Edited) -> Task:
     return replace(after, wake_at=wish, wake_for=Wait.NOT_BEFORE if wish is not None else None)
 
 
-def _settled(task: Task, outcome: Outcome) -> TaskDecision:
+def _settled(task: Task, event: RunSettled) -> TaskDecision:
+    outcome, answered = event.outcome, event.service_answered
     if task.run_id != outcome.run_id:
         raise Refused("The outcome is of another run than the task's own.")
     if task.stop is not None and outcome.disposition in _PASSES_OVER_A_STOP:
         raise Refused("The task was stopped before this was decided: decide again.")
     state = _AFTER[outcome.disposition]
     row = ROWS[outcome.kind] if outcome.kind is not None else None
-    counted = row is None or row.counts
+    counted = row is None or row.counts or charged(task, outcome.kind, answered=answered)
     after = replace(
         task,
         state=state,
         run_id=None,
         attempts=task.attempts + (1 if counted else 0),
+        service_failures=service_failures(task, outcome.kind, answered=answered),
         unlaunched=task.unlaunched + 1 if outcome.kind is FailureKind.NEVER_LAUNCHED else 0,
         wake_at=outcome.wake_at if state is S.QUEUED else None,
         wake_for=_wake_for(outcome) if state is S.QUEUED else None,
@@ -280,8 +287,8 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
 
 def _retried(task: Task, event: RetryAsked) -> TaskDecision:
     match task.state:
-        case S.QUEUED if task.wake_at is None:
-            raise Refused("The task is already waiting for its turn.")
+        case S.QUEUED if task.wake_at is None and not event.lifts:
+            raise Refused("The task is already waiting for its turn.", hint=f"`wk why {task.id}` says what keeps it.")
         case S.RUNNING:
             raise Refused(
                 "The task is running.",
@@ -294,6 +301,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 task,
                 state=S.QUEUED,
                 attempts=0,
+                service_failures=0,
                 unlaunched=0,
                 stop=None,
                 wake_at=None,

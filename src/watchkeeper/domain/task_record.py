@@ -130,6 +130,17 @@ class Task:
     """A person wants to keep it, on top."""
     seen_at: datetime | None = None
     """When a person last looked at it after it had ended."""
+    service_failures: int = 0
+    """How often the service failed it while it answered others, since a person last asked for it; see `service.SPARED`."""
+
+    @property
+    def wakes_for(self) -> Wait | None:
+        """What it waits for until `wake_at`; None if it waits for no time. A program that was missing is looked for again with each try."""
+        if self.wake_at is None:
+            return None
+        if self.kind is FailureKind.PROGRAM_MISSING and self.wake_for is Wait.RETRY_AT:
+            return Wait.HARNESS_MISSING
+        return self.wake_for or Wait.NOT_BEFORE
 
     @property
     def counted_attempts_left(self) -> int:

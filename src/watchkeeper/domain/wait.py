@@ -13,6 +13,7 @@ class Wait(StrEnum):
     NOT_BEFORE = "not before"
     RETRY_AT = "retry at"
     QUOTA_UNTIL = "quota until"
+    SERVICE = "service"
     LIMIT = "limit"
     PAUSED = "paused"
     MACHINE = "machine"

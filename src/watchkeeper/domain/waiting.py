@@ -59,6 +59,7 @@ _TIMES: dict[Wait, str] = {
     Wait.NOT_BEFORE: "its start was put off",
     Wait.RETRY_AT: "its last run failed for a passing reason, and it is tried again",
     Wait.QUOTA_UNTIL: "the limit of its account was used up",
+    Wait.HARNESS_MISSING: "its program was missing, and is looked for again",
 }
 
 _STANDS: dict[TaskState, str] = {
@@ -197,9 +198,9 @@ def _dependency_says(task_id: str, on: Dependency) -> str:
 
 
 def _time(task: Task, now: datetime) -> Reason | None:
-    if task.wake_at is None or task.wake_at <= now:
+    wait = task.wakes_for
+    if wait is None or task.wake_at is None or task.wake_at <= now:
         return None
-    wait = task.wake_for or Wait.NOT_BEFORE
     says = _TIMES.get(wait, _TIMES[Wait.NOT_BEFORE])
     return Reason(wait=wait, says=f"{says} ({task.reason})" if task.reason else says, until=task.wake_at)
 

@@ -14,6 +14,7 @@ from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.json_lines import HOLE
+from watchkeeper.harnesses.program import find_command
 from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
 
 PLACEHOLDERS = {"{prompt}": "argument", "{prompt_file}": "file"}
@@ -45,10 +46,19 @@ class Command:
     levels = Levels(decided_by=(), options={RightsLevel.FULL: {}})
 
     def find(self, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
-        """There is nothing to find: the task names the program, and the launch looks for it on the caller's PATH."""
+        """Find nothing: each task names its own program, see `find_for`."""
         del environment
         _prompt_by(options)
         return Program(path="", version=None)
+
+    def find_for(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
+        """Find the program of a task's command line, as the system will when it starts it in the task's directory.
+
+        Raises:
+            ProgramMissing: it is not there, or is no file that may be executed.
+        """
+        _prompt_by(options)
+        return Program(path=find_command(spec.argv[0], environment, spec.cwd), version=None)
 
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
         """It is an ordinary process of the user's."""

@@ -6,6 +6,7 @@ caller, so a relative one would name another place.
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -68,6 +69,50 @@ class Programs:
         if key not in self._versions:
             self._versions[key] = _said(path, environment, ask, self._timeout_s)
         return self._versions[key]
+
+
+def find_command(word: str, environment: Mapping[str, str], cwd: str) -> str:
+    """The path of the program that a command line's first word names.
+
+    A word with a slash is a path, any other one is looked for on the PATH. Relative paths, also those on the PATH, count from `cwd`: the system starts
+    the program there.
+
+    Raises:
+        ProgramMissing: there is none, or it may not be executed; says which.
+    """
+    if "/" in word:
+        path = Path(cwd, word)
+        if not _is_program(path):
+            raise _no_program(word, path, cwd)
+        return str(path)
+    found = [Path(cwd, part, word) for part in environment.get("PATH", os.defpath).split(os.pathsep)]
+    path = next((each for each in found if _is_program(each)), None)
+    if path is not None:
+        return str(path)
+    there = next((each for each in found if each.is_file()), None)
+    if there is not None:
+        raise _no_program(word, there, cwd)
+    hint = (
+        f"There is one in {cwd}: name it ./{word}."
+        if _is_program(Path(cwd, word))
+        else "Install it, or name it by its path."
+    )
+    raise ProgramMissing(f"The program '{word}' is not on your PATH.", hint=hint)
+
+
+def _is_program(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+def _no_program(word: str, path: Path, cwd: str) -> ProgramMissing:
+    if path.is_dir():
+        return ProgramMissing(f"'{word}' is a directory, not a program.", hint="Name a program in it.")
+    if path.is_file():
+        return ProgramMissing(
+            f"The file '{path}' may not be executed.", hint=f"Allow it: chmod +x {shlex.quote(str(path))}"
+        )
+    counts = f" A relative path counts from the task's directory, {cwd}." if not word.startswith("/") else ""
+    return ProgramMissing(f"There is no program '{word}'.", hint=f"Name one that is there.{counts}")
 
 
 def _located(program: str, environment: Mapping[str, str]) -> str | None:

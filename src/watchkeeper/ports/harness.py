@@ -147,6 +147,32 @@ class Levels:
         return {**self.defaults, **{name: value for name, value in options.items() if name in self.decided_by}}
 
 
+class FindsForTask(Protocol):
+    """What a harness has too whose program the task itself names."""
+
+    def find_for(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Program:
+        """Find the program of one task.
+
+        Raises:
+            ProgramMissing: with its name and what is wrong with it.
+        """
+        ...
+
+
+def find_program(
+    harness: "Harness", spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]
+) -> Program:
+    """The program that would run a task: the harness's, or the one that the task itself names.
+
+    Raises:
+        ProgramMissing: with how to get it.
+    """
+    own = cast("FindsForTask | None", harness if hasattr(harness, "find_for") else None)
+    if own is not None:
+        return own.find_for(spec, environment, options)
+    return harness.find(environment, options)
+
+
 class Harness(Protocol):
     """One agent program."""
 

@@ -3,14 +3,15 @@
 Writes are guarded: a row that has moved on raises `Stale`, and the transaction is undone.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignInSeen
+from watchkeeper.domain.account import Account, AccountState
 from watchkeeper.domain.effects import Effect
 from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
 from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+from watchkeeper.domain.service import Seen
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.stored import (
@@ -174,12 +175,19 @@ class Queue(Protocol):
         ...
 
     def first(
-        self, lanes: Sequence[Lane], machine: str, on_park: Callable[[str, str], None] | None = None
+        self,
+        lanes: Sequence[Lane],
+        machine: str,
+        on_park: Callable[[str, str], None] | None = None,
+        probed: Collection[str] = (),
     ) -> "Task | Crowd | None":
         """The first ready task of these lanes, by priority, then age, whose checkout nobody works in on that machine.
 
         Those that are passed over for their checkout are parked until it is free, a bounded number at once; `Crowd` if there were more: ask again, in
         another transaction. `on_park` is told of each of them, and of the task that works there.
+
+        `probed`: accounts of which one task is wanted to try the service. Among theirs, those that it failed last come last, the one it failed longest ago
+        first, so that a task that fails by itself does not keep the others from showing that the service works.
         """
         ...
 
@@ -267,8 +275,8 @@ class Accounts(Protocol):
         """By account, how many tasks have not ended."""
         ...
 
-    def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
-        """Record an observation, unless a newer one is known; True if the state is another one now."""
+    def observe(self, account: str, machine: str, seen: Seen) -> bool:
+        """Record an observation, unless a newer one is known; True if the sign-in, the limit or the service's trouble is another one now."""
         ...
 
     def harnesses(self, machine: str) -> dict[str, HarnessState]:

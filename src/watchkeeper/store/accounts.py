@@ -1,7 +1,9 @@
 """Rows of accounts, and of what is known of them and of harnesses on each machine."""
 
-from watchkeeper.domain.account import Account, AccountState, QuotaSeen, SignIn, SignInSeen, observed
+from watchkeeper.domain.account import Account, AccountState, SignIn
+from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.lanes import HarnessState
+from watchkeeper.domain.service import Seen, observed
 from watchkeeper.errors import Stale
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.values import Columns, from_json, plain_texts, ticks, ticks_or_none, to_json
@@ -53,7 +55,7 @@ class StoredAccounts:
                 found[account] = column.number()
         return found
 
-    def observe(self, account: str, machine: str, seen: SignInSeen | QuotaSeen) -> bool:
+    def observe(self, account: str, machine: str, seen: Seen) -> bool:
         """Record an observation, unless a newer one is known; True if the state is another one now."""
         row = self._rows.one("accounts_state", account=account, machine=machine)
         was = AccountState(account=account, machine=machine) if row is None else _state(row)
@@ -70,8 +72,16 @@ class StoredAccounts:
             mark=now.mark,
             quota_until=ticks_or_none(now.quota_until),
             quota_at=ticks_or_none(now.quota_at),
+            trouble=None if now.trouble is None else now.trouble.value,
+            trouble_says=now.trouble_says,
+            trouble_since=ticks_or_none(now.trouble_since),
+            trouble_at=ticks_or_none(now.trouble_at),
+            probes=now.probes,
+            probe_at=ticks_or_none(now.probe_at),
+            probe_run=now.probe_run,
+            answered_at=ticks_or_none(now.answered_at),
         )
-        return (now.sign_in, now.quota_until) != (was.sign_in, was.quota_until)
+        return (now.sign_in, now.quota_until, now.trouble) != (was.sign_in, was.quota_until, was.trouble)
 
     def harnesses(self, machine: str) -> dict[str, HarnessState]:
         """Which programs that machine has, by harness, as far as was found out."""
@@ -114,6 +124,14 @@ def _state(row: Row) -> AccountState:
             mark=column.text(),
             quota_until=column.time_or_none(),
             quota_at=column.time_or_none(),
+            trouble=column.choice_or_none(FailureKind),
+            trouble_says=column.text(),
+            trouble_since=column.time_or_none(),
+            trouble_at=column.time_or_none(),
+            probes=column.number(),
+            probe_at=column.time_or_none(),
+            probe_run=column.text_or_none(),
+            answered_at=column.time_or_none(),
         )
 
 

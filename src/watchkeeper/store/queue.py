@@ -14,7 +14,7 @@ A checkout is taken on one machine. A task that any machine may run is parked fo
 claim it in the same transaction, so no two machines park and bring back in turn.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from watchkeeper.domain.lanes import Lane, Occupied
@@ -64,12 +64,17 @@ class StoredQueue:
         return [str(row[0]) for row in self._rows.all("queue_waiting", limit=limit)]
 
     def first(
-        self, lanes: Sequence[Lane], machine: str, on_park: Callable[[str, str], None] | None = None
+        self,
+        lanes: Sequence[Lane],
+        machine: str,
+        on_park: Callable[[str, str], None] | None = None,
+        probed: Collection[str] = (),
     ) -> Task | Crowd | None:
         """The first ready task of these lanes whose checkout is free on that machine; those before it are parked."""
-        ids = to_json([lane.id for lane in lanes])
+        ids = to_json([lane.id for lane in lanes if lane.account not in probed])
+        probes = to_json([lane.id for lane in lanes if lane.account in probed]) if probed else None
         for _ in range(PARK_AT_ONCE):
-            row = self._rows.one("queue_first", lanes=ids)
+            row = self._best(ids, probes)
             if row is None:
                 return None
             with Columns(row, "task") as column:
@@ -80,6 +85,15 @@ class StoredQueue:
             if self._rows.run("queue_park", id=task_id) and on_park is not None:
                 on_park(task_id, str(holder[0]))
         return Crowd()
+
+    def _best(self, lanes: str, probes: str | None) -> Row | None:
+        """The first ready task: of these lanes, or of those of which one is wanted as a probe."""
+        found = [self._rows.one("queue_first", lanes=lanes)]
+        if probes is not None:
+            found.append(
+                self._rows.one("queue_first_untried", lanes=probes) or self._rows.one("queue_first_tried", lanes=probes)
+            )
+        return min((row for row in found if row is not None), key=_rank, default=None)
 
     def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
         """The checkouts and lanes whose tasks are parked only for what goes on on other machines."""
@@ -123,6 +137,13 @@ class StoredQueue:
             if not cancelled or earlier is None or claim not in {None, earlier.claim}:
                 raise Stale(f"The operation '{operation_id}' was used already: nothing was written.") from conflict
             _ = self._rows.run("queue_cancel_operation", id=operation_id)
+
+
+def _rank(row: Row) -> tuple[int, int]:
+    """A task's place in the queue: the higher priority, then the older one."""
+    with Columns(row, "task") as column:
+        _, _ = column.text(), column.text_or_none()
+        return -column.number(), column.number()
 
 
 def lane_from(row: Row) -> Lane:

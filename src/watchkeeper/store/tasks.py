@@ -241,6 +241,7 @@ def _columns(task: Task) -> dict[str, Value]:
         "ended_at": ticks_or_none(task.ended_at),
         "pinned_at": ticks_or_none(task.pinned_at),
         "seen_at": ticks_or_none(task.seen_at),
+        "service_failures": task.service_failures,
     }
 
 
@@ -266,6 +267,7 @@ def _task(row: Row) -> Task:
             ended_at=column.time_or_none(),
             pinned_at=column.time_or_none(),
             seen_at=column.time_or_none(),
+            service_failures=column.number(),
             spec=spec_from(column.text()),
         )
 

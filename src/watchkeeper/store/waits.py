@@ -72,6 +72,10 @@ class StoredWaits:
             f"The claim of task {task_id} stands for another place than the task."
             for (task_id,) in self._rows.all("waits_wrong_claim", limit=_TOLD)
         ]
+        faults += [
+            f"The probe of account {account} is {run}, which is a run of another account or machine."
+            for account, run in self._rows.all("waits_wrong_probe", limit=_TOLD)
+        ]
         return faults + self._wrong_places()
 
     def _wrong_places(self) -> list[str]:

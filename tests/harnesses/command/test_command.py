@@ -1,5 +1,6 @@
 """Any command as an agent: where the prompt goes, what its end means, what is kept of its output."""
 
+import os
 import shlex
 import signal
 import sys
@@ -12,7 +13,7 @@ from support.plans import exit_fact, plan_of, run, spec_of
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason
-from watchkeeper.errors import BadTask
+from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.command import ARGUMENT_LIMIT, HOLE_BYTES, LINE_BYTES, TEXT_LINES, Command, CommandReader
 from watchkeeper.harnesses.json_lines import HOLE
 
@@ -170,3 +171,65 @@ def test_the_hint_for_shell_scripts_works(tmp_path: Path) -> None:
     words = shlex.split(refusal.value.hint.partition(": ")[2].removesuffix("."))
     words[2] = words[2].replace("tool --ask", "printf %s")
     assert run(command, spec_of(tmp_path, "the prompt", argv=tuple(words))).trace.text == "the prompt"
+
+
+def program(path: Path, mode: int = 0o755) -> Path:
+    """A program that does nothing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("#!/bin/sh\n")
+    path.chmod(mode)
+    return path
+
+
+def found(cwd: Path, word: str, path: str) -> str:
+    """Where a task's program is found."""
+    return command.find_for(spec_of(cwd, argv=(word, "x")), {"PATH": path}, {}).path
+
+
+def test_a_program_is_found_where_the_system_will_find_it(tmp_path: Path) -> None:
+    """On the PATH, whose relative parts count from the task's directory as the paths of programs do."""
+    cwd, tools = tmp_path / "task", tmp_path / "tools"
+    here, there, deeper = program(cwd / "here"), program(tools / "there"), program(cwd / "bin" / "deep")
+    _ = program(cwd / "denied" / "there", 0o644)
+    assert found(cwd, "./here", "/nowhere") == str(here)
+    assert found(cwd, "bin/deep", "/nowhere") == str(deeper)
+    assert found(cwd, str(here), "") == str(here)
+    assert found(cwd, "there", f"/nowhere:denied:{tools}") == str(there)
+    assert found(cwd, "deep", "bin") == str(deeper)
+    assert found(cwd, "here", "") == str(here), "an empty part is the directory itself"
+    for word, path in (("there", f"denied:{tools}"), ("deep", "bin"), ("./here", "")):
+        spec = spec_of(cwd, argv=(word,))
+        planned = plan_of(command, spec, environment={"PATH": path})
+        pid = os.posix_spawn(  # what the system itself makes of it, in that directory
+            sys.executable,
+            [
+                sys.executable,
+                "-c",
+                "import os, sys; os.chdir(sys.argv[1]); os.execvp(sys.argv[2], sys.argv[2:])",
+                str(cwd),
+                *map(str, planned.argv),
+            ],
+            {"PATH": path},
+        )
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+@pytest.mark.parametrize(
+    ("word", "says", "hint"),
+    [
+        ("nosuchtool", "The program 'nosuchtool' is not on your PATH.", "Install it, or name it by its path."),
+        ("here", "The program 'here' is not on your PATH.", "name it ./here."),
+        ("./gone", "There is no program './gone'.", "counts from the task's directory"),
+        ("/nowhere/gone", "There is no program '/nowhere/gone'.", "Name one that is there."),
+        ("./plain", "plain' may not be executed.", "chmod +x"),
+        ("plain", "plain' may not be executed.", "chmod +x"),
+        ("./bin", "'./bin' is a directory, not a program.", "Name a program in it."),
+    ],
+)
+def test_a_program_that_cannot_be_found_is_named(tmp_path: Path, word: str, says: str, hint: str) -> None:
+    """And what is wrong with it, and what to do."""
+    _ = program(tmp_path / "here"), program(tmp_path / "plain", 0o644), program(tmp_path / "bin" / "deep")
+    path = str(tmp_path) if word == "plain" else "/nowhere"
+    with pytest.raises(ProgramMissing) as missing:
+        _ = found(tmp_path, word, path)
+    assert str(missing.value).endswith(says) and hint in missing.value.hint

@@ -37,6 +37,7 @@ WHOLE = {
     "waits_wrong_unmet",
     "waits_wrong_parked",
     "waits_wrong_claim",
+    "waits_wrong_probe",
     "waits_bodies",
     "queue_waiting",
     "accounts_open_tasks",

@@ -27,15 +27,16 @@ SMALL = {
 }
 """What may be read from end to end: live claims, one row per state, effects that wait, lanes with ready tasks, rules, accounts, machines."""
 
-AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim"}
+AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe"}
 """Statements that compare everything, which nothing but `wk doctor` asks for."""
 
 SORTED = {
     "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
     "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting", "accounts_open_tasks",
-    "queue_parked_for_others",
+    "queue_parked_for_others", "queue_first_untried", "queue_first_tried",
 }  # fmt: skip
 """Statements that sort what they find: ids with a prefix, runs of one execution, one task of each open lane, live claims, a task's relations, machines.
+`queue_first_tried` sorts the ready tasks of an account that its service failed last, for each probe.
 `queue_waiting` and `accounts_open_tasks` sort all that waits: they are asked by `wk queue show` and `wk account ls`, and by nothing that runs tasks."""
 
 FIRST_OF_INDEX = {

@@ -8,6 +8,7 @@ from watchkeeper.domain.account import IMPLICIT, OWN, Account, AccountState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from datetime import datetime
 
     from watchkeeper.ports.store import Tx
 
@@ -42,8 +43,8 @@ def _row(account: Account, machine: str, states: Mapping[str, AccountState], tas
     return AccountRow(account=account, state=state, tasks=tasks.get(account.id, 0))
 
 
-def plain(row: AccountRow, home: str | None) -> dict[str, object]:
-    """An account as JSON values. A mark is ours alone."""
+def plain(row: AccountRow, home: str | None, *, needs_you: bool = False) -> dict[str, object]:
+    """An account as JSON values. A mark is ours alone. `needs_you`: its service has failed for so long that a person should look."""
     account, state = row.account, row.state
     return {
         "id": account.id,
@@ -53,10 +54,23 @@ def plain(row: AccountRow, home: str | None) -> dict[str, object]:
         "managed": account.home is None and home is not None,
         "variables": list(account.variables),
         "sign_in": state.sign_in.value,
-        "sign_in_at": state.sign_in_at.isoformat() if state.sign_in_at else None,
+        "sign_in_at": _time(state.sign_in_at),
         "says": state.says,
-        "quota_until": state.quota_until.isoformat() if state.quota_until else None,
-        "quota_at": state.quota_at.isoformat() if state.quota_at else None,
+        "quota_until": _time(state.quota_until),
+        "quota_at": _time(state.quota_at),
+        "service": None if state.trouble is None else state.trouble.value,
+        "service_says": state.trouble_says,
+        "service_since": _time(state.trouble_since),
+        "service_at": _time(state.trouble_at),
+        "probes": state.probes,
+        "probe_at": _time(state.probe_at),
+        "probe_run": state.probe_run,
+        "answered_at": _time(state.answered_at),
+        "needs_you": needs_you,
         "machine": state.machine,
         "tasks": row.tasks,
     }
+
+
+def _time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

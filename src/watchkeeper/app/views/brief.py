@@ -33,8 +33,8 @@ def told(task: Task, known: BriefWait) -> Brief | None:
         stands = f" {known.on_state}" if known.on_state in FINAL_TASK_STATES else ""
         more = f" and {known.unmet - 1} more" if known.unmet > 1 else ""
         return Brief(Wait.DEPENDENCY.value, f"task {known.on}{stands}{more}")
-    if not known.ready and task.wake_at is not None:
-        return Brief((task.wake_for or Wait.NOT_BEFORE).value, task.reason)
+    if not known.ready and task.wakes_for is not None:
+        return Brief(task.wakes_for.value, task.reason)
     if known.holder is not None or known.parked:
         return Brief(Wait.CHECKOUT_BUSY.value, "" if known.holder is None else f"task {known.holder}")
     return None if known.lane_told is None else Brief(known.lane_told)

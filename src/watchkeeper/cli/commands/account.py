@@ -44,7 +44,7 @@ def ls(call: Call, as_json: bool) -> None:
         call.terminal.say("No agent program that signs in was found. `wk doctor` says how to get one.")
     else:
         now = call.reading.clock.now()
-        head = ("ACCOUNT", "SIGNED IN", "SEEN", "LIMIT", "TASKS", "HOME")
+        head = ("ACCOUNT", "SIGNED IN", "SEEN", "SERVICE", "TASKS", "HOME")
         call.terminal.table(head, [accounts.cells(call, row, now) for row in found], at_most=200)
 
 

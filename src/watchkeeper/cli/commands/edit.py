@@ -224,4 +224,4 @@ def _checked(
         check(harness, request)  # the program is looked for only where the answer is a part of what a person allows
         return None
     moved = stored if "program" not in given else None
-    return plan(harness, request, located(harness, moved, applied, request.options), is_new=False).profile
+    return plan(harness, request, located(harness, spec, moved, applied, request.options), is_new=False).profile

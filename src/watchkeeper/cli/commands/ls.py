@@ -205,7 +205,7 @@ def _waits(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
     known, task = row.brief, row.task
     left_s = 0.0 if task.wake_at is None else (task.wake_at - now).total_seconds()
     says = render.clean(known.says) if known is not None else ""
-    if known is not None and known.wait in _TIMES and left_s > 0:
+    if known is not None and known.wait in {*_TIMES, "harness missing"} and left_s > 0:
         return f"{known.wait}, in {render.duration(left_s)}{f': {says}' if says else ''}"
     if known is not None and known.wait in _OWN:
         return f"{known.wait}{f', {says}' if says else ''}"

@@ -88,6 +88,7 @@ def _profile(
 ) -> "LaunchProfile":
     """What was allowed before, compiled for the environment of today; its program is looked for anew only if it is gone."""
     from watchkeeper.app.profiles import Limits, Wanted, compile_profile, located
+    from watchkeeper.ports.harness import find_program
 
     harness = call.reading.harness(spec.harness)
     applied, home = accounts.applied(call, spec, environment)
@@ -97,10 +98,10 @@ def _profile(
         options = dict(stored.options)
         limits = Limits(grace_s=stored.grace_s, log_limit_bytes=stored.log_limit_bytes)
     try:
-        program = located(harness, stored, applied, options)
+        program = located(harness, spec, stored, applied, options)
     except ProgramMissing:
         options = {name: value for name, value in options.items() if name != "program"}
         options |= {name: value for name, value in configured.items() if name == "program"}
-        program = harness.find(applied, options)
+        program = find_program(harness, spec, applied, options)
     wanted = Wanted(environment=applied, options=options, limits=limits, machine=machines.own(call), home=home)
     return compile_profile(harness, spec, program, wanted)

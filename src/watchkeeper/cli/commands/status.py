@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import accounts, daemon, render
+from watchkeeper.cli import accounts, daemon, render, services
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.domain.model import TaskState
@@ -88,10 +88,15 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
     terminal.say(" · ".join(parts))
     if found.paused:
         terminal.say(terminal.fit(f"paused: {render.clean(', '.join(found.paused))} (wk queue show)"))
-    for row in accounts.closed(call):
-        terminal.say(accounts.closed_line(row, now))
-    if found.needs_you:
+    closed = accounts.closed(call)
+    overdue = [row for row in closed if services.needs_you(call, row.state)]
+    for row in closed:
+        if row not in overdue:
+            terminal.say(accounts.closed_line(row, now))
+    if found.needs_you or overdue:
         terminal.say("Needs you:")
+    for row in overdue:
+        terminal.prose(f"  {accounts.closed_line(row, now)} wk account show {row.account.id}", hang=4)
     for row in found.needs_you:
         line = f"  {row.task.id}  {render.clean(row.task.spec.title)}: {render.clean(_why(row))}"
         terminal.say(terminal.fit(line))

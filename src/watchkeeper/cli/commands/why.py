@@ -25,7 +25,7 @@ _HANG = 4
 def command(call: Call, task_id: str, as_json: bool) -> None:
     """Tell every reason why a task waits, the most lasting first, as things stand at this moment.
 
-    The words: dependency, path, checkout busy, not before, retry at, quota until, limit, paused, machine,
+    The words: dependency, path, checkout busy, not before, retry at, quota until, service, limit, paused, machine,
     harness missing, signed out, approval, question, scope, environment unknown. docs/queue.md says what to do about
     each.
     """

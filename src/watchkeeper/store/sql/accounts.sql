@@ -7,20 +7,41 @@ DELETE FROM account WHERE id = :id;
 -- name: accounts_forget
 DELETE FROM account_state WHERE account = :account;
 
+-- A probe whose run was settled, is held, or is no longer there is none.
+
 -- name: accounts_states
-SELECT account, machine, sign_in, sign_in_at, says, mark, quota_until, quota_at FROM account_state
-WHERE machine = :machine ORDER BY account;
+SELECT
+    account_state.account, account_state.machine, account_state.sign_in, account_state.sign_in_at, account_state.says,
+    account_state.mark, account_state.quota_until, account_state.quota_at, account_state.trouble, account_state.trouble_says,
+    account_state.trouble_since, account_state.trouble_at, account_state.probes, account_state.probe_at, run.id,
+    account_state.answered_at
+FROM account_state
+LEFT JOIN run ON run.id = account_state.probe_run AND run.state IN ('reserved', 'prepared', 'starting', 'running', 'ended')
+WHERE account_state.machine = :machine ORDER BY account_state.account;
 
 -- name: accounts_state
-SELECT account, machine, sign_in, sign_in_at, says, mark, quota_until, quota_at FROM account_state
-WHERE account = :account AND machine = :machine;
+SELECT
+    account_state.account, account_state.machine, account_state.sign_in, account_state.sign_in_at, account_state.says,
+    account_state.mark, account_state.quota_until, account_state.quota_at, account_state.trouble, account_state.trouble_says,
+    account_state.trouble_since, account_state.trouble_at, account_state.probes, account_state.probe_at, run.id,
+    account_state.answered_at
+FROM account_state
+LEFT JOIN run ON run.id = account_state.probe_run AND run.state IN ('reserved', 'prepared', 'starting', 'running', 'ended')
+WHERE account_state.account = :account AND account_state.machine = :machine;
 
 -- name: accounts_save_state
-INSERT INTO account_state (account, machine, sign_in, sign_in_at, says, mark, quota_until, quota_at)
-VALUES (:account, :machine, :sign_in, :sign_in_at, :says, :mark, :quota_until, :quota_at)
+INSERT INTO account_state (
+    account, machine, sign_in, sign_in_at, says, mark, quota_until, quota_at, trouble, trouble_says, trouble_since, trouble_at,
+    probes, probe_at, probe_run, answered_at
+) VALUES (
+    :account, :machine, :sign_in, :sign_in_at, :says, :mark, :quota_until, :quota_at, :trouble, :trouble_says, :trouble_since, :trouble_at,
+    :probes, :probe_at, :probe_run, :answered_at
+)
 ON CONFLICT (account, machine) DO UPDATE SET
     sign_in = excluded.sign_in, sign_in_at = excluded.sign_in_at, says = excluded.says, mark = excluded.mark,
-    quota_until = excluded.quota_until, quota_at = excluded.quota_at;
+    quota_until = excluded.quota_until, quota_at = excluded.quota_at, trouble = excluded.trouble,
+    trouble_says = excluded.trouble_says, trouble_since = excluded.trouble_since, trouble_at = excluded.trouble_at,
+    probes = excluded.probes, probe_at = excluded.probe_at, probe_run = excluded.probe_run, answered_at = excluded.answered_at;
 
 -- name: accounts_harnesses
 SELECT harness, machine, present, says, at FROM harness_state WHERE machine = :machine ORDER BY harness;

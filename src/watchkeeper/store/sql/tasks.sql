@@ -7,7 +7,8 @@ UPDATE task SET
     attempts = :attempts, unlaunched = :unlaunched, run_id = :run_id, stop_how = :stop_how, stop_by = :stop_by,
     stop_at = :stop_at, stop_grace_s = :stop_grace_s, environment_id = :environment_id,
     environment_machine = :environment_machine, reason = :reason, kind = :kind,
-    updated_at = :updated_at, ended_at = :ended_at, pinned_at = :pinned_at, seen_at = :seen_at, parked = 0
+    updated_at = :updated_at, ended_at = :ended_at, pinned_at = :pinned_at, seen_at = :seen_at,
+    service_failures = :service_failures, parked = 0
 WHERE id = :id AND version = :version;
 
 -- name: tasks_save_spec

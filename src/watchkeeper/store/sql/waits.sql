@@ -34,6 +34,12 @@ JOIN execution ON execution.id = run.execution_id
 WHERE claim.lane <> task.lane OR claim.machine <> execution.machine
 LIMIT :limit;
 
+-- name: waits_wrong_probe
+SELECT account_state.account, account_state.probe_run
+FROM account_state JOIN claim ON claim.run_id = account_state.probe_run LEFT JOIN lane ON lane.id = claim.lane
+WHERE claim.machine <> account_state.machine OR lane.account IS NULL OR lane.account <> account_state.account
+LIMIT :limit;
+
 -- name: waits_bodies
 SELECT task.seq, task.id, task.priority, task.checkout, lane.machine, lane.harness, lane.account, lane.project, spec.body
 FROM task JOIN spec ON spec.task_id = task.id LEFT JOIN lane ON lane.id = task.lane

@@ -43,7 +43,7 @@ CREATE TABLE task (
     ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), parked INTEGER NOT NULL DEFAULT 0 CHECK (
     parked = 0
     OR (parked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
-), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '', seen_at INTEGER,
+), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '', seen_at INTEGER, service_failures INTEGER NOT NULL DEFAULT 0 CHECK (service_failures >= 0),
     UNIQUE (run_id, id),
     FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
     CHECK (state <> 'running' OR run_id IS NOT NULL),
@@ -364,7 +364,7 @@ CREATE TABLE account_state (
     says TEXT NOT NULL,
     mark TEXT NOT NULL,
     quota_until INTEGER,
-    quota_at INTEGER, trouble TEXT CHECK (trouble IN ('overloaded', 'network')), trouble_says TEXT NOT NULL DEFAULT '', trouble_since INTEGER, trouble_at INTEGER, probes INTEGER NOT NULL DEFAULT 0 CHECK (probes >= 0), probe_at INTEGER, probe_run TEXT,
+    quota_at INTEGER, trouble TEXT CHECK (trouble IN ('overloaded', 'network')), trouble_says TEXT NOT NULL DEFAULT '', trouble_since INTEGER CHECK ((trouble IS NULL) = (trouble_since IS NULL)), trouble_at INTEGER CHECK ((trouble IS NULL) = (trouble_at IS NULL)), probes INTEGER NOT NULL DEFAULT 0 CHECK (probes >= 0), probe_at INTEGER CHECK ((trouble IS NULL) = (probe_at IS NULL)), probe_run TEXT CHECK (probe_run IS NULL OR trouble IS NOT NULL OR quota_until IS NOT NULL), answered_at INTEGER,
     PRIMARY KEY (account, machine)
 ) STRICT, WITHOUT ROWID;
 
@@ -425,5 +425,5 @@ SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
     task.run_id, task.wake_at, task.wake_for, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s,
     task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, task.seen_at,
-    spec.body
+    task.service_failures, spec.body
 FROM task JOIN spec ON spec.task_id = task.id;

@@ -18,14 +18,19 @@ UPDATE task SET seen_at = ended_at WHERE ended_at IS NOT NULL;
 CREATE INDEX task_unseen ON task (seq) WHERE state = 'failed' AND seen_at IS NULL;
 CREATE INDEX task_unmet ON task (seq) WHERE state = 'queued' AND unmet > 0;
 
--- Trouble of the service behind an account: since when, as last told, how many probes failed, when the next may start, and which run is the probe.
+-- How often the service failed the task while it answered others, since a person last asked for it. Only beyond a bound does that count as an attempt.
+ALTER TABLE task ADD COLUMN service_failures BIGINT NOT NULL DEFAULT 0 CHECK (service_failures >= 0);
+
+-- Trouble of the service behind an account: since when, as last told, how many probes failed, when the next may start, and which run is the probe. When it
+-- was last seen to answer. Whether the probe is still at work is read from its run, so that no crash leaves a probe behind that nobody ends.
 ALTER TABLE account_state ADD COLUMN trouble TEXT COLLATE "C" CHECK (trouble IN ('overloaded', 'network'));
 ALTER TABLE account_state ADD COLUMN trouble_says TEXT COLLATE "C" NOT NULL DEFAULT '';
-ALTER TABLE account_state ADD COLUMN trouble_since BIGINT;
-ALTER TABLE account_state ADD COLUMN trouble_at BIGINT;
+ALTER TABLE account_state ADD COLUMN trouble_since BIGINT CHECK ((trouble IS NULL) = (trouble_since IS NULL));
+ALTER TABLE account_state ADD COLUMN trouble_at BIGINT CHECK ((trouble IS NULL) = (trouble_at IS NULL));
 ALTER TABLE account_state ADD COLUMN probes BIGINT NOT NULL DEFAULT 0 CHECK (probes >= 0);
-ALTER TABLE account_state ADD COLUMN probe_at BIGINT;
-ALTER TABLE account_state ADD COLUMN probe_run TEXT COLLATE "C";
+ALTER TABLE account_state ADD COLUMN probe_at BIGINT CHECK ((trouble IS NULL) = (probe_at IS NULL));
+ALTER TABLE account_state ADD COLUMN probe_run TEXT COLLATE "C" CHECK (probe_run IS NULL OR trouble IS NOT NULL OR quota_until IS NOT NULL);
+ALTER TABLE account_state ADD COLUMN answered_at BIGINT;
 
 -- Where a run works: the top of its checkout, or a plain directory, with a slash at its end. NULL before it is prepared, and in older rows.
 ALTER TABLE run ADD COLUMN place TEXT COLLATE "C" CHECK (place <> '');
@@ -37,5 +42,5 @@ SELECT
     task.id, task.state, task.version, task.created_at, task.updated_at, task.runs, task.attempts, task.unlaunched,
     task.run_id, task.wake_at, task.wake_for, task.stop_how, task.stop_by, task.stop_at, task.stop_grace_s,
     task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, task.seen_at,
-    spec.body
+    task.service_failures, spec.body
 FROM task JOIN spec ON spec.task_id = task.id;

@@ -40,7 +40,7 @@ GROUP BY lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.
 ORDER BY lane.id, claim.machine;
 
 -- name: queue_first
-SELECT task.id, task.checkout
+SELECT task.id, task.checkout, task.priority, task.seq
 FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
     SELECT id, checkout, priority, seq FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
@@ -48,6 +48,26 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
     ORDER BY priority DESC, seq LIMIT 1
 ) AS task
 ORDER BY task.priority DESC, task.seq LIMIT 1;
+
+-- name: queue_first_untried
+SELECT task.id, task.checkout, task.priority, task.seq
+FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
+    SELECT id, checkout, priority, seq FROM task
+    WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        AND parked = 0 AND (kind IS NULL OR kind NOT IN ('overloaded', 'network', 'quota'))
+    ORDER BY priority DESC, seq LIMIT 1
+) AS task
+ORDER BY task.priority DESC, task.seq LIMIT 1;
+
+-- name: queue_first_tried
+SELECT task.id, task.checkout, task.priority, task.seq
+FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
+    SELECT id, checkout, priority, seq, updated_at FROM task
+    WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        AND parked = 0 AND kind IN ('overloaded', 'network', 'quota')
+    ORDER BY updated_at, seq LIMIT 1
+) AS task
+ORDER BY task.updated_at, task.seq LIMIT 1;
 
 -- name: queue_park
 UPDATE task SET parked = 1

@@ -33,13 +33,33 @@ WHERE run.state <> 'held'
 GROUP BY lane.id, lane.machine, lane.harness, lane.account, lane.project, claim.machine;
 
 -- name: queue_first
-SELECT task.id, task.checkout
+SELECT task.id, task.checkout, task.priority, task.seq
 FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
     SELECT seq FROM task INDEXED BY task_ready
     WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
     ORDER BY priority DESC, seq LIMIT 1
 )
 ORDER BY task.priority DESC, task.seq LIMIT 1;
+
+-- name: queue_first_untried
+SELECT task.id, task.checkout, task.priority, task.seq
+FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
+    SELECT seq FROM task INDEXED BY task_ready
+    WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+        AND (kind IS NULL OR kind NOT IN ('overloaded', 'network', 'quota'))
+    ORDER BY priority DESC, seq LIMIT 1
+)
+ORDER BY task.priority DESC, task.seq LIMIT 1;
+
+-- name: queue_first_tried
+SELECT task.id, task.checkout, task.priority, task.seq
+FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
+    SELECT seq FROM task INDEXED BY task_ready
+    WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+        AND kind IN ('overloaded', 'network', 'quota')
+    ORDER BY updated_at, seq LIMIT 1
+)
+ORDER BY task.updated_at, task.seq LIMIT 1;
 
 -- name: queue_park
 UPDATE task SET parked = 1

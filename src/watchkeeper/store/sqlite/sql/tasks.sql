@@ -1,10 +1,12 @@
 -- name: tasks_add
 INSERT INTO task (
     id, state, version, priority, ready, wake_at, wake_for, runs, attempts, unlaunched, run_id, stop_how, stop_by, stop_at,
-    stop_grace_s, environment_id, environment_machine, reason, kind, created_at, updated_at, ended_at, pinned_at, seen_at, lane, checkout
+    stop_grace_s, environment_id, environment_machine, reason, kind, created_at, updated_at, ended_at, pinned_at, seen_at,
+    service_failures, lane, checkout
 ) VALUES (
     :id, :state, :version, :priority, :ready, :wake_at, :wake_for, :runs, :attempts, :unlaunched, :run_id, :stop_how, :stop_by, :stop_at,
-    :stop_grace_s, :environment_id, :environment_machine, :reason, :kind, :created_at, :updated_at, :ended_at, :pinned_at, :seen_at, :lane, :checkout
+    :stop_grace_s, :environment_id, :environment_machine, :reason, :kind, :created_at, :updated_at, :ended_at, :pinned_at, :seen_at,
+    :service_failures, :lane, :checkout
 );
 
 -- name: tasks_add_spec
