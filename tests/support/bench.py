@@ -142,7 +142,12 @@ class Bench:
     def add(self, name: str, **spec: Any) -> Task:
         """Hand a task over."""
         at = self.clock.now()
-        task = make_task(name, spec=make_spec(**({"harness": "demo", "argv": ()} | spec)), created_at=at, updated_at=at)
+        task = make_task(
+            name,
+            spec=make_spec(**({"harness": "demo", "argv": (), "expect": "answer"} | spec)),
+            created_at=at,
+            updated_at=at,
+        )
         allowed = Authorisation(id=f"a-{name}", task_id=name, kind="person", by="me", says="It may.", at=at)
 
         def work(tx: Tx) -> Task:

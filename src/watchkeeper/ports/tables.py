@@ -132,10 +132,7 @@ class Runs(Protocol):
         ...
 
     def set_place(self, run: Run, place: str) -> None:
-        """Record where a run works: the top of its checkout, or a plain directory, which ends with a slash.
-
-        Raises Stale if the run is settled, or not this one.
-        """
+        """Record where a run works: the top of its checkout, or a plain directory with a slash at its end. Raises Stale if it is settled, or not this one."""
         ...
 
     def beside(self, run: Run, limit: int) -> list[str]:
