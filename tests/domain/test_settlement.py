@@ -279,6 +279,17 @@ def test_automatic_retries_never_exceed_the_attempts() -> None:
     assert decide_task(owner, RunSettled(outcome=outcome)).task.attempts == 3
 
 
+def test_trouble_with_the_service_names_where_the_requests_went() -> None:
+    """As the launch profile says; other failures are not about it."""
+    for kind, named in ((FailureKind.NETWORK, True), (FailureKind.BAD_REQUEST, True), (FailureKind.CRASH, False)):
+        facts = Facts(
+            task=task(), run=ended(), at=LATER, trace=failing(kind), gone_proven=True, host="gateway.example:8443"
+        )
+        outcome = settle(facts)
+        assert isinstance(outcome, Outcome)
+        assert ("(gateway.example:8443)" in outcome.reason) is named
+
+
 def test_launches_that_never_happened_cost_no_attempt_and_end_held() -> None:
     """Five in a row are tried again, the sixth is a person's."""
     owner, retried = task(most=1), 0

@@ -179,5 +179,5 @@ def test_where_programs_are_looked_for(tmp_path: Path, monkeypatch: pytest.Monke
         assert refusal.value.hint == "Get it."
     environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
     assert programs.find("agent", environment, configured="~/other/mine").version == "2.0"
-    with pytest.raises(ProgramMissing, match="'~/none', which is not an executable file"):
+    with pytest.raises(ProgramMissing, match="'~/none' is not an executable file"):
         programs.find("agent", environment, configured="~/none")

@@ -81,6 +81,7 @@ class Settler:
                 policy=self.policy,
                 probing=self.probing,
                 bearing=bearing,
+                host=_host(tx, run_id),
                 service_answered=_service_answered(tx, owner, now, trace, at),
             )
             if swept is not None:
@@ -112,6 +113,13 @@ class Settler:
             trace = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
         return trace, hide_changes(redactor, changes)
+
+
+def _host(tx: Tx, run_id: str) -> str:
+    """Where the run's requests went, by the profile that it was launched with."""
+    launch = tx.outcomes.launch(run_id)
+    profile = None if launch is None else launch.authorisation.profile
+    return "" if profile is None else profile.host
 
 
 def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:

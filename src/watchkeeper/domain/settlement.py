@@ -21,6 +21,7 @@ from watchkeeper.domain.model import (
     Usage,
 )
 from watchkeeper.domain.question import question_at_end
+from watchkeeper.domain.route import with_host
 from watchkeeper.domain.service import LONGEST_LIMIT_S, SERVICE_KINDS, ProbePolicy, charged, service_failures
 from watchkeeper.domain.spawn_failure import judge_spawn
 
@@ -73,6 +74,8 @@ class Facts:
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     probing: ProbePolicy = field(default_factory=ProbePolicy)
     bearing: Bearing = field(default_factory=Bearing)
+    host: str = ""
+    """Where its requests went, as its launch profile says; empty: not known."""
     service_answered: bool = False
     """The service answered somebody since the run began, or since it failed this task before."""
 
@@ -87,6 +90,8 @@ class Hold:
 def settle(facts: Facts) -> Outcome | Hold:
     """Decide the outcome of an ended run, or hold it."""
     kind, reason = _judge(facts)
+    if kind is not None:
+        reason = with_host(kind, reason, facts.host)
     proof = _proof(facts)
     if kind is FailureKind.LOST and facts.task.stop is None:
         held = _hold_if_lost(facts)

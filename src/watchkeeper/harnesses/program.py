@@ -54,9 +54,8 @@ class Programs:
         """
         path = _located(configured or name, environment)
         if path is None:
-            where = f"the settings name '{configured}', which is not" if configured else f"'{name}' is not"
-            place = "an executable file" if "/" in configured else "on your PATH"
-            msg = f"The agent program is missing: {where} {place}."
+            place = "is not an executable file" if "/" in configured else "is not on your PATH"
+            msg = f"The agent program is missing: '{configured or name}' {place}."
             raise ProgramMissing(msg, hint=hint)
         return Program(path=path, version=self._version(path, environment, tuple(ask)) if ask else None)
 
