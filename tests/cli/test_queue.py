@@ -287,7 +287,9 @@ def test_what_works_and_what_ended_is_said_plainly(wk: "Wk") -> None:
     ended = wk.add()
     wk.become(ended, TaskState.FAILED, reason="It broke.")
     answer = wk("why", ended)
-    assert "it is failed" in answer.out and "It broke." in answer.out and f"wk retry {ended}" in answer.out
+    assert (
+        "It does not wait: it failed" in answer.out and "It broke." in answer.out and f"wk retry {ended}" in answer.out
+    )
 
 
 def test_that_nobody_would_start_it_is_a_note(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:

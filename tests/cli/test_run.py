@@ -148,6 +148,7 @@ def test_dry_run_checks_and_creates_nothing(wk: "Wk") -> None:
     answer = wk("run", "--harness", "demo", "--dry-run", "say hello")
     assert answer.code == 0
     assert "as you" in answer.err
+    assert answer.err.endswith("\nNothing was handed over.\n") and not answer.out
     assert not wk.home.exists()
     planned = wk("run", "--harness", "demo", "--dry-run", "--json", "say hello").json
     assert (

@@ -68,3 +68,7 @@ def test_in_full_nothing_is_left_out() -> None:
     assert rows["options"] == "config=a = 1 b = 2"
     assert rows["account"] == "command:work, home /h"
     assert list(rows)[:2] == ["sandbox", "network"]
+
+
+def test_no_sign_in_is_claimed_for_a_command_line() -> None:
+    assert "account" not in dict(table(make_profile(account="command:own"), "/here"))

@@ -24,28 +24,42 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 _COLUMN = 11
+DRY = "Nothing was handed over."
+"""What a dry run says at its end."""
 _MOST_RETRIES = 20
 _MOST_PRIORITY = 1000
 _EXPECT = "What counts as done: `work` (a tool call or a change) or `answer` (words alone). [default: work]"
 _SILENCE = "End the agent when it has printed nothing for this long. [default: never]"
 _RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
 _ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
-_RIGHTS = "What the agent may do: only read, edit its directory and run commands, or all that you may. [default: edit]"
-_OPTION = "An option of the harness for this task, over your settings; may be repeated."
-_ISOLATION = "How much of your and the project's configuration the agent takes. [default: project]"
+_RIGHTS = (
+    "What the agent may do: only read, edit its directory and run commands, or all that you may. [default: your settings, "
+    "else edit; always full for a command line]"
+)
+_OPTION = (
+    "An option of the harness for this task, such as max_turns=20, over your settings; may be repeated. A wrong name is "
+    "answered with all of them."
+)
+_ISOLATION = (
+    "Which configuration the agent reads: none, only the project's instructions, or also yours and the project's "
+    "settings. [default: project]"
+)
 _MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room. [default: this one]"
-_ON_LOST = "What to do if the agent is gone and nobody saw how it ended. [default: hold]"
-_LEFTOVERS = "What to do with processes that outlive the agent. [default: kill]"
+_ON_LOST = "If the agent is gone and nobody saw how it ended: wait for you, try again, or fail. [default: hold]"
+_LEFTOVERS = "Processes that outlive the agent: end them, or wait for them. [default: kill]"
 _AFTER = "Start when this task is done; may be repeated."
-_NOT_BEFORE = "Start not before this time: +2h, 14:00, 2026-01-31T14:00."
+_NOT_BEFORE = "Do not start before this time: +2h, 14:00, 2026-01-31T14:00."
 _PRIORITY = "Higher ones start first, from -1000 to 1000. [default: 0]"
 _LABEL = "A word to find it by; may be repeated."
-_PROJECT = "What limits and pauses call it. [default: the repository's name]"
+_PROJECT = "The name by which `wk queue` limits and pauses it. [default: the repository's name]"
 _SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
 
 OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
     click.option(
-        "--harness", metavar="NAME", type=HARNESS, help="The agent program. [default: the configured, or the only one]"
+        "--harness",
+        metavar="NAME",
+        type=HARNESS,
+        help="The agent program. [default: the one in your settings, or the only one installed]",
     ),
     click.option("--account", metavar="NAME", type=ACCOUNT, help=_ACCOUNT),
     click.option("--isolation", type=click.Choice(["strict", "project", "user"]), help=_ISOLATION),
@@ -107,7 +121,7 @@ class Wishes(NamedTuple):
 
 
 _SETTINGS = ("harness", "model", "deadline", "silence", "retries", "on_lost", "leftovers")
-"""Wishes that stand over a setting of the same name."""
+"""Wishes that win over a setting of the same name."""
 
 
 def begin(call: "Call", wishes: Wishes) -> Wishes:

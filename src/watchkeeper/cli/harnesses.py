@@ -68,7 +68,8 @@ def choose(call: "Call") -> str:
         return _ask(call, known)
     raise UsageError(
         f"No harness was named, and it is not clear which one you mean: {listed}.",
-        hint=f"Name one with --harness: {', '.join(names)}. `wk doctor` says how to get what is missing.",
+        hint=f"Name one with --harness ({', '.join(names)}), or for good: wk config set run.harness NAME. "
+        "`wk doctor` says how to get what is missing.",
     )
 
 

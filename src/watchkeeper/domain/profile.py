@@ -212,6 +212,8 @@ def words(names: Iterable[str], besides: Collection[str] = ()) -> tuple[str, ...
 
 def _account(profile: LaunchProfile) -> str:
     name = profile.account.partition(":")[2]
+    if profile.harness == _COMMAND and name == "own":
+        return ""  # a command line signs in nowhere that we know of
     words = {"own": "your own sign-in", "key": "a key of your environment"}
     return words.get(name, f"{profile.account}{f', home {profile.home}' if profile.home else ''}")
 

@@ -45,7 +45,8 @@ class SignInLooker:
         told = signs_in(harness)
         if told is None:
             return Look(
-                sign_in=SignIn.UNKNOWN, says=f"the harness {harness.name} does not say how its program signs in"
+                sign_in=SignIn.UNKNOWN,
+                says=f"not known: wk cannot ask the harness {harness.name} whether it is signed in",
             )
         if key := next((name for name in told.key_variables if environment.get(name)), None):
             return Look(sign_in=SignIn.IN, says=f"by {key}; whether it is accepted shows when an agent runs")

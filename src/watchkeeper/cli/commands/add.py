@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("--lines", is_flag=True, help="Every line of the file is a task; empty ones are passed over.")
 @click.option("--json-lines", is_flag=True, help="Every line of the file is a task as a JSON object.")
 @asking.task_options
-@click.option("--dry-run", is_flag=True, help="Only check, and say what the agents might do.")
+@click.option("--dry-run", is_flag=True, help="Only check, and say what the agents might do; hand nothing over.")
 @click.option("-v", "--verbose", is_flag=True, help="Say in full what the agents may do.")
 @json_option
 @debug_option
@@ -43,7 +43,7 @@ def command(
     command that starts one. So a queue can be filled, ordered and looked at before anything happens.
 
     Of several tasks either all are added or none. The options hold for each of them. With --json-lines an object has
-    the options' names as keys (`prompt`, `argv`, `title`, `harness`, `priority`, `after`, `labels` …), which stand over
+    the options' names as keys (`prompt`, `argv`, `title`, `harness`, `priority`, `after`, `labels` …), which win over
     the options; with `name` a line gets a name that the `after` of later lines can use.
 
     \b
@@ -68,6 +68,8 @@ def command(
         if as_json:
             for request, agreed in handed:
                 call.terminal.line({"dry_run": True, "title": request.spec.title, **asking.rights(request, agreed)})
+        else:
+            call.terminal.note(asking.DRY)
         return
     tasks = asking.add(call, handed)
     _say(call, tasks, handed, as_json=as_json)

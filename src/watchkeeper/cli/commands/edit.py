@@ -80,7 +80,7 @@ class Edits(NamedTuple):
     metavar="NAME=VALUE",
     type=OPTION,
     multiple=True,
-    help="An option of the harness; may be repeated.",
+    help="An option of the harness, such as max_turns=20; may be repeated.",
 )
 @click.option("--account", metavar="NAME", type=ACCOUNT, help="With whose sign-in.")
 @click.option("--priority", metavar="N", type=click.IntRange(-1000, 1000), help=_PRIORITY)
@@ -93,7 +93,10 @@ class Edits(NamedTuple):
 @click.option("--silence", metavar="DUR", type=DurationOrNone(), help=_SILENCE)
 @click.option("--expect", type=click.Choice(["work", "answer"]), help="What counts as done: `work`, or words alone.")
 @click.option(
-    "--retries", metavar="N", type=click.IntRange(0, 20), help="How often to try again what failed in passing."
+    "--retries",
+    metavar="N",
+    type=click.IntRange(0, 20),
+    help="How often to try again what failed for a passing reason.",
 )
 @json_option
 @debug_option

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 @click.argument("words", metavar="[TASK]", nargs=-1)
 @click.option("-f", "--file", metavar="FILE", type=click.Path(), help="Read the task from a file; - is standard input.")
 @asking.task_options
-@click.option("--wait", is_flag=True, help="Return when the task rests, with its exit code.")
+@click.option("--wait", is_flag=True, help="Return when the task has come to rest; the exit code says how.")
 @click.option("--follow", is_flag=True, help="The same, and show what the agent does.")
-@click.option("--dry-run", is_flag=True, help="Only check, and say what the agent might do.")
+@click.option("--dry-run", is_flag=True, help="Only check, and say what the agent might do; hand nothing over.")
 @click.option("-v", "--verbose", is_flag=True, help="Say in full what the agent may do.")
 @json_option
 @debug_option
@@ -43,11 +43,14 @@ def command(
 ) -> int:
     """Hand a task over to an agent in the background, and return at once with its id.
 
-    The task is durable before anything starts. Before it starts, one line says what the agent may do; -v says it in
-    full. That is stored with the task and is all that its runs use: a later change of a setting does not touch it.
-    TASK is the text; without it, it is read from standard input. After `--` comes a command line to run instead of
-    an agent program, or a text that begins with a dash. In a git repository one task at a time works in a checkout; others wait, unless they are --shared.
-    `wk add` puts tasks into the queue without starting a daemon.
+    TASK is the text of the task; without it, the text is read from standard input. After `--` comes a command line to
+    run instead of an agent program, or a text that begins with a dash.
+
+    First one line says what the agent may do; -v says it in full. That is stored with the task, and all its runs use
+    it: a later change of a setting does not touch it. The task is on disk before anything starts.
+
+    In a git repository one task at a time works in a checkout. Others wait, unless they are --shared. `wk add` puts
+    tasks into the queue without starting a daemon.
 
     \b
     Examples:
@@ -80,6 +83,8 @@ def command(
     if dry_run:
         if as_json:
             call.terminal.document({"dry_run": True, "title": request.spec.title, **asking.rights(request, agreed)})
+        else:
+            call.terminal.note(asking.DRY)
         return Exit.OK
     task = asking.add(call, [(request, agreed)])[0]
     _say_id(call, task, asking.rights(request, agreed), as_json=as_json, more=wait or follow)

@@ -111,6 +111,10 @@ def _allowed(authorisation: "Authorisation") -> Iterator[str]:
         yield _field("requests", f"go to {render.clean(host(profile))}")
     if profile.program:
         yield _field("program", render.clean(f"{profile.program} {profile.version or ''}".rstrip()))
+    if profile.options:
+        yield _field(
+            "options", render.clean(", ".join(f"{name}={' '.join(value.split())}" for name, value in profile.options))
+        )
 
 
 def _place(found: "TaskDetail") -> str:

@@ -67,9 +67,11 @@ def _plainly(task: "Task", where: str) -> str:
     if task.state is TaskState.RUNNING:
         return f"It does not wait: it is running{where}."
     when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
-    why = f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
-    again = f" `wk retry {task.id}` tries it again." if task.state is not TaskState.DONE else ""
-    return f"It does not wait: it is {task.state.value}{when}{why}{again}"
+    ended = f"It does not wait: it {'failed' if task.state is TaskState.FAILED else f'was {task.state.value}'}{when}."
+    if task.state is TaskState.DONE:
+        return ended
+    why = f"\n  {render.clean(task.reason)}" if task.reason else ""
+    return f"{ended}{why}\n  `wk retry {task.id}` tries it again."
 
 
 def _notes(call: Call, task: "Task") -> list[str]:
