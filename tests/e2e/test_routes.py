@@ -8,7 +8,9 @@ import pytest
 from support.claude_code import KEY, NOBODY, ClaudeRig
 from support.codex import MODEL, CodexRig
 from support.tunnels import Tunnels
+from support.waiting import wait_until
 
+from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
 
 pytestmark = [
@@ -52,7 +54,7 @@ stream_max_retries = 1
 def hand_over(rig: CodexRig | ClaudeRig, tunnels: Tunnels, service: dict[str, str], *options: str) -> str:
     """Hand a task over whose agent can leave the machine through the proxy only; returns its id."""
     rig.service = {**service, "HTTPS_PROXY": tunnels.url, "HTTP_PROXY": tunnels.url, "NO_PROXY": "127.0.0.1"}
-    return rig.hand_over("--retries", "0", *options)
+    return rig.hand_over("--retries", "0", "--expect", "answer", *options)
 
 
 @pytest.mark.parametrize("isolation", ["project", "strict", "user"])
@@ -104,7 +106,7 @@ def test_claude_goes_to_another_cloud(rig: ClaudeRig, tunnels: Tunnels) -> None:
     write(rig.root / "home" / ".claude" / "settings.json", json.dumps(settings))
     rig.settings = {"WATCHKEEPER_HARNESS_CLAUDE_MAX_RETRIES": "0"}
     task_id = hand_over(rig, tunnels, {**KEY, "AWS_BEARER_TOKEN_BEDROCK": "sk-test-bedrock"})
-    assert rig.wait_resting(task_id).state is not TaskState.DONE
+    _ = wait_until(lambda: rig.task(task_id).kind is FailureKind.NETWORK, within_s=60, what="it failed")
     assert tunnels.asked
     assert {each.partition(".")[2] for each in tunnels.asked} == {"eu-north-1.amazonaws.com:443"}
 
@@ -126,7 +128,7 @@ def test_claudes_key_in_a_file_is_refused_and_works_as_the_refusal_says(
     assert refused.returncode == 5
     assert hint in refused.stderr.decode()
     assert "8Kf3" not in refused.stderr.decode()
-    task_id = rig.give("text", "--isolation", "user", sign_in=NOBODY)
+    task_id = rig.give("text", "--expect", "answer", "--isolation", "user", sign_in=NOBODY)
     assert rig.wait_resting(task_id).state is TaskState.DONE
     [credential] = {each.credential for each in rig.requests("text")}
     assert credential.endswith("sk-test-8Kf3Lq9Zt2Wm")

@@ -14,7 +14,7 @@ NEVER = {"WATCHKEEPER_QUEUE_PROBE_BASE": "1h", "WATCHKEEPER_QUEUE_PROBE_CAP": "1
 
 def hand_over(rig: Rig, prompt: str) -> str:
     """A task of the demo agent that works beside others."""
-    done = rig.wk("run", "--harness", "demo", "--shared", "--json", prompt)
+    done = rig.wk("run", "--harness", "demo", "--shared", "--expect", "answer", "--json", prompt)
     return str(json.loads(done.stdout.splitlines()[0])["id"])
 
 
@@ -58,7 +58,7 @@ def test_people_are_told_of_a_service_that_fails(rig: Rig) -> None:
     listed = rig.wk("account", "ls").stdout.decode()
     assert "network since" in listed
     events = rig.wk("events").stdout.decode()
-    assert events.count("the service of demo:own fails (network)") == 1
+    assert events.count("account demo:own: its service is in trouble (network)") == 1
     assert rig.task(second).runs == 0
     rig.wk("retry", second)
     assert {rig.wait_resting(task_id).state for task_id in (first, second)} == {TaskState.DONE}

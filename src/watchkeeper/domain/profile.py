@@ -98,7 +98,7 @@ class LaunchProfile:
             self.home,
             self.rights,
             self.isolation,
-            self.permits,
+            "" if self.harness == _COMMAND else self.permits,  # it names the command
             self.reads,
             self.network,
             self.sandbox,
