@@ -64,6 +64,16 @@ def test_a_program_that_is_gone_is_waited_for_and_nothing_else_is_started(wk: Wk
     assert edited.code == 0 and f"({other})" in edited.err
 
 
+def test_a_command_is_the_program_that_was_shown(wk: Wk, program: Path) -> None:
+    """Although another one of that name is earlier on its PATH by now."""
+    later = program.parent.parent / "earlier"
+    later.mkdir()
+    wk.environ["PATH"] = f"{later}:{wk.environ['PATH']}"
+    _ = wk("add", "--", "claude", "x")
+    _ = agent(later)
+    assert prepare_next(wk).spec["argv"] == [str(program), "x"]
+
+
 def of_an_older_version(wk: Wk, task_id: str, says: str) -> None:
     """Leave an authorisation without a profile, as versions before profiles did."""
     parts = wk.parts
