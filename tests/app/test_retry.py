@@ -9,7 +9,7 @@ from support.records import add, make_profile, make_task
 
 from watchkeeper.app.retry import retry
 from watchkeeper.domain.model import TaskState
-from watchkeeper.errors import NoSuchTask, Refused
+from watchkeeper.errors import NoSuchTask, Refused, Stale
 from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes.system import RandomIds
 
@@ -30,7 +30,7 @@ class _Interrupted:
         raise KeyboardInterrupt
 
 
-def _retry(verbs: Verbs, store: Any, task_id: str = "t1") -> None:
+def _retry(verbs: Verbs, store: Any, task_id: str = "t1", was: Any = None) -> None:
     retry(
         store,
         verbs.environments,
@@ -41,6 +41,7 @@ def _retry(verbs: Verbs, store: Any, task_id: str = "t1") -> None:
         ENVIRONMENT,
         profile=make_profile(),
         by="ada",
+        was=was,
     )
 
 
@@ -52,6 +53,20 @@ def test_ctrl_c_after_the_commit_keeps_the_environment(verbs: Verbs) -> None:
     task = verbs.task()
     assert task.state is TaskState.QUEUED
     assert verbs.environments.get(task.environment_id) == ENVIRONMENT
+
+
+def test_an_edit_that_came_between_is_not_overwritten(verbs: Verbs) -> None:
+    """The profile was compiled from what was allowed before that edit."""
+    failed = make_task(state=TaskState.FAILED, ended_at=verbs.clock.now())
+    _ = verbs.store.transact("test", lambda tx: add(tx, failed))
+    was = verbs.store.read(lambda tx: (tx.tasks.get("t1").spec, tx.outcomes.authorisation("t1")))
+    _retry(verbs, verbs.store, was=was)
+    kept = verbs.task().environment_id
+    with pytest.raises(Stale, match="changed meanwhile"):
+        _retry(verbs, verbs.store, was=was)
+    assert verbs.task().environment_id == kept
+    assert [path.name for path in (verbs.root / "environments").iterdir() if kept in path.name]
+    assert len(list((verbs.root / "environments").iterdir())) == 1
 
 
 def test_what_is_refused_leaves_no_environment(verbs: Verbs) -> None:

@@ -49,6 +49,21 @@ def test_an_upgraded_program_is_launched_and_shown(wk: Wk, program: Path) -> Non
     assert (run["program_version"], run["allowed"]["profile"]["program_version"]) == ("2.0.1", "1.0")
 
 
+def test_what_an_earlier_run_was_allowed_is_shown_part_by_part(wk: Wk, program: Path) -> None:
+    """Also where the line on it is the same."""
+    old = agent(program.parent.parent / "old")
+    task_id = wk("add", "--harness", "claude", "--option", f"program={old}", "--option", "max_turns=3", "x").out.strip()
+    assert f"options     max_turns=3, program={old}" in wk("show", task_id).out
+    _ = prepare_next(wk)
+    assert f"program claude ({old})" not in wk("show", task_id).out
+    old.unlink()
+    retried = wk("retry", task_id)
+    assert retried.code == 0, retried.err
+    shown = wk("show", task_id).out
+    assert f"program     {program} 1.0" in shown
+    assert f"program claude ({old})" in shown and f"options max_turns=3, program={old}" in shown
+
+
 def test_a_program_that_is_gone_is_waited_for_and_nothing_else_is_started(wk: Wk, program: Path) -> None:
     """Although there is another one on the PATH."""
     task_id = wk("add", "--harness", "claude", "x").out.strip()
@@ -62,6 +77,16 @@ def test_a_program_that_is_gone_is_waited_for_and_nothing_else_is_started(wk: Wk
     assert {reason["wait"] for reason in reasons} & {Wait.HARNESS_MISSING.value, Wait.RETRY_AT.value}
     edited = wk("edit", task_id, "--option", f"program={other}")
     assert edited.code == 0 and f"({other})" in edited.err
+
+
+def test_a_command_is_the_program_that_was_shown(wk: Wk, program: Path) -> None:
+    """Although another one of that name is earlier on its PATH by now."""
+    later = program.parent.parent / "earlier"
+    later.mkdir()
+    wk.environ["PATH"] = f"{later}:{wk.environ['PATH']}"
+    _ = wk("add", "--", "claude", "x")
+    _ = agent(later)
+    assert prepare_next(wk).spec["argv"] == [str(program), "x"]
 
 
 def of_an_older_version(wk: Wk, task_id: str, says: str) -> None:

@@ -71,6 +71,29 @@ def test_a_line_of_json_has_rights_and_options(wk: Wk) -> None:
     assert bad.code == 5 and "Line 1: 'options' must be an object" in bad.err
 
 
+def test_each_line_of_json_has_the_program_that_it_names(wk: Wk, agents: Path) -> None:
+    other = agents.parent / "other"
+    _ = shutil.copy(agents / "claude", other)
+    lines = [{"prompt": "a", "options": {"program": str(other)}}, {"prompt": "b"}, {"prompt": "c", "rights": "read"}]
+    text = "\n".join(map(json.dumps, lines)).encode()
+    answer = wk("add", "--json-lines", "--json", "--harness", "claude", stdin=text)
+    assert [each["program"] for each in answer.lines] == [str(other), *[str(agents / "claude")] * 2]
+    gone = wk("add", "--json-lines", "--harness", "claude", stdin=text.replace(b"/other", b"/gone"))
+    assert gone.code != 0 and "Line 1: " in gone.err
+
+
+@pytest.mark.usefixtures("agents")
+def test_equal_lines_that_stand_for_different_rights_are_said_apart(wk: Wk) -> None:
+    options = [{"allowed_tools": f"Read,Glob,Grep,WebFetch,WebSearch,NotebookEdit,Bash({x}:*)"} for x in ("ls", "rm")]
+    text = "\n".join(json.dumps({"prompt": "x", "options": each}) for each in options).encode()
+    said = wk("add", "--json-lines", "--harness", "claude", stdin=text).err
+    assert "Bash(ls:*)" in said and "Bash(rm:*)" in said and "×2" not in said
+    turns = "\n".join(json.dumps({"prompt": "x", "options": {"max_turns": n}}) for n in (3, 4)).encode()
+    assert "×2" in wk("add", "--json-lines", "--harness", "claude", stdin=turns).err
+    in_full = wk("add", "--json-lines", "-v", "--harness", "claude", stdin=turns).err
+    assert "max_turns=3" in in_full and "max_turns=4" in in_full
+
+
 @pytest.mark.usefixtures("agents")
 def test_an_edit_of_rights_is_a_new_approval_and_keeps_everything_else(wk: Wk) -> None:
     """Whatever the settings say by then."""

@@ -479,7 +479,7 @@ def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKin
     ("step", "path", "errno", "kind", "says"),
     [
         ("chdir", "/a/d", ENOENT, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
-        ("chdir", "/a/d", ENOTDIR, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
+        ("chdir", "/a/d", ENOTDIR, FailureKind.DIRECTORY_MISSING, "'/a/d' is no directory any more"),
         ("chdir", "/a/d", EACCES, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' may not be entered"),
         ("exec", "mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program 'mytool' is missing from the PATH"),
         ("exec", "/b/mytool", ENOENT, FailureKind.PROGRAM_MISSING, "The program '/b/mytool' is missing, so"),

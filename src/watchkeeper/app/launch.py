@@ -14,7 +14,7 @@ from pathlib import Path
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.beside import place_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
-from watchkeeper.app.profiles import Limits, Wanted, compile_profile
+from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.route import route_of
 from watchkeeper.domain.account import Account
@@ -145,12 +145,8 @@ class Launcher:
         # Found by its path alone, whatever PATH and settings say now; its version may have changed, which is shown.
         if not profile.program:
             return profile
-        return replace(
-            profile,
-            version=find_program(
-                harness, found.task.spec, environment, {**dict(profile.options), "program": profile.program}
-            ).version,
-        )
+        program = at_its_place(harness, found.task.spec, profile.program, environment, dict(profile.options))
+        return replace(profile, version=program.version)
 
     def _check_host(self, task: Task, profile: LaunchProfile, harness: Harness, environment: Mapping[str, str]) -> None:
         """Refuse a launch whose requests would go elsewhere than was allowed: the program reads some of its configuration by itself, as it is then."""

@@ -3,14 +3,16 @@
 This is the only place where a command line is made. A launch takes it from the stored profile, so that what a person was shown is what runs.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from watchkeeper.app.route import route_of
 from watchkeeper.app.secrets import refuse_profile
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
-from watchkeeper.errors import BadTask
+from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.ports.harness import Harness, Order, Program, find_program, isolations_of, levels_of, options_of
 
 
@@ -160,4 +162,46 @@ def located(
     """
     if stored is None or not stored.program:
         return find_program(harness, spec, environment, options)
-    return find_program(harness, spec, environment, {**options, "program": stored.program})
+    return at_its_place(harness, spec, stored.program, environment, options)
+
+
+def at_its_place(
+    harness: Harness, spec: TaskSpec, path: str, environment: Mapping[str, str], options: Mapping[str, str]
+) -> Program:
+    """The program at the path that was allowed, with its version as far as its harness can ask that very file.
+
+    A harness need not have the option `program`: then what it finds may be another one, of which nothing is taken.
+
+    Raises:
+        ProgramMissing: it is not there any more.
+    """
+    try:
+        found = find_program(harness, spec, environment, {**options, "program": path})
+    except BadTask:
+        found = _without_the_option(harness, spec, environment, options)
+    except ProgramMissing:
+        if not _ignores_the_option(harness):
+            raise
+        found = None
+    if found is not None and found.path == path:
+        return found
+    if not (Path(path).is_file() and os.access(path, os.X_OK)):
+        raise ProgramMissing(
+            f"The program {path}, which was allowed, is no executable file any more.",
+            hint="Put it back; or `wk retry` takes the one that is found then.",
+        )
+    return Program(path=path, version=None)
+
+
+def _ignores_the_option(harness: Harness) -> bool:
+    known = options_of(harness)
+    return hasattr(harness, "find_for") or (known is not None and "program" not in known)
+
+
+def _without_the_option(
+    harness: Harness, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]
+) -> Program | None:
+    try:
+        return find_program(harness, spec, environment, {k: v for k, v in options.items() if k != "program"})
+    except ProgramMissing:
+        return None

@@ -6,13 +6,13 @@ from datetime import datetime
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.model import Proof, Run, RunState, Task
+from watchkeeper.domain.model import Proof, Run, RunState, Task, TaskSpec
 from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
-from watchkeeper.errors import NotFound, Refused
+from watchkeeper.errors import NotFound, Refused, Stale
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.ids import Ids
@@ -32,6 +32,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     profile: LaunchProfile,
     by: str,
     machine: str = "",
+    was: tuple[TaskSpec, Authorisation | None] | None = None,
 ) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
 
@@ -40,9 +41,11 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
 
     `profile` is what its launches are allowed from now on: usually the stored one again. `machine` is this one's id, where several share the database.
+    `was` is the task with its newest authorisation, from which `profile` was compiled: what somebody allowed since then is not overwritten.
 
     Raises:
         NoSuchTask: there is none.
+        Stale: it was edited or tried again meanwhile.
         Refused: the task is running or already waiting, or the agent of its last run is alive.
     """
     _refuse_beside_a_living_agent(store, runtime, task_id, machine)
@@ -54,6 +57,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     crashpoint("retry.environment.after")
 
     def work(tx: Tx) -> Task:
+        _refuse_if_changed(tx, task_id, was)
         task = _give_up_held(tx, tx.tasks.get(task_id))
         lifts = _lift_closure(tx, task, at)
         asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine, lifts=lifts)
@@ -78,6 +82,16 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
         environments.forget(environment_id)
         raise
+
+
+def _refuse_if_changed(tx: Tx, task_id: str, was: tuple[TaskSpec, Authorisation | None] | None) -> None:
+    if was is None:
+        return
+    spec, allowed = was
+    newest = tx.outcomes.authorisation(task_id)
+    same = (None if newest is None else newest.id) == (None if allowed is None else allowed.id)
+    if tx.tasks.get(task_id).spec != spec or not same:
+        raise Stale(f"Task {task_id} was changed meanwhile.", hint="Look at it, and try it again.")
 
 
 def _approval(approval_id: str, task: Task, profile: LaunchProfile, by: str, at: datetime) -> Authorisation:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any, key_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
+from watchkeeper.app.profiles import at_its_place
 from watchkeeper.domain.account import KEY, Account, AccountState, Bearing, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
@@ -180,12 +181,13 @@ class SignIns:
     def _found(self, waiting: tuple[Task, LaunchProfile]) -> Program | None:
         """The program of a task, if a launch would find it now."""
         task, profile = waiting
-        options = {**dict(profile.options), "program": profile.program}
-        if self.environments.is_from_elsewhere(task):
-            options = {**dict(profile.options), **self.options(profile.harness)}
         try:
             environment = self.environments.of(task, self._account(task.spec.account_id))
-            return find_program(self.harness(profile.harness), task.spec, environment, options)
+            harness = self.harness(profile.harness)
+            if self.environments.is_from_elsewhere(task):
+                options = {**dict(profile.options), **self.options(profile.harness)}
+                return find_program(harness, task.spec, environment, options)
+            return at_its_place(harness, task.spec, profile.program, environment, dict(profile.options))
         except (HarnessError, EnvironmentUnknown, OSError):
             return None
 

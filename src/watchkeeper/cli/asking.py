@@ -248,9 +248,11 @@ def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> list[Task]
 
 def say_rights(call: "Call", agreed: "Sequence[Plan]", *, verbose: bool, as_json: bool) -> None:
     """Say what the agents may do, before anything is kept: each line once, in full if asked or if it is news in that directory."""
-    counted: dict[tuple[str, ...], list[Plan]] = {}
+    counted: dict[tuple[object, ...], list[Plan]] = {}
     for each in agreed:
-        counted.setdefault((line(each.profile), each.spec.cwd), []).append(each)
+        # The line leaves out what does not fit, so equal lines may stand for different rights.
+        in_full = tuple(table(each.profile, each.spec.cwd)) if verbose else ()
+        counted.setdefault((line(each.profile), each.profile.scope, each.spec.cwd, in_full), []).append(each)
     for same in counted.values():
         first = same[0]
         in_full = not as_json and (verbose or _is_news(call, first.profile, first.spec.cwd))

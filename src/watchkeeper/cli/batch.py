@@ -90,7 +90,7 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
 
     ids: dict[str, str] = {}
     calls: dict[object, Call] = {}
-    programs: dict[tuple[object, str], Program] = {}
+    programs: dict[object, Program] = {}
     names = {line.name for line in lines}
     for line in lines:
         _refuse_forward(line, ids, names)
@@ -103,12 +103,13 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
             settings = (wishes.cwd, tuple(sorted((key, str(value)) for key, value in own.flags.items())))
             own = calls.setdefault(settings, own)  # whose settings and database are open already
             harness = own.reading.settings.run_harness or ""
-            request, agreed = asking.request(own, wishes, line.prompt, line.argv, programs.get((settings, harness)))
+            program = (settings, harness, dict(wishes.options).get("program"))  # a line may name a program of its own
+            request, agreed = asking.request(own, wishes, line.prompt, line.argv, programs.get(program))
         except WatchkeeperError as error:
             error.args = (f"Line {line.number}: {error}",)
             raise
         if harness and not line.argv:  # each command line names its own
-            programs[settings, harness] = agreed.program
+            programs[program] = agreed.program
         named = tuple(ids[each] for each in line.wishes.after if each in ids)
         task_id = call.writing.ids.task() if line.name is not None else None
         if line.name is not None and task_id is not None:

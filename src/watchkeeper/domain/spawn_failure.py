@@ -26,6 +26,9 @@ def judge_spawn(exit_fact: ExitFact, task_id: str) -> tuple[FailureKind, str]:
 
 def _directory(exit_fact: ExitFact, again: str) -> tuple[FailureKind, str]:
     path = exit_fact.path or ""
+    if exit_fact.errno == ENOTDIR:
+        kind = FailureKind.DIRECTORY_MISSING
+        return kind, f"'{path}' is no directory any more, so the agent was not started. Put it back, {again}."
     if exit_fact.errno in _MISSING:
         kind = FailureKind.DIRECTORY_MISSING
         return kind, f"The directory '{path}' is missing, so the agent was not started. Put it back, {again}."

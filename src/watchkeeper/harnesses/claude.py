@@ -5,7 +5,9 @@ into a run from the user's and the project's configuration is decided by flags, 
 each failure looks.
 """
 
+import math
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -106,13 +108,13 @@ class Claude:
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
         """Nobody can be asked, so what is not allowed beforehand is refused to the agent. "There" is the directory, which is always said before."""
         mode, tools = _mode(options), _allowed(options)
-        runs_all = "Bash" in _words(tools) and (not options.get("tools") or "Bash" in _words(options["tools"]))
+        runs_all = _has_shell(tools) and (not options.get("tools") or _has_shell(options["tools"]))
         match mode:
             case "bypassPermissions":
                 says, brief = "may do whatever you may; asks nobody", "does whatever you may"
             case "dontAsk" if options.get("tools") == READ_TOOLS == tools:
                 says, brief = "may read files and the web, and change nothing; asks nobody", "only reads"
-            case "plan" if not runs_all:
+            case "plan" if _only_reads(tools):
                 says, brief = f"may read there and plan; may use {tools}; asks nobody", "reads and plans"
             case _:
                 edits = "may edit files there and " if mode == "acceptEdits" else "may "
@@ -220,7 +222,17 @@ def _allowed(options: Mapping[str, str]) -> str:
 
 
 def _words(tools: str) -> list[str]:
-    return [each.strip() for each in tools.split(",")]
+    """The tools of a list; the program takes commas and blanks between them, except within the parentheses of a rule."""
+    return [each for each in re.split(r"[,\s]+(?![^()]*\))", tools) if each]
+
+
+def _has_shell(tools: str) -> bool:
+    """Whether any command may be run with these."""
+    return not {"Bash", "Bash()", "Bash(*)", "Bash(:*)"}.isdisjoint(_words(tools))
+
+
+def _only_reads(tools: str) -> bool:
+    return set(_words(tools)) <= set(_words(READ_TOOLS))
 
 
 def _environment(order: Order) -> dict[str, str]:
@@ -253,8 +265,9 @@ def _check_options(options: Mapping[str, str]) -> None:
         ("request_timeout_s", float),
     ):
         try:
-            good = kind(options.get(option, "1")) >= (0 if option == "max_retries" else 1e-9)
-        except ValueError:
+            number = kind(options.get(option, "1"))
+            good = math.isfinite(number) and number >= (0 if option == "max_retries" else 1e-9)
+        except (ValueError, OverflowError):
             good = False
         if not good:
             msg = f"The option {option} of the claude harness is '{options[option]}'."

@@ -101,6 +101,8 @@ class Command:
         """
         prompt_by = _prompt_by(order.options)
         argv = [None if word in PLACEHOLDERS else _LITERALS.get(word, word) for word in order.spec.argv]
+        if order.program.path and "/" not in order.spec.argv[0]:
+            argv[0] = order.program.path  # what was found and shown, whatever stands on the PATH when it is started
         places = [PLACEHOLDERS[word] for word in order.spec.argv if word in PLACEHOLDERS]
         if places:
             prompt_by = places[0]

@@ -112,6 +112,8 @@ def test_limits_become_flags() -> None:
         {"max_turns": "0"},
         {"max_turns": "1.5"},
         {"max_budget_usd": "nan"},
+        {"max_budget_usd": "inf"},
+        {"request_timeout_s": "1e400"},
         {"max_retries": "-1"},
         {"request_timeout_s": ""},
     ],
@@ -148,6 +150,22 @@ def test_the_rights_are_said_truthfully(options: dict[str, str], says: str) -> N
     rights = Claude().rights(spec(), options)
     assert rights.says.startswith(says)
     assert (rights.network, rights.sandbox) == ("yours", "none")
+
+
+@pytest.mark.parametrize(
+    ("tools", "brief"),
+    [
+        ("Bash Edit", "runs any command"),
+        ("Bash(*)", "runs any command"),
+        ("Bash(git log:*)", "uses Bash(git log:*)"),
+        ("Read, Edit", "uses Read, Edit"),
+        ("Read Grep", "reads and plans"),
+    ],
+)
+def test_the_mode_plan_only_reads_where_its_tools_do(tools: str, brief: str) -> None:
+    """The program takes blanks for commas, and what is allowed by name is allowed in this mode too."""
+    said = Claude().rights(spec(), {"permission_mode": "plan", "allowed_tools": tools}).brief
+    assert said is not None and said[2] == brief
 
 
 def test_a_conversation_is_taken_over_in_its_directory() -> None:

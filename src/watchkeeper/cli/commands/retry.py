@@ -77,6 +77,7 @@ def _retry(call: Call, typed: str, *, as_json: bool) -> Task:
             profile=profile,
             by=call.person,
             machine=machines.own(call),
+            was=(spec, allowed),
         )
     except OSError as error:
         msg = f"The environment could not be kept ({error.strerror or error}), so nothing was changed."

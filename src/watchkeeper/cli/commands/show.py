@@ -17,7 +17,7 @@ from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 from watchkeeper.domain.outcome_record import MOST_BESIDE
-from watchkeeper.domain.profile import host
+from watchkeeper.domain.profile import LaunchProfile, host, table
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -111,10 +111,11 @@ def _allowed(authorisation: "Authorisation") -> Iterator[str]:
         yield _field("requests", f"go to {render.clean(host(profile))}")
     if profile.program:
         yield _field("program", render.clean(f"{profile.program} {profile.version or ''}".rstrip()))
-    if profile.options:
-        yield _field(
-            "options", render.clean(", ".join(f"{name}={' '.join(value.split())}" for name, value in profile.options))
-        )
+    if profile.home:
+        yield _field("home", render.clean(profile.home))
+    for label, text in table(profile, ""):
+        if label == "options":
+            yield _field(label, render.clean(text))
 
 
 def _place(found: "TaskDetail") -> str:
@@ -155,10 +156,20 @@ def _launched(detail: "RunDetail", newest: "Authorisation | None") -> Iterator[s
     if launch is None:
         return
     allowed = launch.authorisation.profile
-    if allowed is not None and (newest is None or newest.profile is None or newest.profile.scope != allowed.scope):
+    now = None if newest is None else newest.profile
+    if allowed is not None and (now is None or _rows(now) != _rows(allowed)):
         yield _field("  allowed", render.clean(launch.authorisation.says))
+        known = () if now is None else _rows(now)
+        for label, text in () if now is None else _rows(allowed):
+            if (label, text) not in known:
+                yield _field("", render.clean(f"{label} {text}"))
     if allowed is not None and launch.version is not None and launch.version != allowed.version:
         yield _field("  version", f"{render.clean(launch.version)}; it was {allowed.version or 'unknown'} when allowed")
+
+
+def _rows(profile: LaunchProfile) -> Sequence[tuple[str, str]]:
+    """What a person is told of it, but for the version, which is told of each run."""
+    return table(replace(profile, version=None), "")
 
 
 def _run(call: Call, detail: "RunDetail", newest: "Authorisation | None") -> Iterator[str]:
