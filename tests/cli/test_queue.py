@@ -15,6 +15,7 @@ from watchkeeper.cli import daemon
 from watchkeeper.cli.main import wk as group
 from watchkeeper.cli.types import from_now, until_now
 from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
 from watchkeeper.ports.service import DaemonInfo
@@ -645,3 +646,19 @@ def test_a_rule_of_the_queue_holds_no_secret(wk: "Wk") -> None:
     for verb in (("pause",), ("limit", "2")):
         answer = wk("queue", *verb, "--project", "q7Hn4kZx2Lw9Rt5vPb8m")
         assert answer.code == Exit.BAD_TASK and "A_TOKEN" in answer.err
+
+
+def test_a_program_is_looked_for_however_long_the_queue_is(wk: "Wk") -> None:
+    """The task that waits for it is old, and hundreds were handed over since."""
+    first = wk.add()
+    parts = wk.parts
+    state = HarnessState(
+        harness="demo", machine=parts.state.node(), present=False, says="it is gone", at=parts.clock.now()
+    )
+    parts.store.transact("test", lambda tx: tx.accounts.found(state))
+    lines = (json.dumps({"argv": ["true"]}) + "\n") * (501)
+    assert wk("add", "--json-lines", stdin=lines.encode()).code == 0
+    sign_ins = wk.parts.sign_ins
+    (lack,) = sign_ins.lacks()
+    assert lack.lender is not None and lack.lender.id == first
+    assert sign_ins.look_again(lack) is not None and not sign_ins.lacks()

@@ -127,11 +127,12 @@ def test_retry_queues_again_with_this_shells_environment(wk: "Wk") -> None:
 
 def test_retry_does_all_it_can(wk: "Wk") -> None:
     """What cannot be retried is said, and the code is of the first such."""
-    waits, failed = wk.add(), wk.add()
+    waits, also, failed = wk.add(), wk.add(), wk.add()
     wk.become(failed, TaskState.FAILED)
-    answer = wk("retry", waits, failed)
+    answer = wk("retry", waits, also, failed)
     assert answer.code == 8
-    assert "already waiting" in answer.err and answer.out.startswith(failed)
+    assert f"Task {waits} is already waiting" in answer.err and f"Task {also} is already waiting" in answer.err
+    assert answer.out.startswith(failed)
     wk.become(failed, TaskState.FAILED)
     assert [task["id"] for task in wk("retry", "--json", failed).json] == [failed]
 

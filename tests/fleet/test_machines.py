@@ -155,3 +155,20 @@ def test_what_another_machine_lacks(fleet: Fleet) -> None:
     assert resting.state is TaskState.NEEDS_INPUT
     assert resting.reason == f"The directory '{fleet.work / 'only-here'}' is not on this machine."
     assert [run.state for run in there.runs(task.id)] == [RunState.SETTLED]
+
+
+def test_a_wait_for_a_task_that_another_machine_may_run(fleet: Fleet) -> None:
+    """What closes its way here does not end the wait as long as it is open there; if no machine's is, it does."""
+    here, there = fleet.rigs
+    fleet.start()
+    here.wk("queue", "pause", "--machine", fleet.node(0))
+    task_id = here.wk(
+        "add", "--harness", "demo", "--machine", "any", "--expect", "answer", "--not-before", "+4s", "say hello"
+    ).stdout.decode().strip()  # fmt: skip
+    waited = here.wk("wait", "--timeout", "60s", task_id, check=False)
+    assert waited.returncode == Exit.OK, waited
+    assert there.runs(task_id)[0].machine == fleet.node(1)
+    here.wk("queue", "pause", "--machine", fleet.node(1))
+    late = here.wk("add", "--harness", "demo", "--machine", "any", "say hello").stdout.decode().strip()
+    waited = here.wk("wait", "--timeout", "60s", late, check=False)
+    assert waited.returncode == Exit.NEEDS_YOU and b"waits for you: paused" in waited.stdout, waited

@@ -23,7 +23,7 @@ from watchkeeper.ports.sign_in import Look, Looker, signs_in
 from watchkeeper.ports.store import Store, Tx
 
 _SOME = 500
-"""Queued tasks among which one is looked for that lends its environment to a look."""
+"""The newest queued tasks, among which one is looked for that lends its environment to a look, besides the first ready one of each lane."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,10 +133,8 @@ class SignIns:
         missing = {name for name, state in programs.items() if not state.present}
         if not out and not missing:
             return []
-        lenders = tx.tasks.in_states([TaskState.QUEUED], _SOME)
-        # Of a long queue those that are ready are seen by their lanes; one that waits a moment after its refusal is in no lane's sight.
-        waiting = {(lane.harness, lane.account) for lane in tx.queue.lanes() if lane.machine in {None, self.machine}}
-        waiting |= {(each.spec.harness, each.spec.account_id) for each in lenders if self._may_run(each)}
+        lenders = self._waiting(tx)
+        waiting = {(each.spec.harness, each.spec.account_id) for each in lenders}
         found: dict[str, Lack] = {}
         for harness, account in sorted(waiting):
             if harness in missing:
@@ -145,8 +143,15 @@ class SignIns:
                 found.setdefault(account, _lack(tx, account, states[account], lenders))
         return list(found.values())
 
-    def _may_run(self, task: Task) -> bool:
-        return task.spec.machine in {None, self.machine}
+    def _waiting(self, tx: Tx) -> list[Task]:
+        """Tasks that wait and may run here, at least one of each lane that has ready ones, however long the queue is."""
+        lanes = [lane for lane in tx.queue.lanes() if lane.machine in {None, self.machine}]
+        # One that waits a moment after its refusal is in no lane's sight.
+        newest = [
+            task for task in tx.tasks.in_states([TaskState.QUEUED], _SOME) if task.spec.machine in {None, self.machine}
+        ]
+        known = {task.id for task in newest}
+        return newest + [task for task in tx.queue.firsts(lanes) if task.id not in known]
 
     def _program(self, lack: Lack) -> Look | None:
         """Whether a program that was missing is there now. Costs a look at the PATH while it is not."""
@@ -169,8 +174,8 @@ class SignIns:
 
         def read(tx: Tx) -> list[tuple[Task, LaunchProfile]]:
             found: dict[str, tuple[Task, LaunchProfile]] = {}
-            for task in tx.tasks.in_states([TaskState.QUEUED], _SOME):
-                if task.spec.harness == harness and self._may_run(task):
+            for task in self._waiting(tx):
+                if task.spec.harness == harness:
                     allowed = tx.outcomes.authorisation(task.id)
                     if allowed is not None and allowed.profile is not None:
                         _ = found.setdefault(allowed.profile.program, (task, allowed.profile))

@@ -24,7 +24,8 @@ def mark(call: "Call", typed: Sequence[str], *, pinned: bool, as_json: bool) -> 
             _, task_id = call.find(name)
             marked.append(pin(call.writing.store, call.writing.clock, task_id, pinned=pinned, by=call.person))
         except WatchkeeperError as error:
-            code = Exit(errors.ours(error, call.terminal, as_json=as_json)) if code is Exit.OK else code
+            told = Exit(errors.ours(error, call.terminal, as_json=as_json))
+            code = told if code is Exit.OK else code
             continue
         if not as_json:
             words = "is kept on top" if pinned else "is not pinned any more"

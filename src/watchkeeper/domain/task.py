@@ -288,10 +288,12 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
 def _retried(task: Task, event: RetryAsked) -> TaskDecision:
     match task.state:
         case S.QUEUED if task.wake_at is None and not event.lifts:
-            raise Refused("The task is already waiting for its turn.", hint=f"`wk why {task.id}` says what keeps it.")
+            raise Refused(
+                f"Task {task.id} is already waiting for its turn.", hint=f"`wk why {task.id}` says what keeps it."
+            )
         case S.RUNNING:
             raise Refused(
-                "The task is running.",
+                f"Task {task.id} is running.",
                 hint="`wk stop` ends it; then `wk retry` starts it again.",
             )
         case _ if task.run_id is not None:

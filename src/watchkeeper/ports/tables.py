@@ -23,7 +23,7 @@ from watchkeeper.ports.stored import (
     MachineRecord,
     OperationRecord,
     OutboxRow,
-)
+)  # fmt: skip
 
 
 class Tasks(Protocol):
@@ -171,6 +171,10 @@ class Queue(Protocol):
         """The ids of queued tasks by priority, then age, whatever keeps them. Sorts all of them."""
         ...
 
+    def firsts(self, lanes: Sequence[Lane]) -> list[Task]:
+        """The first ready task of each of these lanes, by priority, then age, whatever closes its lane. Parks none."""
+        ...
+
     def first(
         self,
         lanes: Sequence[Lane],
@@ -180,11 +184,8 @@ class Queue(Protocol):
     ) -> "Task | Crowd | None":
         """The first ready task of these lanes, by priority, then age, whose checkout nobody works in on that machine.
 
-        Those that are passed over for their checkout are parked until it is free, a bounded number at once; `Crowd` if there were more: ask again, in
-        another transaction. `on_park` is told of each of them, and of the task that works there.
-
-        `probed`: accounts of which one task is wanted to try the service. Among theirs, those that it failed last come last, the one it failed longest ago
-        first, so that a task that fails by itself does not keep the others from showing that the service works.
+        Those that are passed over for their checkout are parked until it is free, a bounded number at once, and `on_park` is told of each, and of the task
+        that works there; `Crowd` if there were more: ask again. Of accounts in `probed` one task is wanted: those that the service failed last come last.
         """
         ...
 

@@ -86,6 +86,11 @@ class StoredQueue:
                 on_park(task_id, str(holder[0]))
         return Crowd()
 
+    def firsts(self, lanes: Sequence[Lane]) -> list[Task]:
+        """The first ready task of each of these lanes, whatever closes its lane."""
+        rows = [self._rows.one("queue_first", lanes=to_json([lane.id])) for lane in lanes]
+        return [StoredTasks(self._rows).get(str(row[0])) for row in rows if row is not None]
+
     def _best(self, lanes: str, probes: str | None) -> Row | None:
         """The first ready task: of these lanes, or of those of which one is wanted as a probe."""
         found = [self._rows.one("queue_first", lanes=lanes)]

@@ -10,15 +10,15 @@ from watchkeeper.app.views.rows import one
 from watchkeeper.app.views.whereabouts import everyone
 from watchkeeper.app.views.why import why_at
 from watchkeeper.domain.model import RESTING_TASK_STATES, TaskState
-from watchkeeper.domain.waiting import stuck
+from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.waiting import NEEDS_A_PERSON, stuck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from watchkeeper.app.views.why import Here
     from watchkeeper.domain.lanes import Reason
     from watchkeeper.domain.model import Task
-    from watchkeeper.domain.wait import Wait
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store, Tx
 
@@ -43,10 +43,13 @@ def standstill(
     `acts`: a daemon runs on this machine.
     """
     waiting = [task for task in tasks if task.state not in RESTING_TASK_STATES]
-    acting = _acting(store, here.machine, acts=acts)
+    daemons = {each.machine: each.reachable for each in everyone(store)} | {here.machine: acts}
+    acting = _acting(store, daemons, acts=acts)
+    others = [machine for machine, is_there in daemons.items() if is_there and machine != here.machine]
+    machines = ([here.machine] if acts or not others else []) + others
     if any(task.state is TaskState.RUNNING and acting(task) for task in waiting):
         return None
-    kept = store.read(lambda tx: _stuck(tx, here, waiting, acting))
+    kept = store.read(lambda tx: _stuck(tx, here, machines, waiting, acting))
     if kept is None:
         return None
     found: list[Standstill] = []
@@ -60,29 +63,35 @@ def standstill(
     return found
 
 
-def _acting(store: Store, machine: str, *, acts: bool) -> Callable[[Task], bool]:
+def _acting(store: Store, daemons: Mapping[str, bool], *, acts: bool) -> Callable[[Task], bool]:
     """Whether a daemon runs that can do something for a task, wherever that is."""
     if not store.is_shared:
         return lambda _task: acts
-    known = {each.machine: each.reachable for each in everyone(store)} | {machine: acts}
 
     def acting(task: Task) -> bool:
         if task.state is TaskState.RUNNING and task.run_id is not None:
             run_id = task.run_id
-            return known.get(store.read(lambda tx: tx.runs.get(run_id)).machine, False)
-        return any(known.values()) if task.spec.machine is None else known.get(task.spec.machine, False)
+            return daemons.get(store.read(lambda tx: tx.runs.get(run_id)).machine, False)
+        return any(daemons.values()) if task.spec.machine is None else daemons.get(task.spec.machine, False)
 
     return acting
 
 
-def _stuck(tx: Tx, here: Here, waiting: Sequence[Task], acting: Callable[[Task], bool]) -> dict[str, Standstill] | None:
-    """What keeps the queued tasks that a person must act for; None if one of them may go on by itself."""
-    at = place(tx, here.machine, here.limit, here.now)
+def _stuck(
+    tx: Tx, here: Here, machines: Sequence[str], waiting: Sequence[Task], acting: Callable[[Task], bool]
+) -> dict[str, Standstill] | None:
+    """What keeps the queued tasks that a person must act for; None if one of them may go on by itself.
+
+    `machines`: where a daemon may claim a task that any machine may run. What closes its way on one of them does not keep it while another is open.
+    """
+    own = place(tx, here.machine, here.limit, here.now)
+    anywhere = [own if each == here.machine else place(tx, each, here.limit, here.now) for each in machines]
 
     @cache
     def look(task_id: str) -> tuple[Task, Sequence[Reason]]:
-        found = why_at(tx, tx.tasks.get(task_id), at)
-        return found.task, found.reasons
+        task = tx.tasks.get(task_id)
+        found = [why_at(tx, task, at).reasons for at in (anywhere if task.spec.machine is None else (own,))]
+        return task, min(found, key=_lasting)
 
     kept: dict[str, Standstill] = {}
     for task in waiting:
@@ -95,6 +104,12 @@ def _stuck(tx: Tx, here: Here, waiting: Sequence[Task], acting: Callable[[Task],
         elif acting(task):
             return None
     return kept
+
+
+def _lasting(reasons: Sequence[Reason]) -> tuple[bool, bool]:
+    """How much a task is kept at a place: by what a person must do, then by a checkout, which may be held there."""
+    waits = {reason.wait for reason in reasons}
+    return not waits.isdisjoint(NEEDS_A_PERSON), Wait.CHECKOUT_BUSY in waits
 
 
 def _without_a_daemon(store: Store, runtime: Callable[[], Runtime], task: Task) -> Standstill | None:

@@ -40,7 +40,8 @@ def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
         try:
             again.append(_retry(call, typed, as_json=as_json))
         except WatchkeeperError as error:
-            code = Exit(errors.ours(error, call.terminal, as_json=as_json)) if code is Exit.OK else code
+            told = Exit(errors.ours(error, call.terminal, as_json=as_json))
+            code = told if code is Exit.OK else code
             continue
         if not as_json:
             call.terminal.say(f"{again[-1].id}  waits for its turn again: {render.clean(again[-1].spec.title)}")
