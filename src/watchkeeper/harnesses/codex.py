@@ -86,6 +86,9 @@ _CONFIG = re.compile(r"""[\w."'-]+\s*=\s*\S.*""")
 _OURS = re.compile(r"sandbox|approval|permission|default_permission|features\.unbounded|hooks|projects\.")
 """Beginnings of keys of which the rights that were said depend."""
 
+_STARTS = re.compile(r"mcp_servers|notify|features(?:$|\.(?:hooks|plugins|apps))")
+"""Beginnings of keys by which Codex itself starts programs, which its sandbox does not hold."""
+
 _BYTE_ORDER_MARK = "\ufeff"
 _HINT = "`npm install -g @openai/codex` installs it; `codex login` then signs you in."
 
@@ -116,6 +119,8 @@ class Codex:
         says, sandbox = SANDBOXES[name]
         if isolation == "user" and sandbox != "none":
             sandbox += ", wider where your configuration says so"
+        if sandbox != "none" and (started := _starts(options)):
+            sandbox += f"; it does not hold what your option config starts ({started[0]})"
         network = _network(name, options)
         short, rights = _BRIEF[name]
         return Rights(
@@ -142,6 +147,11 @@ class Codex:
         """
         options = order.options
         _check_options(options)
+        if _sandbox(options) == "read-only" and (started := _starts(options)):
+            raise BadTask(
+                f"The option config of the codex harness sets '{started[0]}', whose programs the sandbox read-only does not hold.",
+                hint="Leave that setting out, or choose --rights edit.",
+            )
         flags, configuration = ISOLATION[_isolation(order.spec, options)]
         argv = [order.program.path, "exec", "--json", "--skip-git-repo-check", "--sandbox", _sandbox(options), *flags]
         if order.spec.model is not None:
@@ -197,6 +207,12 @@ def _delivered(prompt: str) -> str:
 def _isolation(spec: TaskSpec, options: Mapping[str, str]) -> str:
     """The task's own word wins over the settings'."""
     return spec.isolation or options.get("isolation", "project")
+
+
+def _starts(options: Mapping[str, str]) -> list[str]:
+    """The keys of the option `config` by which Codex starts programs of its own accord."""
+    keys = [line.partition("=")[0].strip().replace('"', "").replace("'", "") for line in lines(options)]
+    return [key for key in keys if _STARTS.match(key)]
 
 
 def _sandbox(options: Mapping[str, str]) -> str:

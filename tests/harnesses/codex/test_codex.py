@@ -166,3 +166,14 @@ def test_it_is_found_on_the_callers_path_and_asked_its_version(tmp_path: Path) -
     with pytest.raises(ProgramMissing) as missing:
         _ = Codex().find({"PATH": "/none"}, {})
     assert "npm install" in missing.value.hint
+
+
+@pytest.mark.parametrize(
+    "setting", ['mcp_servers.x.command = "sh"', 'notify = ["sh"]', "features.plugins = true", '"mcp_servers".x = {}']
+)
+def test_what_codex_starts_by_itself_is_outside_its_sandbox(setting: str) -> None:
+    """So it cannot be had where the agent is to change nothing, and is named elsewhere."""
+    with pytest.raises(BadTask, match="read-only does not hold"):
+        plan({"sandbox": "read-only", "config": setting})
+    assert "does not hold what your option config starts" in Codex().rights(spec(), {"config": setting}).sandbox
+    assert "does not hold" not in Codex().rights(spec(), {"config": 'model_verbosity = "low"'}).sandbox
