@@ -55,7 +55,7 @@ def test_a_signed_out_account_waits_and_goes_on_after_a_sign_in(rig: ClaudeRig) 
         wait_until(back, within_s=60, what=f"it waits after run {number}")
 
     runs(1)
-    assert rig.task(waits).reason.startswith("Not logged in.")
+    assert rig.task(waits).reason.startswith("Not logged in (127.0.0.1")
     assert (
         rig.wait_resting(rig.give("choosy", "--expect", "answer", "--account", "work", sign_in=KEY)).state
         is TaskState.DONE

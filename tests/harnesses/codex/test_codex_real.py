@@ -232,7 +232,7 @@ def test_a_run_that_is_killed_in_the_middle_is_no_success(program: Path, stub: S
 @pytest.mark.parametrize("name", ODD_PROMPTS)
 def test_an_odd_beginning_reaches_the_model_as_it_is(program: Path, stub: StubModel, tmp_path: Path, name: str) -> None:
     """In one request, and nothing of it is done by the program."""
-    key = name.replace(" ", "-")
+    key = f"odd-{name.replace(' ', '-')}"
     agent = Agent(program, stub, f"text@{key}", tmp_path)
     agent.prompt = ODD_PROMPTS[name]
     (agent.project / "README").write_text("Read me.\n")
