@@ -10,6 +10,7 @@ from shim.stage import Bench, python
 from watchkeeper.shim import quiet
 from watchkeeper.shim.quiet import Quiet
 
+# Silence is time without output, so these agents must let time pass; the tests themselves wait for their ends.
 MUTE = "import time\nprint('up', flush=True)\ntime.sleep(300)"
 TALKS = """
 import sys, time

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from watchkeeper.app.announce import tell_added
+from watchkeeper.app.approval import approval
 from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.relations import check_relations, check_wishes
 from watchkeeper.app.secrets import refuse_secrets
@@ -142,19 +143,19 @@ def add_all(
             wake_at=spec.not_before,
             wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
         )
-        tasks.append((task, _approval(ids.execution(), task, request, agreed)))
+        tasks.append((task, approval(ids.execution(), task, agreed.profile, by=request.by, at=at)))
     for (task, _), (request, _) in zip(tasks, handed, strict=True):
         crashpoint("add.environment.before")
         environments.keep(task.environment_id, request.environment)
         crashpoint("add.environment.after")
 
     def work(tx: Tx) -> list[Task]:
-        for task, approval in tasks:
+        for task, allowed in tasks:
             spec = task.spec
             check_relations(tx, task.id, spec)
             tx.tasks.add(task)
-            tx.outcomes.authorise(approval)
-            told = {"title": spec.title, "harness": spec.harness, "cwd": spec.cwd, "by": approval.by}
+            tx.outcomes.authorise(allowed)
+            told = {"title": spec.title, "harness": spec.harness, "cwd": spec.cwd, "by": allowed.by}
             _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
             tell_added(tx, task, at)
         return [tx.tasks.get(task.id) for task, _ in tasks]
@@ -166,20 +167,6 @@ def add_all(
         for task, _ in tasks:
             environments.forget(task.environment_id)
         raise
-
-
-def _approval(approval_id: str, task: Task, request: AddRequest, agreed: Plan) -> Authorisation:
-    """The one-shot approval of the person who hands the task over: of what the line said, with the profile that it was made of."""
-    return Authorisation(
-        id=approval_id,
-        task_id=task.id,
-        kind="person",
-        by=request.by,
-        says=agreed.says,
-        at=task.created_at,
-        profile=agreed.profile,
-        directory=task.spec.cwd,
-    )
 
 
 def _check(spec: TaskSpec) -> None:

@@ -171,7 +171,7 @@ class Launcher:
         options = {name: value for name, value in profile.options if name != "program"}
         if local is not None:
             options["program"] = local
-        limits = Limits(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes)
+        limits = Limits.of(profile)
         machine = self.environments.machine
         wanted = Wanted(environment=environment, options=options, limits=limits, machine=machine, home=home)
         here = compile_profile(harness, task.spec, find_program(harness, task.spec, environment, options), wanted)

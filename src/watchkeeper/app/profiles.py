@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 from watchkeeper.app.route import route_of
 from watchkeeper.app.secrets import refuse_profile
@@ -23,6 +24,11 @@ class Limits:
     grace_s: float = 10.0
     """Seconds between TERM and KILL."""
     log_limit_bytes: int = 64 * 1024 * 1024
+
+    @classmethod
+    def of(cls, profile: LaunchProfile) -> Self:
+        """Those that were allowed."""
+        return cls(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from watchkeeper.app.account_seen import see
+from watchkeeper.app.approval import approval
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Proof, Run, RunState, Task, TaskSpec
-from watchkeeper.domain.profile import LaunchProfile, line
+from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.run import Settled
 from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.settlement import resolve_held
@@ -62,7 +63,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         lifts = _lift_closure(tx, task, at)
         asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine, lifts=lifts)
         task = apply_task(tx, task, asked, at)
-        tx.outcomes.authorise(_approval(authorisation_id, task, profile, by, at))
+        tx.outcomes.authorise(approval(authorisation_id, task, profile, by=by, at=at))
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:
@@ -92,19 +93,6 @@ def _refuse_if_changed(tx: Tx, task_id: str, was: tuple[TaskSpec, Authorisation 
     same = (None if newest is None else newest.id) == (None if allowed is None else allowed.id)
     if tx.tasks.get(task_id).spec != spec or not same:
         raise Stale(f"Task {task_id} was changed meanwhile.", hint="Look at it, and try it again.")
-
-
-def _approval(approval_id: str, task: Task, profile: LaunchProfile, by: str, at: datetime) -> Authorisation:
-    return Authorisation(
-        id=approval_id,
-        task_id=task.id,
-        kind="person",
-        by=by,
-        says=line(profile),
-        at=at,
-        profile=profile,
-        directory=task.spec.cwd,
-    )
 
 
 def _lift_closure(tx: Tx, task: Task, at: datetime) -> bool:

@@ -45,7 +45,7 @@ _ISOLATION = (
     "settings. [default: project]"
 )
 _MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room. [default: this one]"
-_ON_LOST = "If the agent is gone and nobody saw how it ended: wait for you, try again, or fail. [default: hold]"
+_ON_LOST = "If the agent is gone and its end is unknown: wait for you, try again, or fail. [default: hold]"
 _LEFTOVERS = "Processes that outlive the agent: end them, or wait for them. [default: kill]"
 _AFTER = "Start when this task is done; may be repeated."
 _NOT_BEFORE = "Do not start before this time: +2h, 14:00, 2026-01-31T14:00."

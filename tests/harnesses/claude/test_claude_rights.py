@@ -24,7 +24,9 @@ ATTEMPTS = [
     raw("Bash", command="echo hi > by-shell", description="write"),
     raw("Write", file_path="{{cwd}}/by-write", content="hi"),
     raw("Edit", file_path="{{cwd}}/there", old_string="old", new_string="new"),
-    raw("Task", description="x", prompt="Write a file.", subagent_type="general-purpose"),
+    raw(
+        "Task", description="x", prompt="Write a file.", subagent_type="general-purpose"
+    ),  # a tool of the program, by its own names
     raw("Read", file_path="{{cwd}}/there"),
 ]
 

@@ -215,9 +215,7 @@ def _checked(
         environment=environment,
         by=call.person,
         options=chosen(harness, configured, edits.rights, given),
-        limits=call.reading.limits
-        if stored is None
-        else Limits(grace_s=stored.grace_s, log_limit_bytes=stored.log_limit_bytes),
+        limits=call.reading.limits if stored is None else Limits.of(stored),
         agent_environment=applied,
         home=home,
         machine=machines.own(call),

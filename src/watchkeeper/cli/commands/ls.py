@@ -26,7 +26,7 @@ _WIDEST = 200
 
 
 _LABEL = "Only those with this label, however long ago they ended; may be repeated."
-_HOW_MANY = f"At most so many. [default: {_LIMIT}; all with --json]"
+_HOW_MANY = f"Show at most this many tasks. [default: {_LIMIT}; all with --json]"
 _OWN = frozenset({"dependency", "checkout busy"})
 _TIMES = frozenset({"not before", "retry at", "quota until"})
 """What a task waits for by itself, in the words of `Wait`, which a list of tasks that do not wait need not know."""

@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., object])
 _MOST = 10_000
 _LIMIT = 100
 _ALL = 1 << 31
-_HOW_MANY = f"At most so many. [default: {_LIMIT}; all with --json]"
+_HOW_MANY = f"Show at most this many tasks. [default: {_LIMIT}; all with --json]"
 
 
 def scope_options(function: F) -> F:

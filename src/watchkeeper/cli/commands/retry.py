@@ -98,7 +98,7 @@ def _profile(
     options, limits = configured, call.reading.limits
     if stored is not None:
         options = dict(stored.options)
-        limits = Limits(grace_s=stored.grace_s, log_limit_bytes=stored.log_limit_bytes)
+        limits = Limits.of(stored)
     try:
         program = located(harness, spec, stored, applied, options)
     except ProgramMissing:

@@ -1,0 +1,21 @@
+"""The approval that a person gives by handing a task over, editing it, or running it again."""
+
+from datetime import datetime
+
+from watchkeeper.domain.model import Task
+from watchkeeper.domain.profile import LaunchProfile, line
+from watchkeeper.ports.store import Authorisation
+
+
+def approval(approval_id: str, task: Task, profile: LaunchProfile, *, by: str, at: datetime) -> Authorisation:
+    """A person's one-shot approval of a launch profile for a task, with the line that was shown."""
+    return Authorisation(
+        id=approval_id,
+        task_id=task.id,
+        kind="person",
+        by=by,
+        says=line(profile),
+        at=at,
+        profile=profile,
+        directory=task.spec.cwd,
+    )
