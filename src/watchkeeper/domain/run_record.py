@@ -145,3 +145,9 @@ class Run:
     reason: str = ""
     harness_session: str | None = None
     settled_at: datetime | None = None
+    answered_at: datetime | None = None
+    """When the program was seen to have given its final answer while its process went on."""
+    stalled_since: datetime | None = None
+    """Since when it shows no progress; None: it makes progress, or is not watched."""
+    stop_failed: str | None = None
+    """Why a stop that was asked for has not ended the agent yet."""

@@ -156,6 +156,9 @@ def _run_columns(run: Run) -> dict[str, Value]:
         "reason": run.reason,
         "harness_session": run.harness_session,
         "settled_at": ticks_or_none(run.settled_at),
+        "answered_at": ticks_or_none(run.answered_at),
+        "stalled_since": ticks_or_none(run.stalled_since),
+        "stop_failed": run.stop_failed,
     }
 
 
@@ -183,6 +186,9 @@ def _run(row: Row) -> Run:
             reason=column.text(),
             harness_session=column.text_or_none(),
             settled_at=column.time_or_none(),
+            answered_at=column.time_or_none(),
+            stalled_since=column.time_or_none(),
+            stop_failed=column.text_or_none(),
         )
 
 

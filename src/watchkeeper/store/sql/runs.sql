@@ -15,7 +15,8 @@ WHERE id = :id
 -- name: runs_save
 UPDATE run SET
     state = :state, condemned_kind = :condemned_kind, condemned_reason = :condemned_reason, stop_told = :stop_told,
-    kind = :kind, reason = :reason, harness_session = :harness_session, settled_at = :settled_at
+    kind = :kind, reason = :reason, harness_session = :harness_session, settled_at = :settled_at,
+    answered_at = :answered_at, stalled_since = :stalled_since, stop_failed = :stop_failed
 WHERE id = :id AND fence = :fence AND state = :was_state AND state <> 'settled';
 
 -- name: runs_save_session

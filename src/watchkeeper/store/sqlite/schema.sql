@@ -43,7 +43,7 @@ CREATE TABLE task (
     ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), parked INTEGER NOT NULL DEFAULT 0 CHECK (
     parked = 0
     OR (parked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
-), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '', seen_at INTEGER, service_failures INTEGER NOT NULL DEFAULT 0 CHECK (service_failures >= 0),
+), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '', seen_at INTEGER, service_failures INTEGER NOT NULL DEFAULT 0 CHECK (service_failures >= 0), key TEXT CHECK (key <> ''), key_digest TEXT CHECK ((key IS NULL) = (key_digest IS NULL)),
     UNIQUE (run_id, id),
     FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
     CHECK (state <> 'running' OR run_id IS NOT NULL),
@@ -74,7 +74,7 @@ CREATE TABLE authorisation (
     by TEXT NOT NULL,
     says TEXT NOT NULL,
     at INTEGER NOT NULL
-, profile TEXT CHECK (profile IS NULL OR json_valid(profile)), fingerprint TEXT CHECK (fingerprint <> ''), directory TEXT) STRICT;
+, profile TEXT CHECK (profile IS NULL OR json_valid(profile)), fingerprint TEXT CHECK (fingerprint <> ''), directory TEXT, place TEXT CHECK (place IS NULL OR json_valid(place))) STRICT;
 
 CREATE INDEX authorisation_task ON authorisation (task_id, seq);
 
@@ -133,7 +133,7 @@ CREATE TABLE run (
     live_id TEXT GENERATED ALWAYS AS (CASE WHEN state <> 'settled' THEN id END) STORED
         REFERENCES claim (run_id) DEFERRABLE INITIALLY DEFERRED,
     settled_id TEXT GENERATED ALWAYS AS (CASE WHEN state = 'settled' THEN id END) STORED
-        REFERENCES outcome (run_id) DEFERRABLE INITIALLY DEFERRED, place TEXT CHECK (place <> ''),
+        REFERENCES outcome (run_id) DEFERRABLE INITIALLY DEFERRED, place TEXT CHECK (place <> ''), answered_at INTEGER, stalled_since INTEGER, stop_failed TEXT CHECK (stop_failed <> ''),
     UNIQUE (task_id, number),
     UNIQUE (live_id, task_id),
     UNIQUE (settled_id, fence),
@@ -281,15 +281,6 @@ CREATE TRIGGER fence_rises BEFORE UPDATE OF fence ON meta WHEN NEW.fence <= OLD.
     SELECT raise(ABORT, 'a fence is never given twice');
 END;
 
-CREATE VIEW run_whole AS
-SELECT
-    run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
-    execution.machine, execution.incarnation, run.claimed_at, execution.device, execution.inode,
-    execution.shim_started_at, execution.agent_pid, execution.agent_start_ticks, execution.agent_boot_id,
-    execution.agent_started_at, execution.exit, run.condemned_kind, run.condemned_reason, run.stop_told,
-    execution.proof, run.kind, run.reason, run.harness_session, run.settled_at
-FROM run JOIN execution ON execution.id = run.execution_id;
-
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     machine TEXT NOT NULL,
@@ -427,3 +418,24 @@ SELECT
     task.environment_id, task.environment_machine, task.reason, task.kind, task.ended_at, task.pinned_at, task.seen_at,
     task.service_failures, spec.body
 FROM task JOIN spec ON spec.task_id = task.id;
+
+CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
+
+CREATE TABLE damage (
+    place TEXT NOT NULL CHECK (place <> ''),
+    id TEXT NOT NULL,
+    task_id TEXT,
+    reason TEXT NOT NULL CHECK (reason <> ''),
+    at INTEGER NOT NULL,
+    PRIMARY KEY (place, id)
+) STRICT, WITHOUT ROWID;
+
+CREATE VIEW run_whole AS
+SELECT
+    run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
+    execution.machine, execution.incarnation, run.claimed_at, execution.device, execution.inode,
+    execution.shim_started_at, execution.agent_pid, execution.agent_start_ticks, execution.agent_boot_id,
+    execution.agent_started_at, execution.exit, run.condemned_kind, run.condemned_reason, run.stop_told,
+    execution.proof, run.kind, run.reason, run.harness_session, run.settled_at, run.answered_at, run.stalled_since,
+    run.stop_failed
+FROM run JOIN execution ON execution.id = run.execution_id;

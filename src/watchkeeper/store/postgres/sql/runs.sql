@@ -21,10 +21,10 @@ INSERT INTO execution (
 -- name: runs_add
 INSERT INTO run (
     id, task_id, number, fence, execution_id, cause, state, claimed_at, condemned_kind, condemned_reason,
-    stop_told, kind, reason, harness_session, settled_at
+    stop_told, kind, reason, harness_session, settled_at, answered_at, stalled_since, stop_failed
 ) VALUES (
     :id, :task_id, :number, :fence, :execution_id, :cause, :state, :claimed_at, :condemned_kind, :condemned_reason,
-    :stop_told, :kind, :reason, :harness_session, :settled_at
+    :stop_told, :kind, :reason, :harness_session, :settled_at, :answered_at, :stalled_since, :stop_failed
 ) ON CONFLICT DO NOTHING;
 
 -- name: runs_live

@@ -1,0 +1,38 @@
+-- Hard days: what is known of a run between its start and its end, why a stop fails, where a task may work, a key against
+-- handing over twice, and records that cannot be read.
+
+-- When the program was seen to have given its final answer while its process went on. NULL: not yet.
+ALTER TABLE run ADD COLUMN answered_at BIGINT;
+-- Since when the run shows no progress. NULL: it makes progress, or is not watched.
+ALTER TABLE run ADD COLUMN stalled_since BIGINT;
+-- Why a stop that was asked for has not ended the agent yet. NULL: none was asked for, or it has not failed.
+ALTER TABLE run ADD COLUMN stop_failed TEXT COLLATE "C" CHECK (stop_failed <> '');
+
+-- The working directory that was approved: its device, inode, repository and branch, as JSON. NULL in rows of older versions.
+ALTER TABLE authorisation ADD COLUMN place TEXT COLLATE "C" CHECK (place IS NULL OR place::json IS NOT NULL);
+
+-- The caller's own name for a hand-over, and the hash of what was handed over under it.
+ALTER TABLE task ADD COLUMN key TEXT COLLATE "C" CHECK (key <> '');
+ALTER TABLE task ADD COLUMN key_digest TEXT COLLATE "C" CHECK ((key IS NULL) = (key_digest IS NULL));
+CREATE UNIQUE INDEX task_key ON task (key) WHERE key IS NOT NULL;
+
+-- Records that could not be read, so that they are named where a person looks. A row goes when its record can be read again, or is repaired.
+CREATE TABLE damage (
+    place TEXT COLLATE "C" NOT NULL CHECK (place <> ''),
+    id TEXT COLLATE "C" NOT NULL,
+    task_id TEXT COLLATE "C",
+    reason TEXT COLLATE "C" NOT NULL CHECK (reason <> ''),
+    at BIGINT NOT NULL,
+    PRIMARY KEY (place, id)
+);
+
+DROP VIEW run_whole;
+CREATE VIEW run_whole AS
+SELECT
+    run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
+    execution.machine, execution.incarnation, run.claimed_at, execution.device, execution.inode,
+    execution.shim_started_at, execution.agent_pid, execution.agent_start_ticks, execution.agent_boot_id,
+    execution.agent_started_at, execution.exit, run.condemned_kind, run.condemned_reason, run.stop_told,
+    execution.proof, run.kind, run.reason, run.harness_session, run.settled_at, run.answered_at, run.stalled_since,
+    run.stop_failed
+FROM run JOIN execution ON execution.id = run.execution_id;
