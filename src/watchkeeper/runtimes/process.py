@@ -19,7 +19,7 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
-from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets
+from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, survivors
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import (
     RECORD_LIMIT,
@@ -29,6 +29,7 @@ from watchkeeper.runtimes.executions import (
     delete,
     identity_of,
 )
+from watchkeeper.runtimes.log_pipes import LogPipes
 from watchkeeper.runtimes.proc import Found
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
@@ -55,6 +56,7 @@ class ProcessRuntime:
         start_grace_s: float = 5.0,
         database_id: str | None = None,
         nofile: int | None = None,
+        pipes: LogPipes | None = None,
     ) -> None:
         """Work in a state directory.
 
@@ -68,6 +70,7 @@ class ProcessRuntime:
                 next ones get more time.
             database_id: directories that were written for another database are foreign; None does not look.
             nofile: the soft limit of descriptors that agents get; None leaves them ours.
+            pipes: holds the pipes of agents that live, for all who look on behalf of one daemon; None: whoever looks is gone in a moment and holds none.
         """
         self._directories = ExecutionDirectories(state_dir / "executions")
         self._sockets = sockets
@@ -77,6 +80,8 @@ class ProcessRuntime:
         self._start_grace_s = start_grace_s
         self._database_id = database_id
         self._nofile = nofile
+        self._holds = pipes is not None
+        self._pipes = pipes if pipes is not None else LogPipes()
         self.machine = ""
         """The id of this machine, where several share a database; whoever joins us sets it."""
         self._guard = threading.Lock()
@@ -220,6 +225,7 @@ class ProcessRuntime:
             if isinstance(files, DirectoryState):
                 return Evidence(directory=files, boot_id=here, pid_namespace=namespace, stop_asked=stop_asked)
             found = observation.gather(files, boot_id=here, pid_namespace=namespace)
+            self._hold_pipes(run, files, found)
         # The name may have been given to another directory while we read; then what we read is no longer what is there.
         directory = self._directories.still_named(run)
         if found.identity is not None and not self._is_for(found.identity, run):
@@ -238,6 +244,13 @@ class ProcessRuntime:
             start_grace_s=self._start_grace_s * min(max(run.number, 1), _MOST_PATIENT),
             stop_asked=stop_asked,
         )
+
+    def _hold_pipes(self, run: Run, files: OpenExecution, found: observation.Gathered) -> None:
+        """Have what an agent prints outlive its shim."""
+        if found.gone is not None:
+            self._pipes.release(run.execution_id)
+        elif self._holds and found.agent is not None and found.lock is LockState.HELD:
+            self._pipes.hold(run.execution_id, files.fd)
 
     def take_decision(self, run: Run, by: DecidedBy) -> bool:
         """Publish the write-once decision; False if somebody was first, whose decision the next look reads.
@@ -314,20 +327,21 @@ class ProcessRuntime:
         enough: neither its directory nor its shim is asked.
         """
         if asked:
-            return Sweep(run.execution_id, run.agent).run()
+            return survivors.sweep_asked(self._directories, self._pipes, run)
         with self._directories.open(run) as files:
             if isinstance(files, DirectoryState):
                 return _nothing_done("its execution directory is not the one that was prepared")
             found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
-        decision = found.decision
-        if found.unreadable or found.identity is None or not self._is_for(found.identity, run):
-            return _nothing_done("its records cannot be read")
-        if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
-            return _nothing_done("its shim is not known to be dead")
-        if (decision.record.boot_id, decision.record.pid_namespace) != (boot_id(), pid_namespace()):
-            return _nothing_done("its processes are not those of this boot and pid namespace")
-        agent = found.agent.agent if found.agent is not None else run.agent
-        return Sweep(run.execution_id, agent).run()
+            decision = found.decision
+            if found.unreadable or found.identity is None or not self._is_for(found.identity, run):
+                return _nothing_done("its records cannot be read")
+            if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
+                return _nothing_done("its shim is not known to be dead")
+            if (decision.record.boot_id, decision.record.pid_namespace) != (boot_id(), pid_namespace()):
+                return _nothing_done("its processes are not those of this boot and pid namespace")
+            agent = found.agent.agent if found.agent is not None else run.agent
+            with survivors.draining(self._pipes, run, files, lambda: True):
+                return Sweep(run.execution_id, agent).run()
 
     def _is_for(self, identity: SpecIdentity, run: Run) -> bool:
         return identity == SpecIdentity.of(self._database_id or identity.database_id, run)

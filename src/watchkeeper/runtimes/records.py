@@ -69,6 +69,7 @@ class Spec:
 
     identity: SpecIdentity
     socket: str
+    log_limit_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +136,7 @@ def parse_spec(data: bytes) -> Spec:
             execution_id=_text(record, "execution"),
         ),
         socket=_text(record, "socket"),
+        log_limit_bytes=_integer(record, "log_limit_bytes") if "log_limit_bytes" in record else 64 * 1024 * 1024,
     )
 
 

@@ -31,10 +31,10 @@ class BoundedLogs:
         self._tail = max(limit - HEAD, _BLOCK)
         self._slack = max(_BLOCK, limit // 16)
         self._sizes: dict[str, int] = {}
-        self._lost, self._punched = _load(directory)
-        """Ranges that were lost, and up to where each log has its hole."""
-        self._dropped = dict(self._punched)
-        """Up to where each is on record to have it."""
+        self._lost, self._dropped = _load(directory)
+        """Ranges that were lost, and up to where each log is on record to have its hole."""
+        self._punched: dict[str, int] = {}
+        """Up to where it has it. Of what an earlier supervisor put on record nobody knows that it got so far."""
         self._owed = False
         """Something was lost that is not on record yet."""
         self._possible = True
@@ -90,7 +90,7 @@ class BoundedLogs:
 
     def _punch(self, name: str, size: int) -> None:
         start = self._punched.get(name, HEAD)
-        end = (size - self._tail) // _BLOCK * _BLOCK
+        end = max((size - self._tail) // _BLOCK * _BLOCK, self._dropped.get(name, 0))
         if end - start < self._slack:
             return
         try:
