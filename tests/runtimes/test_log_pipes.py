@@ -67,12 +67,13 @@ def make(stage: Stage) -> Iterator[Callable[[LogPipes | None], ProcessRuntime]]:
             shim.wait(timeout=30)
 
 
-def started(stage: Stage, runtime: ProcessRuntime, *arguments: str, limit: int = 256 * MIB) -> Run:
+def started(
+    stage: Stage, runtime: ProcessRuntime, *arguments: str, limit: int = 256 * MIB, argv: tuple[str, ...] = ()
+) -> Run:
     """A run with a survivor, seen alive."""
     run = stage.run(stage.id)
-    order = stage.order(
-        run, argv=("python3", "-I", "-S", "-c", SURVIVOR, *arguments), prompt_by="none", environment={"PATH": "/usr/bin:/bin"}
-    )
+    command = argv or ("python3", "-I", "-S", "-c", SURVIVOR, *arguments)
+    order = stage.order(run, argv=command, prompt_by="none", environment={"PATH": "/usr/bin:/bin"})
     run = replace(run, directory=runtime.prepare(replace(order, log_limit_bytes=limit)), shim_started_at=stage.clock.now())
     runtime.start_shim(run)
     wait_until(lambda: judge(runtime.observe(run, stop_asked=False)).kind is VerdictKind.ALIVE, what="it is alive")
@@ -178,6 +179,25 @@ def test_a_sweep_drains_what_it_ends(stage: Stage, make: Callable[[LogPipes | No
     with log.open("rb") as file:
         file.seek(size - size % 16 - 32)
         assert file.read(32) == written(size - size % 16 - 32, size - size % 16)
+
+
+def test_what_no_sweep_can_find_is_drained_for_as_long_as_the_daemon_lives(
+    stage: Stage, make: Callable[[LogPipes | None], ProcessRuntime]
+) -> None:
+    """It shed marker, session and parent. Nobody ends it, and nothing makes it wait."""
+    pipes = LogPipes()
+    runtime = make(pipes)
+    go = stage.state / "go"
+    hidden = f"while [ ! -e {go} ]; do sleep 0.05; done; head -c 3000000 /dev/zero; echo $$ >&2"
+    script = f"setsid env -i PATH=/usr/bin:/bin sh -c '{hidden}' & echo up >&2; exec sleep 300"
+    run = started(stage, runtime, argv=("sh", "-c", script))
+    wait_until(said(runtime, run, "up"), what="it is up")
+    kill_shim(runtime)
+    assert runtime.sweep(run).proof is Proof.SWEPT
+    go.touch()
+    log = runtime.executions().log(run, "stdout")
+    wait_until(lambda: log.stat().st_size == 3000000, what="all of it is in the log")
+    wait_until(lambda: not runtime.executions().may_lack_end(run), what="its pipes are not needed any more")
 
 
 def test_a_daemon_keeps_what_was_in_the_pipe_when_all_others_died(

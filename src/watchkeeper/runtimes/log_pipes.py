@@ -20,7 +20,7 @@ from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.runtimes import atomic
-from watchkeeper.runtimes.locks import hold_lock
+from watchkeeper.runtimes.locks import HeldLock, hold_lock
 from watchkeeper.shim import pipes
 from watchkeeper.shim.output import Output
 
@@ -34,8 +34,9 @@ _HELD_BACK_S = 10.0
 class LogPipes:
     """The pipes of executions. Safe to use from several threads."""
 
-    def __init__(self) -> None:
-        """Hold none yet."""
+    def __init__(self, *, lingers: bool = True) -> None:
+        """Hold none yet. `lingers`: what writes on after everything that could be ended was, is drained for as long as this process lives."""
+        self._lingers = lingers
         self._guard = threading.Lock()
         self._held: dict[str, dict[str, int]] = {}
 
@@ -49,8 +50,7 @@ class LogPipes:
         """Let go of them; twice is fine."""
         with self._guard:
             ends = self._held.pop(execution_id, {})
-        for end in ends.values():
-            os.close(end)
+        _close(ends)
 
     @contextmanager
     def draining(
@@ -70,58 +70,69 @@ class LogPipes:
         with self._guard:
             known = self._held.pop(execution_id, None)
         ends = _open(directory) if known is None else known
-        lock = hold_lock(Path(f"/proc/self/fd/{directory}") / _LOCK) if ends else None
-        if lock is None:
-            # There are no pipes, or another process drains them.
+        try:
+            lock = hold_lock(Path(f"/proc/self/fd/{directory}") / _LOCK) if ends else None
+            # Without: there are no pipes, or another process drains them.
+            drain = None if lock is None else _Drain(os.dup(directory), limit, ends, lock, known=known is not None)
+        except OSError:
+            _close(ends)
+            raise
+        if drain is None:
             _close(ends)
             yield
             return
+        drain.begin(may_begin)
         try:
-            drain = _Drain(directory, limit, ends, may_begin, known=known is not None)
-            with drain:
-                yield
+            yield
         finally:
-            _close(ends)
-            lock.close()
+            drain.finish(lingers=self._lingers)
 
 
 class _Drain:
-    """Drains on a thread of its own, until it is told that what can be ended has ended."""
+    """Drains on a thread of its own, which owns all that it needs, until it is told that what can be ended has ended."""
 
-    def __init__(
-        self, directory: int, limit: int, ends: dict[str, int], may_begin: Callable[[], bool], *, known: bool
-    ) -> None:
+    def __init__(self, directory: int, limit: int, ends: dict[str, int], lock: HeldLock, *, known: bool) -> None:
+        """`known`: the pipes have been open all the time, so nothing that was in them was lost."""
         self._directory = directory
         self._limit = limit
         self._ends = ends
-        self._may_begin = may_begin
+        self._lock = lock
         self._known = known
+        self._lingers = False
         self._over = threading.Event()
+        self._settled = threading.Event()
         self._problem: OSError | None = None
-        self._thread = threading.Thread(target=self._run, name="wk-drain", daemon=True)
 
-    def __enter__(self) -> None:
-        self._thread.start()
+    def begin(self, may_begin: Callable[[], bool]) -> None:
+        """Drain as soon as that may be."""
+        threading.Thread(target=self._run, args=(may_begin,), name="wk-drain", daemon=True).start()
 
-    def __exit__(self, *_: object) -> None:
+    def finish(self, *, lingers: bool) -> None:
+        """Come back when what there is has been moved. Raises OSError if it could not be."""
+        self._lingers = lingers
         self._over.set()
-        self._thread.join()
+        _ = self._settled.wait()
         if self._problem is not None:
             raise self._problem
 
-    def _run(self) -> None:
+    def _run(self, may_begin: Callable[[], bool]) -> None:
         try:
-            while not self._may_begin():
-                if self._over.wait(_PAUSE_S):
-                    return  # the shim lives, and drains them itself
-            output = Output(self._directory, self._limit, self._ends, self._say)
+            self._work(may_begin)
         except OSError as problem:
             self._problem = problem
-            return
+        finally:
+            _close(self._ends)
+            os.close(self._directory)
+            self._lock.close()
+            self._settled.set()
+
+    def _work(self, may_begin: Callable[[], bool]) -> None:
+        while not may_begin():
+            if self._over.wait(_PAUSE_S):
+                return  # the shim lives, and drains them itself
+        output = Output(self._directory, self._limit, self._ends, self._say)
         try:
             self._drain(output)
-        except OSError as problem:
-            self._problem = problem
         finally:
             for log in output.logs.files():
                 os.close(log)
@@ -138,19 +149,34 @@ class _Drain:
         for end in self._ends.values():
             poller.register(end, select.POLLIN)
         while not self._over.is_set():
-            found = poller.poll(_POLL_MS)
-            taken = [output.take(end) for end, events in found if events & select.POLLIN]
-            if found and not all([*taken, bool(taken)]):
-                self._over.wait(_PAUSE_S)  # nobody writes any more, or a log takes nothing
+            self._take(output, poller)
+        flushed = self._take_all(output)
+        if self._lingers and flushed:
+            while not _have_ended(output):
+                self._settled.set()  # its run is settled without waiting for it
+                self._take(output, poller)
+        crashpoint("drain.end.before")
+        if flushed and not lost and _have_ended(output):
+            output.forget_pipes()
+        crashpoint("drain.end.after")
+
+    def _take(self, output: Output, poller: select.poll) -> None:
+        found = poller.poll(_POLL_MS)
+        taken = [output.take(end) for end, events in found if events & select.POLLIN]
+        if not found:
+            output.bound()
+        elif not taken or not all(taken):
+            time.sleep(_PAUSE_S)  # nobody writes any more, or a log takes nothing
+            _ = output.flush()
+
+    def _take_all(self, output: Output) -> bool:
+        """Move what was there when it was over; False if a log does not take it."""
         until = time.monotonic() + _HELD_BACK_S
         while not (flushed := output.flush()) and time.monotonic() < until:
             time.sleep(_PAUSE_S)
-        flushed = output.flush() and flushed  # the first look took what was there, this one sees that nothing more can come
+        flushed = output.flush() and flushed  # this one sees that nothing more can come
         output.bound()
-        crashpoint("drain.end.before")
-        if flushed and not lost and all(stream.ended for stream in output.streams):
-            output.forget_pipes()
-        crashpoint("drain.end.after")
+        return flushed
 
     def _say(self, sentence: str) -> None:
         """Beside what the dead shim said."""
@@ -161,6 +187,11 @@ class _Drain:
                 _ = os.write(fd, f"{sentence}\n".encode())
             finally:
                 os.close(fd)
+
+
+def _have_ended(output: Output) -> bool:
+    """Whether nobody has a pipe open for writing."""
+    return all(stream.ended for stream in output.streams)
 
 
 def are_left(directory: int) -> bool:

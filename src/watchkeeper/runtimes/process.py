@@ -81,7 +81,7 @@ class ProcessRuntime:
         self._database_id = database_id
         self._nofile = nofile
         self._holds = pipes is not None
-        self._pipes = pipes if pipes is not None else LogPipes()
+        self._pipes = pipes if pipes is not None else LogPipes(lingers=False)
         self.machine = ""
         """The id of this machine, where several share a database; whoever joins us sets it."""
         self._guard = threading.Lock()
