@@ -120,6 +120,7 @@ class _Drain:
             self._work(may_begin)
         except OSError as problem:
             self._problem = problem
+            self._say(f"what this execution prints is not drained any more: {problem}")
         finally:
             _close(self._ends)
             os.close(self._directory)

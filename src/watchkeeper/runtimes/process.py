@@ -7,7 +7,6 @@ patient) may be lost with it at any time.
 import contextlib
 import errno
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
-from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, survivors
+from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, survivors, told
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import (
     RECORD_LIMIT,
@@ -30,7 +29,6 @@ from watchkeeper.runtimes.executions import (
     identity_of,
 )
 from watchkeeper.runtimes.log_pipes import LogPipes
-from watchkeeper.runtimes.proc import Found
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
 from watchkeeper.runtimes.sweep import MARKER, Sweep
@@ -273,7 +271,7 @@ class ProcessRuntime:
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
         """Tell the shim to end its agent; takes two seconds at most.
 
-        A shim whose address was cleared away is told by a signal: then it uses the grace that it was started with, and its record calls the end interrupted.
+        A shim whose address was cleared away is told by a record in its directory.
 
         Raises:
             ShimUnreachable: it was not told.
@@ -294,9 +292,17 @@ class ProcessRuntime:
         try:
             control.ask(spec.socket, token, request)
         except ShimUnreachable:
-            if why is EndReason.CONDEMNED or os.path.lexists(spec.socket) or not _told_by_signal(found):
+            if os.path.lexists(spec.socket) or not self._told_by_record(run, found, request):
                 raise
         crashpoint("control.end.after")
+
+    def _told_by_record(self, run: Run, found: observation.Gathered, request: Mapping[str, object]) -> bool:
+        try:
+            with self._directories.intact(run) as files:
+                return told.tell_by_record(files, found, request)
+        except OSError as error:
+            msg = f"The shim's address was cleared away, and a request cannot be recorded: {error}"
+            raise ShimUnreachable(msg) from error
 
     def watch(self, run: Run) -> int | None:
         """A pidfd of the run's agent, checked after opening; None if it is dead or not of this boot."""
@@ -383,19 +389,6 @@ def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | 
             raise
     msg = f"{final} is there already and is not this run's: it was left alone."
     raise Refused(msg, hint="`wk doctor` lists directories that belong to nobody.")
-
-
-def _told_by_signal(found: observation.Gathered) -> bool:
-    """Send TERM to exactly the shim that launched. It has bound its address before it writes its agent's record, so without that it only starts."""
-    decision = found.decision
-    if decision is None or decision.record.by is not DecidedBy.SHIM or found.agent is None or found.unreadable:
-        return False
-    if found.lock is not LockState.HELD or decision.record.pid_namespace != pid_namespace():
-        return False
-    return (
-        proc.signal_checked(decision.pid, decision.start_ticks, decision.record.boot_id, signal.SIGTERM)
-        is Found.REACHED
-    )
 
 
 def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:

@@ -26,6 +26,7 @@ EXIT = "exit.json"
 GONE = "gone.json"
 BEFORE = "before.json"
 DROPPED = "dropped.json"
+REQUEST = "request.json"
 TOKEN = "token"  # noqa: S105 - the name of the file
 PROMPT = "prompt"
 SHIM_ERRORS = "shim.err"
@@ -89,6 +90,8 @@ class AgentRecord:
     pid_namespace: str
     shim_pid: int
     shim_start_ticks: int
+    hears_requests: bool = False
+    """Whether its shim looks for a request on record; one of an earlier version does not."""
 
 
 def load(data: bytes) -> Mapping[str, object]:
@@ -168,6 +171,7 @@ def parse_agent(data: bytes) -> AgentRecord:
         pid_namespace=_text(record, "pid_namespace"),
         shim_pid=_pid(record, "shim_pid"),
         shim_start_ticks=_integer(record, "shim_start_ticks"),
+        hears_requests=record.get("hears_requests") is True,
     )
 
 

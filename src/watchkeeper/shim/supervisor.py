@@ -91,6 +91,7 @@ class Supervisor:
             "pid_namespace": system.pid_namespace(),
             "shim_pid": os.getpid(),
             "shim_start_ticks": system.start_ticks(os.getpid()),
+            "hears_requests": True,
             "started_at": system.now(),
         }
         records.write(self._directory, "proc.json", record)
@@ -144,7 +145,10 @@ class Supervisor:
     def _serve(self, fd: int, events: int) -> None:
         if fd == self._wakeup:
             numbers = os.read(fd, 65536)
-            if any(number in {system.SIGTERM, system.SIGINT, system.SIGHUP} for number in numbers):
+            if system.SIGUSR1 in numbers:
+                self._obey_record()
+            if system.SIGTERM in numbers:
+                # Not a message of ours: the system is shut down, or it was an accident. Either way nobody asked for the end of this agent.
                 self._ladder.begin("interrupted", self._spec.grace_s)
         elif self._output is not None and self._output.owns(fd):
             if not self._output.take(fd):
@@ -153,6 +157,11 @@ class Supervisor:
             self._feed.write()
         elif self._control.owns(fd):
             self._control.serve(fd, events)
+
+    def _obey_record(self) -> None:
+        complaint = self._requests.obey_record(self._directory)
+        if complaint is not None:
+            complain(complaint)
 
     def _answer(self, request: Reply, client: Client) -> Reply | None:
         try:
@@ -170,6 +179,7 @@ class Supervisor:
             case "silence":
                 self._look_for_silence()
             case "logs":
+                self._obey_record()
                 self._timers.start("logs", self._bound_logs())
             case "held back":
                 self._take_again()
