@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.store import Store
     from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
+    from watchkeeper.runtimes.log_pipes import LogPipes
     from watchkeeper.runtimes.settings_file import SettingsFile
     from watchkeeper.runtimes.state_directory import StateDirectory
 
@@ -50,6 +51,7 @@ class Watchkeeper:
         self._writes = writes
         self._is_daemon = is_daemon
         self._nofile: int | None = None
+        self._pipes: LogPipes | None = None
 
     @classmethod
     def open(
@@ -66,10 +68,7 @@ class Watchkeeper:
         """Load the settings and join.
 
         `repository`: the repository's file counts. Whoever works there can write it, so what must always work, such as `wk stop`, does not look at it; the
-        daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`.
-
-        Raises:
-            SettingsError: a setting is unknown or wrong.
+        daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`. Raises SettingsError.
         """
         settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon, passed_over=passed_over)
         return cls(settings, environ, writes=writes, is_daemon=is_daemon)
@@ -183,6 +182,7 @@ class Watchkeeper:
             database_id=self.store.read(lambda tx: tx.machines.database_id()),
             start_grace_s=self.settings.daemon_start_grace_s,
             nofile=self._nofile,
+            pipes=self._pipes,
         )
         if self.settings.store_url is not None:
             runtime.machine = self.state.known_node() or "a machine without a daemon yet"
@@ -230,22 +230,21 @@ class Watchkeeper:
         tell_parent(word)
 
     def sibling(self, *, apart: bool = False) -> "Watchkeeper":
-        """The same parts again, with a database connection and a runtime of their own, for another thread.
-
-        Connections to a server are few, and writers take turns there in any case: one way in is shared by all, unless this one has to be `apart`.
-        """
+        """The same parts for another thread, with a runtime and a database connection of its own; one to a server is shared, as those are few, unless `apart`."""
         again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
         again.system_clock = self.system_clock
+        again._pipes = self._pipes
         if self.settings.store_url is not None and not apart:
             again.store = self.store
         return again
 
     def raise_descriptor_limit(self) -> None:
-        """Use as many descriptors as the system lets us; agents get back what we had."""
+        """Use as many descriptors as the system lets us, among others to hold agents' pipes; agents get back what we had."""
+        from watchkeeper.runtimes.log_pipes import LogPipes
         from watchkeeper.runtimes.system import raise_descriptor_limit
 
-        self._nofile = raise_descriptor_limit()
+        self._nofile, self._pipes = raise_descriptor_limit(), LogPipes()
 
     @cached_property
     def workspace(self) -> "Workspace":

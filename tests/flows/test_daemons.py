@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -184,3 +185,47 @@ def test_a_daemon_that_the_system_does_not_start(rig: Rig, monkeypatch: pytest.M
         host.spawn(1.0)
     assert refusal.value.exit_code == Exit.DAEMON and refusal.value.hint
     assert _descriptors() - before == set()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+def test_a_daemon_without_a_terminal_heeds_no_signal_of_one(rig: Rig, number: signal.Signals) -> None:
+    daemon = in_session_of_its_own(rig)
+    assert Path(f"/proc/{daemon.pid}/comm").read_text() == "wk-daemon\n"
+    assert b"python" not in Path(f"/proc/{daemon.pid}/cmdline").read_bytes()
+    daemon.send_signal(number)
+    _ = rig.wk("run", "--wait", "--", "true")
+    assert daemon.poll() is None
+    daemon.terminate()
+    assert daemon.wait(timeout=30) == 0
+
+
+def test_ctrl_c_ends_a_daemon_in_the_foreground(rig: Rig) -> None:
+    leader, follower = os.openpty()
+    daemon = in_session_of_its_own(rig, terminal=follower)
+    _ = rig.wk("run", "--wait", "--", "true")
+    os.write(leader, b"\x03")
+    assert daemon.wait(timeout=30) == 0
+    os.close(leader)
+    os.close(follower)
+
+
+def in_session_of_its_own(rig: Rig, terminal: int | None = None) -> subprocess.Popen[bytes]:
+    """A daemon that is ready, with this terminal for its own or with none."""
+    reader, writer = os.pipe()
+    take = "" if terminal is None else "import fcntl, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+    run = f"{take}import runpy, sys; sys.argv[1:] = ['daemon', 'run']; runpy.run_module('watchkeeper', run_name='__main__')"
+    daemon = subprocess.Popen(
+        [sys.executable, "-c", run],
+        env={**rig.environment, "WATCHKEEPER_READY_FD": str(writer)},
+        cwd=rig.repo,
+        pass_fds=(writer,),
+        stdin=subprocess.DEVNULL if terminal is None else terminal,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    rig.daemons.append(daemon)
+    os.close(writer)
+    assert os.read(reader, 100) == b"ready"
+    os.close(reader)
+    return daemon

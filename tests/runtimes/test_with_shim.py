@@ -13,6 +13,7 @@ from runtimes.stage import Stage
 
 from watchkeeper.domain.evidence import DecidedBy, Verdict, VerdictKind, judge
 from watchkeeper.domain.model import EndReason, Proof, Run, StopHow
+from watchkeeper.ports.runtime import ShimUnreachable
 from watchkeeper.runtimes import proc, records
 from watchkeeper.runtimes.boot import boot_id
 from watchkeeper.runtimes.process import ProcessRuntime
@@ -105,3 +106,38 @@ def test_a_late_shim_gives_up(stage: Stage, runtime: ProcessRuntime) -> None:
     assert shim.wait(timeout=30) == 4
     assert judge(runtime.observe(run, stop_asked=False)).kind is VerdictKind.NEVER_LAUNCHED
     assert not runtime.executions().log(run, "stdout").exists()
+
+
+@pytest.mark.parametrize("how", [StopHow.STOP, StopHow.KILL])
+@pytest.mark.parametrize("why", [EndReason.STOP, EndReason.CONDEMNED])
+def test_a_shim_whose_socket_was_cleared_away_is_told_why_and_how_long(
+    stage: Stage, runtime: ProcessRuntime, how: StopHow, why: EndReason
+) -> None:
+    """By a record in its directory. Its agent ignores TERM; the grace of the request is over long before that of its spec."""
+    run = started(stage, runtime, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
+    assert until(runtime, run, lambda verdict: verdict.kind is VerdictKind.ALIVE).kind is VerdictKind.ALIVE
+    spec = records.parse_spec((runtime.executions().path(run) / "spec.json").read_bytes())
+    os.unlink(spec.socket)
+    runtime.end(run, how, grace_s=0.1, why=why)
+    assert until(runtime, run, lambda verdict: verdict.final).final
+    found = runtime.observe(run, stop_asked=False).exit
+    assert found is not None
+    assert (found.signal, found.reason) == (signal.SIGKILL, EndReason.KILL if how is StopHow.KILL else why)
+
+
+def test_a_shim_of_an_earlier_version_is_told_by_term(stage: Stage, runtime: ProcessRuntime) -> None:
+    """It does not know of requests, and the signal that goes with one would end it."""
+    run = started(stage, runtime, "sh", "-c", "echo up; exec sleep 600")
+    assert until(runtime, run, lambda verdict: verdict.kind is VerdictKind.ALIVE).kind is VerdictKind.ALIVE
+    record = runtime.executions().path(run) / "proc.json"
+    record.write_text(record.read_text().replace('"hears_requests": true', '"hears_requests": false'))
+    spec = records.parse_spec((runtime.executions().path(run) / "spec.json").read_bytes())
+    os.unlink(spec.socket)
+    with pytest.raises(ShimUnreachable):
+        runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.CONDEMNED)
+    runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.STOP)
+    assert until(runtime, run, lambda verdict: verdict.final).final
+    found = runtime.observe(run, stop_asked=False).exit
+    assert found is not None
+    assert (found.signal, found.reason) == (signal.SIGTERM, EndReason.INTERRUPTED)
+    assert not (runtime.executions().path(run) / "request.json").exists()

@@ -133,13 +133,66 @@ def test_nothing_outlives_the_ladder(bench: Bench, how: str) -> None:
     assert execution.record("stop.json")["how"] == how
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
-def test_a_signal_to_the_shim_interrupts(bench: Bench, number: signal.Signals) -> None:
+def test_a_signal_to_the_shim_interrupts(bench: Bench) -> None:
+    """When the system is shut down everything gets it."""
     execution = bench.started(sh("echo up; exec sleep 300"))
     execution.wait_for_output("up")
-    execution.shims[0].send_signal(number)
+    execution.shims[0].terminate()
     record = ended(execution)
     assert (record["reason"], record["status"]) == ("interrupted", signal.SIGTERM)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP, signal.SIGUSR1])
+def test_a_signal_that_is_not_for_the_shim_ends_nothing(bench: Bench, number: signal.Signals) -> None:
+    execution = bench.started(sh("read x; exit 4"), input=True)
+    execution.shims[0].send_signal(number)
+    assert execution.ask("status")["how"] is None
+    assert execution.ask("close_input") == {"ok": True}
+    record = ended(execution)
+    assert (record["reason"], os.WEXITSTATUS(record["status"])) == ("exited", 4)
+
+
+def test_an_agent_that_ends_all_pythons_spares_its_shim(bench: Bench) -> None:
+    """By the name of the program, by the whole command line, and by what its interpreter is called."""
+    kill = "import os, signal\nfor pid in filter(str.isdigit, os.listdir('/proc')):\n try: names = open(f'/proc/{pid}/comm').read() + open(f'/proc/{pid}/cmdline').read()\n except OSError: continue\n if 'python' in names and pid == str(os.getppid()): os.kill(int(pid), signal.SIGTERM)\nprint('done')"
+    execution = bench.execution(python(kill))
+    assert execution.run() == 0
+    assert execution.record("exit.json")["reason"] == "exited"
+    assert execution.output() == "done\n"
+
+
+def test_a_shim_has_a_name_of_its_own(bench: Bench) -> None:
+    execution = bench.started(["/bin/sleep", "300"])
+    shim = execution.shims[0].pid
+    assert Path(f"/proc/{shim}/comm").read_text() == "wk-shim\n"
+    words = Path(f"/proc/{shim}/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    assert words == [b"wk-shim", bytes(execution.path)]
+
+
+@pytest.mark.parametrize("signalled", [True, False])
+def test_a_request_on_record_is_obeyed_with_its_reason_and_grace(bench: Bench, signalled: bool) -> None:
+    """Its socket is gone. The signal only makes it look at once; it looks from time to time anyway."""
+    execution = bench.started(python(STUBBORN), grace_s=300)
+    wait_until(lambda: execution.output().count("up") == 4, what="all are up")
+    execution.address.unlink()
+    (execution.path / "new").write_text('{"do": "stop", "how": "condemned", "grace_s": 0.1}')
+    (execution.path / "new").rename(execution.path / "request.json")
+    if signalled:
+        execution.shims[0].send_signal(signal.SIGUSR1)
+    record = ended(execution)
+    assert (os.WTERMSIG(int(str(record["status"]))), record["reason"]) == (signal.SIGKILL, "condemned")
+
+
+@pytest.mark.parametrize("record", ["", "{", "[]", '{"do": "input"}', '{"do": "stop", "how": "whim"}'])
+def test_a_request_on_record_that_is_none_is_complained_of_once(bench: Bench, record: str) -> None:
+    execution = bench.started(sh("read x"), input=True)
+    (execution.path / "request.json").write_text(record)
+    for _ in range(3):
+        execution.shims[0].send_signal(signal.SIGUSR1)
+        assert execution.ask("status")["how"] is None
+    execution.ask("close_input")
+    assert ended(execution)["reason"] == "exited"
+    assert execution.complaints().count("request.json") == 1
 
 
 def test_a_kill_after_a_stop_does_not_wait(bench: Bench) -> None:

@@ -103,7 +103,7 @@ def test_an_agent_begins_as_if_started_by_a_shell(bench: Bench) -> None:
     # Python ignores these two itself.
     assert seen["ignored"] & ~(1 << signal.SIGPIPE - 1 | 1 << signal.SIGXFSZ - 1) == 0
     assert seen["blocked"] == 0
-    assert seen["streams"] == ["/dev/null", *(str(execution.path / name) for name in ("stdout.log", "stderr.log"))]
+    assert seen["streams"] == ["/dev/null", *(str(execution.path / name) for name in ("stdout.pipe", "stderr.pipe"))]
 
 
 def test_broken_pipes_end_programs_in_a_shell(bench: Bench) -> None:

@@ -15,6 +15,9 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import Runtime, SweepReport
 from watchkeeper.ports.store import Store, Tx
 
+END_MAY_BE_MISSING = "The end of its output may be missing: it was on its way to the log when no process was left to keep it."
+
+_LOST = frozenset({VerdictKind.SHIM_DIED, VerdictKind.LOST_TO_REBOOT})
 _OBSERVED = frozenset({RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD})
 
 
@@ -85,6 +88,8 @@ class Observer:
             evidence = self.runtime.observe(run, stop_asked=stop_asked)
             verdict = judge(evidence)
         sweep = self.runtime.sweep(run) if verdict.kind is VerdictKind.SHIM_DIED else None
+        if verdict.kind in _LOST and self.runtime.executions().may_lack_end(run):
+            verdict = replace(verdict, reason=f"{verdict.reason} {END_MAY_BE_MISSING}")
         sweep = hide_sweep(lambda: redactor_of(self.runtime.executions(), run, task.spec), sweep)
         return self._record(run, evidence, verdict, sweep)
 

@@ -25,7 +25,9 @@ from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
+from watchkeeper.shim.system import set_title
 
+_TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 _RETIRE_POLL_S = 0.2
 _BETWEEN_HINTS_S = 0.1
 """A fleet that works commits all the time, and so do we."""
@@ -49,6 +51,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
         parts.raise_descriptor_limit()
         # A daemon that is suspended while it holds the database's turnstile would keep everybody waiting.
         _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
+        _take_title(parts)
         with host.hold(_describe(parts, 0)):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
@@ -58,6 +61,26 @@ def run(parts: Watchkeeper, log: Log) -> None:
     except WatchkeeperError as problem:
         parts.tell_parent(f"{problem} {problem.hint}".strip())
         raise
+
+
+def _take_title(parts: Watchkeeper) -> None:
+    """Be no Python among others to whoever ends processes by their name, and heed no signal that a terminal sends where there is none."""
+    set_title(b"wk-daemon " + os.fsencode(parts.state.path))
+    for number in set(_TERMINAL_SIGNALS) - set(_heeded()):
+        _ = signal.signal(number, _let_pass)  # unlike ignoring, a handler of ours is not inherited
+
+
+def _heeded() -> tuple[signal.Signals, ...]:
+    """TERM, and in the foreground of a terminal Ctrl-C and the terminal's end."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return (signal.SIGTERM,)
+    return (signal.SIGTERM, *_TERMINAL_SIGNALS)
+
+
+def _let_pass(_number: int, _frame: object) -> None:
+    """Nobody at a terminal sent it, so another process was meant."""
 
 
 def _serve(service: "_Service", log: Log) -> None:
@@ -205,7 +228,7 @@ class _Service:
         loops.reconcile.wakes = (loops.lease, *loops.reconcile.wakes)  # it notices that the machine slept
 
     async def _obey_signals(self, tasks: TaskGroup, loops: Loops) -> None:
-        with anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        with anyio.open_signal_receiver(*_heeded()) as signals:
             async for received in signals:
                 await self._obey(Order.LEAVE, tasks, loops, by=signal.Signals(received).name)
 

@@ -186,6 +186,10 @@ class Executions(Protocol):
         """The shim's proof of emptiness, if it was given."""
         ...
 
+    def may_lack_end(self, run: Run) -> bool:
+        """Whether the end of the output of a run that is over may be missing. Raises OSError."""
+        ...
+
     def names(self) -> list[str]:
         """Ids of all execution directories that are there."""
         ...

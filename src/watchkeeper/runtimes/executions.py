@@ -19,7 +19,7 @@ from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.errors import Refused
 from watchkeeper.ports.backup import DescribedExecution
 from watchkeeper.ports.runtime import Prepared
-from watchkeeper.runtimes import atomic, locks, records
+from watchkeeper.runtimes import atomic, locks, log_pipes, records
 from watchkeeper.runtimes.records import BadRecord
 
 RECORD_LIMIT = 4 * 1024 * 1024
@@ -170,6 +170,11 @@ class ExecutionDirectories:
         with contextlib.suppress(BadRecord):
             return [] if data is None else records.parse_dropped(data, log_name(stream))
         return []
+
+    def may_lack_end(self, run: Run) -> bool:
+        """Whether the end of the output of a run that is over may be missing: it was not seen to be in the logs. Raises OSError if the system is in trouble."""
+        with self.open(run) as found:
+            return isinstance(found, OpenExecution) and log_pipes.are_left(found.fd)
 
     def names(self) -> list[str]:
         """Ids of all execution directories that are there. Raises OSError."""

@@ -7,7 +7,6 @@ patient) may be lost with it at any time.
 import contextlib
 import errno
 import os
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping
@@ -19,7 +18,7 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
-from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets
+from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, survivors, told
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import (
     RECORD_LIMIT,
@@ -29,7 +28,7 @@ from watchkeeper.runtimes.executions import (
     delete,
     identity_of,
 )
-from watchkeeper.runtimes.proc import Found
+from watchkeeper.runtimes.log_pipes import LogPipes
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
 from watchkeeper.runtimes.sweep import MARKER, Sweep
@@ -55,6 +54,7 @@ class ProcessRuntime:
         start_grace_s: float = 5.0,
         database_id: str | None = None,
         nofile: int | None = None,
+        pipes: LogPipes | None = None,
     ) -> None:
         """Work in a state directory.
 
@@ -68,6 +68,7 @@ class ProcessRuntime:
                 next ones get more time.
             database_id: directories that were written for another database are foreign; None does not look.
             nofile: the soft limit of descriptors that agents get; None leaves them ours.
+            pipes: holds the pipes of agents that live, for all who look on behalf of one daemon; None: whoever looks is gone in a moment and holds none.
         """
         self._directories = ExecutionDirectories(state_dir / "executions")
         self._sockets = sockets
@@ -77,6 +78,8 @@ class ProcessRuntime:
         self._start_grace_s = start_grace_s
         self._database_id = database_id
         self._nofile = nofile
+        self._holds = pipes is not None
+        self._pipes = pipes if pipes is not None else LogPipes(lingers=False)
         self.machine = ""
         """The id of this machine, where several share a database; whoever joins us sets it."""
         self._guard = threading.Lock()
@@ -220,6 +223,7 @@ class ProcessRuntime:
             if isinstance(files, DirectoryState):
                 return Evidence(directory=files, boot_id=here, pid_namespace=namespace, stop_asked=stop_asked)
             found = observation.gather(files, boot_id=here, pid_namespace=namespace)
+            self._hold_pipes(run, files, found)
         # The name may have been given to another directory while we read; then what we read is no longer what is there.
         directory = self._directories.still_named(run)
         if found.identity is not None and not self._is_for(found.identity, run):
@@ -238,6 +242,13 @@ class ProcessRuntime:
             start_grace_s=self._start_grace_s * min(max(run.number, 1), _MOST_PATIENT),
             stop_asked=stop_asked,
         )
+
+    def _hold_pipes(self, run: Run, files: OpenExecution, found: observation.Gathered) -> None:
+        """Have what an agent prints outlive its shim."""
+        if found.gone is not None:
+            self._pipes.release(run.execution_id)
+        elif self._holds and found.agent is not None and found.lock is LockState.HELD:
+            self._pipes.hold(run.execution_id, files.fd)
 
     def take_decision(self, run: Run, by: DecidedBy) -> bool:
         """Publish the write-once decision; False if somebody was first, whose decision the next look reads.
@@ -260,7 +271,7 @@ class ProcessRuntime:
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
         """Tell the shim to end its agent; takes two seconds at most.
 
-        A shim whose address was cleared away is told by a signal: then it uses the grace that it was started with, and its record calls the end interrupted.
+        A shim whose address was cleared away is told by a record in its directory.
 
         Raises:
             ShimUnreachable: it was not told.
@@ -281,9 +292,17 @@ class ProcessRuntime:
         try:
             control.ask(spec.socket, token, request)
         except ShimUnreachable:
-            if why is EndReason.CONDEMNED or os.path.lexists(spec.socket) or not _told_by_signal(found):
+            if os.path.lexists(spec.socket) or not self._told_by_record(run, found, request):
                 raise
         crashpoint("control.end.after")
+
+    def _told_by_record(self, run: Run, found: observation.Gathered, request: Mapping[str, object]) -> bool:
+        try:
+            with self._directories.intact(run) as files:
+                return told.tell_by_record(files, found, request)
+        except OSError as error:
+            msg = f"The shim's address was cleared away, and a request cannot be recorded: {error}"
+            raise ShimUnreachable(msg) from error
 
     def watch(self, run: Run) -> int | None:
         """A pidfd of the run's agent, checked after opening; None if it is dead or not of this boot."""
@@ -314,20 +333,21 @@ class ProcessRuntime:
         enough: neither its directory nor its shim is asked.
         """
         if asked:
-            return Sweep(run.execution_id, run.agent).run()
+            return survivors.sweep_asked(self._directories, self._pipes, run)
         with self._directories.open(run) as files:
             if isinstance(files, DirectoryState):
                 return _nothing_done("its execution directory is not the one that was prepared")
             found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
-        decision = found.decision
-        if found.unreadable or found.identity is None or not self._is_for(found.identity, run):
-            return _nothing_done("its records cannot be read")
-        if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
-            return _nothing_done("its shim is not known to be dead")
-        if (decision.record.boot_id, decision.record.pid_namespace) != (boot_id(), pid_namespace()):
-            return _nothing_done("its processes are not those of this boot and pid namespace")
-        agent = found.agent.agent if found.agent is not None else run.agent
-        return Sweep(run.execution_id, agent).run()
+            decision = found.decision
+            if found.unreadable or found.identity is None or not self._is_for(found.identity, run):
+                return _nothing_done("its records cannot be read")
+            if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
+                return _nothing_done("its shim is not known to be dead")
+            if (decision.record.boot_id, decision.record.pid_namespace) != (boot_id(), pid_namespace()):
+                return _nothing_done("its processes are not those of this boot and pid namespace")
+            agent = found.agent.agent if found.agent is not None else run.agent
+            with survivors.draining(self._pipes, run, files, lambda: True):
+                return Sweep(run.execution_id, agent).run()
 
     def _is_for(self, identity: SpecIdentity, run: Run) -> bool:
         return identity == SpecIdentity.of(self._database_id or identity.database_id, run)
@@ -369,19 +389,6 @@ def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | 
             raise
     msg = f"{final} is there already and is not this run's: it was left alone."
     raise Refused(msg, hint="`wk doctor` lists directories that belong to nobody.")
-
-
-def _told_by_signal(found: observation.Gathered) -> bool:
-    """Send TERM to exactly the shim that launched. It has bound its address before it writes its agent's record, so without that it only starts."""
-    decision = found.decision
-    if decision is None or decision.record.by is not DecidedBy.SHIM or found.agent is None or found.unreadable:
-        return False
-    if found.lock is not LockState.HELD or decision.record.pid_namespace != pid_namespace():
-        return False
-    return (
-        proc.signal_checked(decision.pid, decision.start_ticks, decision.record.boot_id, signal.SIGTERM)
-        is Found.REACHED
-    )
 
 
 def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:

@@ -26,6 +26,7 @@ EXIT = "exit.json"
 GONE = "gone.json"
 BEFORE = "before.json"
 DROPPED = "dropped.json"
+REQUEST = "request.json"
 TOKEN = "token"  # noqa: S105 - the name of the file
 PROMPT = "prompt"
 SHIM_ERRORS = "shim.err"
@@ -69,6 +70,7 @@ class Spec:
 
     identity: SpecIdentity
     socket: str
+    log_limit_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ class AgentRecord:
     pid_namespace: str
     shim_pid: int
     shim_start_ticks: int
+    hears_requests: bool = False
+    """Whether its shim looks for a request on record; one of an earlier version does not."""
 
 
 def load(data: bytes) -> Mapping[str, object]:
@@ -135,6 +139,7 @@ def parse_spec(data: bytes) -> Spec:
             execution_id=_text(record, "execution"),
         ),
         socket=_text(record, "socket"),
+        log_limit_bytes=_integer(record, "log_limit_bytes") if "log_limit_bytes" in record else 64 * 1024 * 1024,
     )
 
 
@@ -166,6 +171,7 @@ def parse_agent(data: bytes) -> AgentRecord:
         pid_namespace=_text(record, "pid_namespace"),
         shim_pid=_pid(record, "shim_pid"),
         shim_start_ticks=_integer(record, "shim_start_ticks"),
+        hears_requests=record.get("hears_requests") is True,
     )
 
 

@@ -22,8 +22,9 @@ def main(arguments: list[str]) -> int:
         return FAULT
     os.umask(0o077)
     _tidy_descriptors()
-    wakeup = system.wake_on((system.SIGCHLD, system.SIGTERM, system.SIGINT, system.SIGHUP))
+    wakeup = system.wake_on((system.SIGCHLD, system.SIGTERM, system.SIGUSR1))
     path = os.path.abspath(os.fsencode(arguments[1]))  # noqa: PTH100 - pathlib would cost start-up time
+    system.set_title(b"wk-shim " + path)
     try:
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         crashpoint("shim.lock.before")

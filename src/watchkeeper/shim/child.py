@@ -4,7 +4,7 @@ import errno
 import os
 import resource
 
-from . import records, system
+from . import pipes, records, system
 from .crash import crashpoint
 from .spec import Spec
 
@@ -14,12 +14,13 @@ _NOT_RUN = 127
 class Streams:
     """The agent's standard streams. This is where a terminal will be one more way to make them."""
 
-    def __init__(self, stdin: int, stdout: int, stderr: int, input_pipe: int | None) -> None:
-        """Descriptors for the child, and our end of its input if that stays open."""
+    def __init__(self, stdin: int, stdout: int, stderr: int, input_pipe: int | None, ends: dict[str, int]) -> None:
+        """Descriptors for the child, our end of its input if that stays open, and our end of each stream that goes through a pipe."""
         self.stdin = stdin
         self.stdout = stdout
         self.stderr = stderr
         self.input_pipe = input_pipe
+        self.ends = ends
 
     def close_child_side(self) -> None:
         """After the fork they are the child's alone."""
@@ -57,17 +58,29 @@ class Forked:
 
 
 def open_streams(directory: int, spec: Spec) -> Streams:
-    """Open the logs for appending and make standard input. Raises OSError."""
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    out = os.open("stdout.log", flags, records.MODE, dir_fd=directory)
-    err = os.open("stderr.log", flags, records.MODE, dir_fd=directory)
+    """Make the agent's output and standard input. Raises OSError."""
+    (out, err), ends = _open_output(directory)
     if spec.input:
         reader, writer = os.pipe()
         os.set_blocking(writer, False)
-        return Streams(reader, out, err, writer)
+        return Streams(reader, out, err, writer, ends)
     if spec.prompt_by == "stdin":
-        return Streams(os.open("prompt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory), out, err, None)
-    return Streams(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), out, err, None)
+        return Streams(os.open("prompt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=directory), out, err, None, ends)
+    return Streams(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), out, err, None, ends)
+
+
+def _open_output(directory: int) -> tuple[list[int], dict[str, int]]:
+    """The agent's end of each stream, and ours. Where there can be no pipes the agent gets the files themselves, which it can truncate. Raises OSError."""
+    if system.IS_LINUX:
+        try:
+            both = {name: pipes.make(directory, name) for name in pipes.NAMES}
+        except OSError as problem:
+            if problem.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}:
+                raise
+        else:
+            return [agents for _, agents in both.values()], {name: ours for name, (ours, _) in both.items()}
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    return [os.open(pipes.log_name(name), flags, records.MODE, dir_fd=directory) for name in pipes.NAMES], {}
 
 
 def command_line(directory: int, path: bytes, spec: Spec) -> list[bytes]:

@@ -38,13 +38,15 @@ class Ladder:
         timers: Timers,
         complain: "Callable[[str], None]",
         told: "Callable[[], None]",
+        flush: "Callable[..., bool]",
     ) -> None:
-        """`told` is called after each record that others wait for."""
+        """`told` is called after each record that others wait for, `flush` before each: it puts what was printed into the logs, and says whether it could."""
         self._directory = directory
         self._spec = spec
         self._timers = timers
         self._complain = complain
         self._told = told
+        self._flush = flush
         self._forked: Forked | None = None
         self._began = 0.0
         self._proves = False
@@ -214,12 +216,14 @@ class Ladder:
     def advance(self) -> bool:
         """Collect, do the next step, write what is to be written; True when all is done."""
         nothing_left, reaped = self._collect()
-        if self._exit is not None and "again" not in self._timers and self._write_exit(self._exit):
-            self._exit = None
+        if self._exit is not None and "again" not in self._timers:
+            _ = self._flush(last=False)  # a log that takes nothing must not keep the end from being known
+            if self._write_exit(self._exit):
+                self._exit = None
         if not self.ended:
             return False
         if nothing_left:
-            return self._exit is None and "again" not in self._timers and self._write_gone()
+            return self._exit is None and "again" not in self._timers and self._finish()
         if not self._listed:
             self._list_leftovers()
         if self._killing:
@@ -242,6 +246,12 @@ class Ladder:
             return True
         self._timers.no_later("again", _AGAIN_S)
         return False
+
+    def _finish(self) -> bool:
+        if not self._flush(last=True):
+            self._timers.no_later("again", _AGAIN_S)
+            return False
+        return self._write_gone()
 
     def _write_gone(self) -> bool:
         record: dict[str, object] = {

@@ -37,6 +37,10 @@ class Quiet:
             self._quiet_s += min(passed, self.pause_s * _MOST_COUNTED)
         return self._quiet_s >= self._limit_s
 
+    def excuse(self) -> None:
+        """It could not have printed anything: a full disk keeps it waiting."""
+        self._looked, self._quiet_s = time.monotonic(), 0.0
+
     def _read(self) -> list[int]:
         """The sizes of the logs; -1 for one that cannot be asked, which is a change when it can be again."""
         sizes: list[int] = []

@@ -1,6 +1,6 @@
 """What the control socket may be asked, and what is done about it. All of it is repeatable."""
 
-from . import system, tree
+from . import json_text, records, system, tree
 from .control import Client, Reply
 from .ladder import Ladder
 from .spec import BadSpec, Spec, seconds
@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .feed import Feed
 
+_RECORD = "request.json"
 _OK: Reply = {"ok": True}
 _REASONS = ("stop", "condemned", "interrupted")
 
@@ -21,6 +22,25 @@ class Requests:
         self._spec = spec
         self._ladder = ladder
         self.feed: Feed | None = None
+        self._obeyed: bytes | None = None
+
+    def obey_record(self, directory: int) -> str | None:
+        """Do what a record in the directory asks for, once: to end the agent, of a shim whose socket is not there any more. Returns a complaint about one that cannot be used."""
+        try:
+            data = records.read_bytes(directory, _RECORD)
+        except OSError:
+            return None  # nothing was asked
+        if data == self._obeyed:
+            return None
+        self._obeyed = data
+        try:
+            request = json_text.decode(data)
+        except (ValueError, RecursionError):
+            request = None
+        if not json_text.is_object(request) or request.get("do") not in {"stop", "kill"}:
+            return f"{_RECORD} asks for nothing that can be asked so"
+        answer = self._kill() if request["do"] == "kill" else self._stop(request)
+        return None if answer is _OK else f"{_RECORD}: {answer.get('error')}"
 
     def answer(self, request: Reply, client: Client) -> Reply | None:
         """Do as asked; None if the answer comes later."""
@@ -30,8 +50,7 @@ class Requests:
             case "stop":
                 return self._stop(request)
             case "kill":
-                self._ladder.begin("kill", 0.0)
-                return _OK
+                return self._kill()
             case "signal":
                 return self._signal(request)
             case "input":
@@ -52,6 +71,10 @@ class Requests:
             "leftovers": self._ladder.count_living(),
             "how": self._ladder.how,
         }
+
+    def _kill(self) -> Reply:
+        self._ladder.begin("kill", 0.0)
+        return _OK
 
     def _stop(self, request: Reply) -> Reply:
         how = request.get("how", "stop")

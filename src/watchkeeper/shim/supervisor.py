@@ -8,7 +8,7 @@ from . import child, records, system
 from .control import Client, Control, Reply, hint
 from .feed import Feed
 from .ladder import Ladder
-from .logs import BoundedLogs
+from .output import Output
 from .quiet import Quiet
 from .requests import Requests
 from .spec import Spec
@@ -22,6 +22,7 @@ _REBIND_S = 5.0
 _LAST_ROUNDS = 20
 _MOST_FAULTS = 100
 _LONGEST_PAUSE_S = 0.2
+_HELD_BACK_S = 0.25
 
 
 class Supervisor:
@@ -35,10 +36,10 @@ class Supervisor:
         self._wakeup = wakeup
         self._timers = Timers()
         self._poll = select.poll()
-        self._ladder = Ladder(directory, spec, self._timers, complain, self._tell)
+        self._ladder = Ladder(directory, spec, self._timers, complain, self._tell, self._flush)
         self._requests = Requests(spec, self._ladder)
         self._control = Control(spec.socket, token, self._poll, self._answer)
-        self._logs = BoundedLogs(directory, spec.log_limit)
+        self._output: Output | None = None
         self._feed: Feed | None = None
         self._quiet: Quiet | None = None
         self._faults = 0
@@ -52,6 +53,9 @@ class Supervisor:
         by_pipe = self._spec.input and self._spec.prompt_by == "stdin"
         prompt = records.read_bytes(self._directory, "prompt") if by_pipe else b""
         streams = child.open_streams(self._directory, self._spec)
+        self._output = Output(self._directory, self._spec.log_limit, streams.ends, complain)
+        if not streams.ends:
+            complain("there can be no pipes here, so the agent writes its logs itself and can truncate them")
         complaint = self._control.open()
         if complaint is not None:
             complain(complaint)
@@ -74,7 +78,9 @@ class Supervisor:
         if self._spec.silence_s is not None:
             self._quiet = Quiet(self._directory, self._spec.silence_s)
             self._timers.start("silence", self._quiet.pause_s)
-        self._timers.start("logs", self._logs.pause_s)
+        for fd in streams.ends.values():
+            self._poll.register(fd, select.POLLIN)
+        self._timers.start("logs", self._output.logs.pause_s)
         self._loop()
 
     def _record_agent(self, pid: int) -> None:
@@ -85,6 +91,7 @@ class Supervisor:
             "pid_namespace": system.pid_namespace(),
             "shim_pid": os.getpid(),
             "shim_start_ticks": system.start_ticks(os.getpid()),
+            "hears_requests": True,
             "started_at": system.now(),
         }
         records.write(self._directory, "proc.json", record)
@@ -138,12 +145,23 @@ class Supervisor:
     def _serve(self, fd: int, events: int) -> None:
         if fd == self._wakeup:
             numbers = os.read(fd, 65536)
-            if any(number in {system.SIGTERM, system.SIGINT, system.SIGHUP} for number in numbers):
+            if system.SIGUSR1 in numbers:
+                self._obey_record()
+            if system.SIGTERM in numbers:
+                # Not a message of ours: the system is shut down, or it was an accident. Either way nobody asked for the end of this agent.
                 self._ladder.begin("interrupted", self._spec.grace_s)
+        elif self._output is not None and self._output.owns(fd):
+            if not self._output.take(fd):
+                self._hold_back()
         elif self._feed is not None and self._feed.owns(fd):
             self._feed.write()
         elif self._control.owns(fd):
             self._control.serve(fd, events)
+
+    def _obey_record(self) -> None:
+        complaint = self._requests.obey_record(self._directory)
+        if complaint is not None:
+            complain(complaint)
 
     def _answer(self, request: Reply, client: Client) -> Reply | None:
         try:
@@ -161,8 +179,10 @@ class Supervisor:
             case "silence":
                 self._look_for_silence()
             case "logs":
-                self._bound_logs()
-                self._timers.start("logs", self._logs.pause_s)
+                self._obey_record()
+                self._timers.start("logs", self._bound_logs())
+            case "held back":
+                self._take_again()
             case "rebind":
                 self._control.open()  # it has complained once
             case _:
@@ -171,22 +191,46 @@ class Supervisor:
     def _look_for_silence(self) -> None:
         if self._quiet is None or self._ladder.ended or self._ladder.how is not None:
             return
+        if self._output is not None and self._output.is_held_back:
+            self._quiet.excuse()
         if self._quiet.is_over():
             self._ladder.begin("silence", self._spec.grace_s)
         else:
             self._timers.start("silence", self._quiet.pause_s)
 
-    def _bound_logs(self) -> None:
-        complaint = self._logs.bound()
-        if complaint is not None:
-            complain(complaint)
+    def _bound_logs(self) -> float:
+        """Keep the logs small; returns when to look again."""
+        if self._output is None:
+            return _HELD_BACK_S
+        self._output.bound()
+        return self._output.logs.pause_s
+
+    def _hold_back(self) -> None:
+        """A log takes nothing. Its pipe is not looked at for a while, which would only keep a processor busy."""
+        for stream in self._output.streams if self._output is not None else ():
+            if stream.problem is not None:
+                self._poll.modify(stream.pipe, 0)
+        self._timers.no_later("held back", _HELD_BACK_S)
+
+    def _take_again(self) -> None:
+        for stream in self._output.streams if self._output is not None else ():
+            self._poll.modify(stream.pipe, select.POLLIN)
+
+    def _flush(self, *, last: bool) -> bool:
+        """What the agent wrote is in its logs, as far as they take it; `last`: nobody is left who could write more."""
+        if self._output is None:
+            return True
+        flushed = self._output.flush()
+        self._output.bound()
+        if last and flushed:
+            self._output.forget_pipes()
+        return flushed
 
     def _tell(self) -> None:
-        """The agent's end is on record. Nobody reads its input any more, and what it wrote last is bounded too, however quickly it came."""
+        """The agent's end is on record. Nobody reads its input any more."""
         self._hint()
         if self._feed is not None:
             self._feed.shut()
-        self._bound_logs()
 
     def _hint(self) -> None:
         hint(self._spec.wake, self._spec.execution)

@@ -25,11 +25,14 @@ SIGINT = int(_signal.SIGINT)
 SIGKILL = int(_signal.SIGKILL)
 SIGSTOP = int(_signal.SIGSTOP)
 SIGTERM = int(_signal.SIGTERM)
+SIGUSR1 = int(_signal.SIGUSR1)
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
 _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE = 1 | 2
 _STAT_FIELDS = 20
+_ARGUMENTS_START = 45
+"""Where `arg_start` is among the fields that follow the command's name in /proc/PID/stat."""
 
 
 # Signals
@@ -48,6 +51,9 @@ def wake_on(numbers: "Iterable[int]") -> int:
     os.set_blocking(writer, False)
     for number in numbers:
         _signal.signal(number, _ignore)
+    for number in (SIGHUP, SIGINT):
+        # A shim has neither a terminal nor a parent that speaks to it. Whoever sends these means another process.
+        _signal.signal(number, _signal.SIG_IGN)
     _signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     allow_signals()
     return reader
@@ -175,6 +181,32 @@ def punch_hole(fd: int, start: int, length: int) -> None:
     result, number = libc.call("fallocate", fd, _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE, start, length)
     if result != 0:
         raise OSError(number, os.strerror(number))
+
+
+# What we are called
+
+
+def set_title(title: bytes) -> None:
+    """Be called so in lists of processes: by the first word alone, and by all of it. Not being able to is no harm.
+
+    The words that we were started with are overwritten where they are; the kernel shows what is there.
+    """
+    try:
+        fields = _read("/proc/self/stat").rpartition(")")[2].split()
+        start, end = int(fields[_ARGUMENTS_START]), int(fields[_ARGUMENTS_START + 1])
+        words = title.replace(b" ", b"\0", 1)[: end - start - 1]
+        for path, data, at in (
+            ("/proc/self/comm", title.partition(b" ")[0], 0),
+            ("/proc/self/mem", words.ljust(end - start, b"\0"), start),
+        ):
+            fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+            try:
+                os.lseek(fd, at, os.SEEK_SET)
+                os.write(fd, data)
+            finally:
+                os.close(fd)
+    except (OSError, ValueError, IndexError):
+        pass
 
 
 # Faults

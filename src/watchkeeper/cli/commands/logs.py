@@ -83,12 +83,26 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         call.has_seen(task)
     if not began:
         call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
-    elif stderr:
-        _say_complaints(call, store, found_id, number)
     else:
+        _say_end(call, store, found_id, number)
+    if began and stderr:
+        _say_complaints(call, store, found_id, number)
+    elif began:
         tell_stderr(call, store, found_id, number, emit, heading)
     if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
+
+
+def _say_end(call: Call, store: "Store", task_id: str, number: int | None) -> None:
+    """Say so if the output of a run that is over may not be all that was printed."""
+    from watchkeeper.app.observe import END_MAY_BE_MISSING
+    from watchkeeper.domain.run_record import RunState
+
+    runs = store.read(lambda tx: tx.runs.of_task(task_id))
+    run = next((run for run in reversed(runs) if number in {None, run.number}), None)
+    over = run is not None and run.state in {RunState.ENDED, RunState.SETTLED}
+    if run is not None and over and call.runtime().executions().may_lack_end(run):
+        call.terminal.note(END_MAY_BE_MISSING)
 
 
 def _say_complaints(call: Call, store: "Store", task_id: str, number: int | None) -> None:

@@ -1,0 +1,43 @@
+"""Telling a shim to end its agent when its socket was cleared away: a request on record in its directory, and a signal that has it look there.
+
+The signal alone means nothing, so a USR1 that anybody else sends harms nobody. A shim looks for a request every few seconds anyway: a signal that is lost costs
+time only. A shim of an earlier version does not know of requests: it gets TERM, uses the grace that it was started with, and calls the end interrupted.
+"""
+
+import signal
+from collections.abc import Mapping
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.evidence import DecidedBy, LockState
+from watchkeeper.domain.model import EndReason
+from watchkeeper.runtimes import atomic, proc, records
+from watchkeeper.runtimes.boot import pid_namespace
+from watchkeeper.runtimes.executions import OpenExecution
+from watchkeeper.runtimes.observation import Gathered
+from watchkeeper.runtimes.proc import Found
+
+
+def tell_by_record(files: OpenExecution, found: Gathered, request: Mapping[str, object]) -> bool:
+    """Have exactly the shim that launched do as it would if its socket was asked: `stop` with its grace and reason, or `kill`.
+
+    True if it was told. False for a shim that is not known to live, or that only starts: it binds its address before it writes its agent's record. Of two
+    requests the later one counts, and doing the same twice is harmless.
+
+    Raises:
+        OSError: the request could not be recorded; the shim was not told.
+    """
+    decision, agent = found.decision, found.agent
+    if decision is None or decision.record.by is not DecidedBy.SHIM or agent is None or found.unreadable:
+        return False
+    if found.lock is not LockState.HELD or decision.record.pid_namespace != pid_namespace():
+        return False
+    number = signal.SIGTERM
+    if not agent.hears_requests and request.get("how") == EndReason.CONDEMNED.value:
+        return False  # its record would say that somebody else ended it
+    if agent.hears_requests:
+        atomic.replace(files.fd, records.REQUEST, atomic.encode(request), point="request")
+        number = signal.SIGUSR1
+    crashpoint("request.signal.before")
+    reached = proc.signal_checked(decision.pid, decision.start_ticks, decision.record.boot_id, number)
+    crashpoint("request.signal.after")
+    return reached is Found.REACHED

@@ -1,0 +1,145 @@
+"""The log is not the agent's to break: it holds a pipe, and whatever it does to its own descriptors loses no byte that it wrote before."""
+
+import os
+import resource
+import signal
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from shim.stage import Bench, python, sh
+from support.waiting import wait_until
+
+from watchkeeper.runtimes import proc
+
+ABUSE = {
+    "a shell's redirection": sh("echo first; echo x > /dev/stdout; echo last"),
+    "standard error's": sh("echo first; echo other >&2; echo x > /dev/stderr; echo last >&2; echo last"),
+    "tee": sh("echo first >&2; echo x | tee /dev/stderr; echo last >&2; echo first; echo last"),
+    "emptied by name": sh("echo first; : > /proc/self/fd/1; echo last"),
+    "by its number": sh("echo first; echo x > /proc/$$/fd/1; echo last"),
+    "truncated": python(
+        "import os\nos.write(1, b'first\\n')\ntry: os.ftruncate(1, 0)\nexcept OSError: pass\nos.write(1, b'last\\n')"
+    ),
+    "sought": python(
+        "import os\nos.write(1, b'first\\n')\ntry: os.lseek(1, 0, 0)\nexcept OSError: pass\nos.write(1, b'last\\n')"
+    ),
+    "written at a place": python(
+        "import os\nos.write(1, b'first\\n')\ntry: os.pwrite(1, b'xxxxx', 0)\nexcept OSError: pass\nos.write(1, b'last\\n')"
+    ),
+    "opened anew by a program": python(
+        "import os\nos.write(1, b'first\\n')\nwith open('/dev/stdout', 'w') as out: out.write('x\\n')\nos.write(1, b'last\\n')"
+    ),
+    "opened and closed again and again": sh(
+        "echo first; for i in 1 2 3 4 5 6 7 8 9; do exec >&-; exec >/proc/$$/fd/2; exec 1>/dev/stderr; done; echo last; echo first >&2; echo last >&2"
+    ),
+    "made non-blocking": python(
+        "import os\nos.write(1, b'first\\n')\nos.set_blocking(1, False)\nos.set_blocking(2, False)\nos.write(1, b'last\\n')"
+    ),
+}
+
+
+@pytest.mark.parametrize("agent", ABUSE.values(), ids=ABUSE.keys())
+def test_nothing_that_an_agent_does_to_its_descriptors_loses_an_earlier_byte(
+    bench: Bench, agent: list[str | None]
+) -> None:
+    execution = bench.execution(agent)
+    assert execution.run() == 0
+    said = execution.output() + execution.output("stderr.log")
+    assert said.count("first\n") >= 1
+    assert said.count("first\n") == said.count("last\n") or "other" in said
+    assert said.index("first\n") < said.index("last\n")
+    assert "\0" not in said
+    assert execution.record("dropped.json") is None
+
+
+def test_what_follows_a_truncation_is_logged_in_order(bench: Bench) -> None:
+    execution = bench.execution(sh("echo important; echo progress > /dev/stdout; echo done"))
+    assert execution.run() == 0
+    assert execution.output() == "important\nprogress\ndone\n"
+
+
+def test_the_size_limit_holds_for_an_agent_that_opens_its_output_anew(bench: Bench) -> None:
+    mib = 1024 * 1024
+    execution = bench.execution(sh("head -c 12582912 /dev/zero > /dev/stdout"), log_limit_bytes=2 * mib)
+    assert execution.run() == 0
+    log = execution.path / "stdout.log"
+    assert log.stat().st_size == 12 * mib
+    assert log.stat().st_blocks * 512 < 3 * mib
+    assert execution.record("dropped.json")["stdout.log"][0][0] == mib
+
+
+def test_everything_is_in_the_log_before_the_end_is_on_record(bench: Bench) -> None:
+    """However much of it was in the pipe when the agent ended; and no pipe is left that somebody could still have to drain."""
+    execution = bench.execution(sh("head -c 60000 /dev/zero; exit 0"))
+    assert execution.run({"WATCHKEEPER_CRASH_AT": "shim.exit.write.before"}) == -signal.SIGKILL
+    assert (execution.path / "stdout.log").stat().st_size == 60000
+    execution = bench.execution(sh("(sleep 0.2; echo late) & echo early"), leftovers="wait")
+    assert execution.run() == 0
+    assert execution.output() == "early\nlate\n"
+    assert list(execution.path.glob("*.pipe")) == []
+
+
+def test_a_leftover_that_writes_without_end_does_not_keep_the_end_from_being_known(bench: Bench) -> None:
+    execution = bench.started(sh("(while :; do echo more; done) & exit 4"), leftovers="wait", log_limit_bytes=2097152)
+    assert os.WEXITSTATUS(execution.wait("exit.json")["status"]) == 4
+    assert execution.ask("kill") == {"ok": True}
+    assert execution.shims[0].wait(timeout=30) == 0
+
+
+def test_an_agent_may_write_its_pipe_and_no_other_user_may_do_anything(bench: Bench) -> None:
+    execution = bench.started(sh("echo up; exec sleep 300"))
+    execution.wait_for_output("up")
+    for name in ("stdout.pipe", "stderr.pipe"):
+        found = (execution.path / name).stat()
+        assert stat.S_ISFIFO(found.st_mode)
+        assert stat.S_IMODE(found.st_mode) == 0o200
+
+
+def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(bench: Bench) -> None:
+    """A limit of the shim's own does what a full disk does. The agent is not told of any error, and nobody calls it silent."""
+    code = "import sys\nsys.stdin.readline()\nfor n in range(40000): print('%09d' % n)"
+    execution = bench.started(python(code), input=True, silence_s=0.5)
+    shim = execution.shims[0]
+    _, hard = resource.prlimit(shim.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(shim.pid, resource.RLIMIT_FSIZE, (5000, hard))
+    assert execution.ask("input", id="a", data="go\n") == {"ok": True}
+    wait_until(lambda: "takes nothing" in execution.complaints(), what="the log takes nothing")
+    held_at = time.monotonic()
+    wait_until(lambda: time.monotonic() - held_at > 1.0, what="it has printed nothing for longer than it may")
+    resource.prlimit(shim.pid, resource.RLIMIT_FSIZE, (hard, hard))
+    assert shim.wait(timeout=30) == 0
+    assert execution.output() == "".join(f"{n:09d}\n" for n in range(40000))
+    assert execution.record("exit.json")["reason"] == "exited"
+
+
+def test_a_log_that_somebody_cuts_short_is_said_to_lack_that_part(bench: Bench) -> None:
+    execution = bench.started(sh("echo before; read x; echo after"), input=True)
+    execution.wait_for_output("before")
+    os.truncate(execution.path / "stdout.log", 2)
+    execution.ask("close_input")
+    assert execution.shims[0].wait(timeout=30) == 0
+    data = (execution.path / "stdout.log").read_bytes()
+    assert (data[:2], data[7:]) == (b"be", b"after\n")
+    assert execution.record("dropped.json") == {"stdout.log": [[2, 7]]}
+
+
+def test_a_deleted_directory_ends_no_agent_and_its_log_stays_small(bench: Bench) -> None:
+    execution = bench.started(
+        sh("read x; head -c 12582912 /dev/zero; echo wrote >&2; exec sleep 300"), input=True, log_limit_bytes=2097152
+    )
+    shim, agent = execution.shims[0], execution.record("proc.json")["pid"]
+    logs = [fd for fd in Path(f"/proc/{shim.pid}/fd").iterdir() if os.readlink(fd).endswith("stdout.log")]
+    with logs[0].open("rb") as log:
+        connection = execution.connect()
+        with connection:
+            for path in execution.path.iterdir():
+                path.unlink()
+            execution.path.rmdir()
+            connection.sendall(b'{"token": "%s", "do": "close_input"}\n' % execution.token.encode())
+            wait_until(lambda: os.fstat(log.fileno()).st_size == 12582912, what="the log has all of it")
+            wait_until(lambda: os.fstat(log.fileno()).st_blocks * 512 < 3 << 20, what="the log is small")
+    found = proc.stat_of(agent)
+    assert found is not None
+    assert found.alive
