@@ -203,7 +203,9 @@ SPOKEN = 'correct "horse" battery/staple + x'
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-@pytest.mark.parametrize("encode", [quote, quote_plus, lambda text: quote(text, safe=""), lambda text: json.dumps(text)[1:-1]])
+@pytest.mark.parametrize(
+    "encode", [quote, quote_plus, lambda text: quote(text, safe=""), lambda text: json.dumps(text)[1:-1]]
+)
 def test_an_escape_of_an_escape_is_hidden(depth: int, encode: Callable[[str], str]) -> None:
     """As an address in an address is, and a blank as `+`."""
     assert Redactor([Secret("S", SPOKEN)]).text(f"<{_within(depth, SPOKEN, encode)}>") == "<[redacted S]>"
@@ -251,7 +253,9 @@ ENCODINGS: list[Callable[[str], str]] = [
     lambda text: json.dumps(quote_plus(text)),
 ]
 ANY = st.text(
-    alphabet=st.characters(min_codepoint=33, max_codepoint=0x1FFFF, exclude_categories=["Cs", "Cc"]), min_size=16, max_size=40
+    alphabet=st.characters(min_codepoint=33, max_codepoint=0x1FFFF, exclude_categories=["Cs", "Cc"]),
+    min_size=16,
+    max_size=40,
 )
 
 

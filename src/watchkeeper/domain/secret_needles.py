@@ -77,9 +77,12 @@ def _escaped(value: str) -> set[bytes]:
 
 def _encoded(value: str) -> Iterator[bytes]:
     """Base64 of it, and of what it is in JSON and in an address."""
-    raw = value.encode("utf-8", "surrogateescape" if any("\udc80" <= each <= "\udcff" for each in value) else "surrogatepass")
+    raw = value.encode(
+        "utf-8", "surrogateescape" if any("\udc80" <= each <= "\udcff" for each in value) else "surrogatepass"
+    )
     inner = {raw} | {
-        escape(value).encode("utf-8", "surrogatepass") for escape in (_in_json, _in_json_as_it_is, _in_address, _in_form)
+        escape(value).encode("utf-8", "surrogatepass")
+        for escape in (_in_json, _in_json_as_it_is, _in_address, _in_form)
     }
     for each in inner:
         yield from _base64(each)

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-
 Atom = tuple[str, str | None]
 """A part of a pattern that is matched, and what its beginnings look like; None if it has none but nothing."""
 
@@ -200,7 +199,7 @@ def jwt_begun(data: bytes, start: int) -> int:
     for part in range(3):
         begin = max(start, len(data[start:end].rstrip(_LETTERS_OF_JWT)) + start)
         size = end - begin
-        if part < 2 or size >= _JWT_LEAST:  # noqa: PLR2004 - its second part from the end
+        if part < 2 or size >= _JWT_LEAST:
             first = data.find(_JWT_START, max(begin, end - _JWT_MOST), end)
             if first >= 0 and end - first >= least:
                 found = first
