@@ -125,8 +125,9 @@ def refuse_values(variables: Sequence[str], caller: Mapping[str, str]) -> None:
 
 
 def _refuse(places: Iterable[tuple[str, str]], known: Sequence[Secret]) -> None:
+    redactor = Redactor(known)
     for where, text in places:
-        kind = _found(text, known)
+        kind = _found(text, redactor)
         if kind is not None:
             raise BadTask(f"{where} holds {kind}.", hint=_HINT)
 
@@ -148,10 +149,10 @@ def _places(spec: TaskSpec) -> Iterator[tuple[str, str]]:
     yield from (("A variable's name", name) for name in spec.environment_names)
 
 
-def _found(text: str, known: Sequence[Secret]) -> str | None:
-    for secret in known:
-        if secret.value in text:
-            return f"the value of the variable '{secret.name}'"
+def _found(text: str, redactor: Redactor) -> str | None:
+    known = redactor.first(text)
+    if known is not None:
+        return f"the value of the variable '{known}'"
     seen = sightings(text)
     return f"what looks like a secret ({seen[0].name})" if seen else None
 

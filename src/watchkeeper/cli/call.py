@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import Terminal, clean
-from watchkeeper.errors import NoDatabase, NoSuchTask, Refused, SettingsError, StateDirectoryUnusable
+from watchkeeper.errors import NoDatabase, NoSuchTask, SettingsError, StateDirectoryUnusable
+from watchkeeper.ports.service import inside_agent
 
 if TYPE_CHECKING:
     from watchkeeper.compose import Watchkeeper
     from watchkeeper.domain.task_record import Task
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store
-
-MARKERS = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
-"""Variables that only an agent of ours has."""
 
 NOTHING_YET = 'No tasks yet. `wk run "…"` hands one over; `wk demo` shows the whole way without any model.'
 
@@ -113,17 +111,7 @@ class Call:
     @property
     def inside_agent(self) -> bool:
         """Whether an agent of ours calls."""
-        return any(self.environ.get(name) for name in MARKERS)
-
-    def refuse_inside_agent(self, what: str) -> None:
-        """Refuse what only a person may do.
-
-        Raises:
-            Refused: an agent of ours calls.
-        """
-        if self.inside_agent:
-            msg = f"An agent may not {what}: that needs a grant, and this run has none."
-            raise Refused(msg, hint="Ask the person you work for to do it.")
+        return inside_agent(self.environ)
 
     @property
     def person(self) -> str:

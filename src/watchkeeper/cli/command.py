@@ -1,10 +1,11 @@
 """What all commands share: `--debug` anywhere, the same help for the same options, and the call that `main` made."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from watchkeeper.cli import gate
 from watchkeeper.errors import UsageError, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -20,10 +21,26 @@ SETTINGS: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_conte
 
 
 class Command(click.Command):
-    """A command that takes `--debug` itself, too; everything after the first `--` can be kept apart."""
+    """A command that takes `--debug` itself, too; everything after the first `--` can be kept apart.
+
+    Every command is one: here, and nowhere else, what an agent of ours may not type is refused, before any of it is looked at.
+    """
 
     splits = False
     """What follows the first `--` is another program's command line, kept in `ctx.meta["after"]`."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        """Refuse what an agent may not do; its help may be read."""
+        if extra.get("resilient_parsing"):  # of a command line that is only completed
+            return super().make_context(info_name, args, parent, **extra)
+        if not {"-h", "--help"} & set(args):
+            gate.check(parent, info_name)
+        context = super().make_context(info_name, args, parent, **extra)
+        gate.check(parent, info_name)  # what looked like a wish for help was an option's value
+        gate.check_options(context)
+        return context
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows `--` apart, if this command has such."""

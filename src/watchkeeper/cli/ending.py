@@ -53,7 +53,6 @@ def end(
         Refused: an agent calls.
         DaemonError: the wishes are on record, and no daemon could be had.
     """
-    call.refuse_inside_agent(f"{how.value} tasks")
     reports = _find(call, typed)
     if dry_run:
         return _tell_dry(call, reports, how, as_json=as_json)

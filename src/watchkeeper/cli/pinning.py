@@ -16,7 +16,6 @@ def mark(call: "Call", typed: Sequence[str], *, pinned: bool, as_json: bool) -> 
     from watchkeeper.app.mark import pin
     from watchkeeper.app.views import plain
 
-    call.refuse_inside_agent("pin tasks")
     marked: list[Task] = []
     code = Exit.OK
     for name in dict.fromkeys(typed):

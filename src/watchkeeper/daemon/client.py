@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.errors import DaemonError, InsideAgent
-from watchkeeper.ports.service import DaemonHost, DaemonInfo, Order, SpawnAnswer
+from watchkeeper.ports.service import DaemonHost, DaemonInfo, Order, SpawnAnswer, inside_agent
 
 _WORD_S = 0.1
 """How long a command that has done its own work already waits for a new daemon's word."""
@@ -64,7 +64,7 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
 
 def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
     host = parts.daemon_host
-    if "WATCHKEEPER_RUN" in parts.environ:
+    if inside_agent(parts.environ):
         raise InsideAgent(hint="Ask a person to run `wk daemon start`.")
     if _start_service(parts):
         return _answer_of_service(host, within_s)

@@ -23,7 +23,7 @@ from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
-from watchkeeper.ports.service import DaemonInfo, Inbox, Order
+from watchkeeper.ports.service import DaemonInfo, Inbox, Order, inside_agent
 from watchkeeper.ports.store import MachineRecord, Tx
 from watchkeeper.shim.system import set_title
 
@@ -44,7 +44,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
         StateError: the state directory or the database cannot be used.
     """
     try:
-        if "WATCHKEEPER_RUN" in parts.environ:
+        if inside_agent(parts.environ):
             raise InsideAgent(hint="Ask a person to start it.")
         host = parts.daemon_host
         _ = os.umask(0o077)

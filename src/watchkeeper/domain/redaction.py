@@ -1,7 +1,8 @@
 r"""Hiding secrets in what leaves a run: text or a stream of bytes, in which a known secret becomes `[redacted NAME]`.
 
-A secret is found however it is spelled (see `secret_pattern`), in base64 too, and whatever looks like one of the well-known kinds is hidden without being
-known (`secret_shapes`). How a stream is cut into pieces makes no difference:
+A secret is found however it is spelled (`secret_views`), in base64 too, and whatever looks like one of the well-known kinds is hidden without being known
+(`secret_shapes`). The time that takes grows with the text, and to prepare it with the secrets; neither with their product. How a stream is cut into pieces makes
+no difference:
 
     feed ──▶  data that was held  +  new data
               └── decided ──────┘└─ held: it may go on as a secret ─┘
@@ -10,15 +11,25 @@ Every position from which no secret reaches beyond the end of the data is decide
 held than the longest secret, and nothing without need. Secrets that overlap are hidden as one.
 """
 
-import base64
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from watchkeeper.domain.secret_names import SHORTEST, Secret
-from watchkeeper.domain.secret_pattern import Element, base64_element, elements
-from watchkeeper.domain.secret_shapes import SHAPES
+from watchkeeper.domain.secret_needles import mark, needles
+from watchkeeper.domain.secret_shapes import SHAPES, jwt_begun, jwts
+from watchkeeper.domain.secret_views import (
+    CONTEXT,
+    Finder,
+    View,
+    base64,
+    certain_base64,
+    certain_plain,
+    plain,
+    raw,
+    widened,
+)
 
 _CUT = 6
 """Characters of the beginning of a secret that are hidden where something was cut off behind them."""
@@ -26,19 +37,14 @@ _CUT = 6
 _PERHAPS_CUT = 300
 """Characters from which on a text may have been cut off without a sign."""
 
-_CERTAIN = 64
-"""Characters of the beginning of a secret that tell it: of a longer one, what is there is hidden as far as it goes. To look for every character of a long one
-in one pattern would take seconds to prepare."""
+_LONGEST_SPELLING = 16
+"""Bytes that one byte of a secret may take, however it is spelled."""
 
-_SHORTEST_BASE64 = 12
+_BLOCK = 256 * 1024
+"""Bytes that are looked at at once."""
+
 _TOLD = -1
-
-
-class _Needle(NamedTuple):
-    """Something to look for."""
-
-    mark: bytes
-    elements: Sequence[Element]
+_BY_SHAPE = [shape for shape in SHAPES if shape.name != "JWT"]
 
 
 class _Span(NamedTuple):
@@ -51,15 +57,14 @@ class _Span(NamedTuple):
     mark: bytes
 
 
-class _Branch(NamedTuple):
-    """A way in which something secret may begin: its first byte, and a pattern with one group of what follows."""
+class _Looked(NamedTuple):
+    """A view in which secrets are looked for."""
 
-    first: str
-    rest: str
-    known: int
-    mark: bytes
-    needle: _Needle | None = None
-    """What goes on behind the pattern, if that is only its beginning."""
+    finder: Finder
+    view: Callable[[bytes], View]
+    certain: Callable[[bytes], int]
+    holds: bool
+    """What may be an escape that is cut off is held."""
 
 
 class Redactor:
@@ -68,21 +73,18 @@ class Redactor:
     def __init__(self, secrets: Iterable[Secret] = ()) -> None:
         """Hide these; those that are shorter than `SHORTEST` cannot be."""
         known = sorted({secret for secret in secrets if len(secret.value) >= SHORTEST}, key=_longest_first)
-        self._needles = [needle for secret in known for needle in _needles(secret)]
-        branches = [*self._needle_branches(), *_shape_branches()]
-        pattern, order = _by_first([(first, rest) for first, rest, *_ in branches])
-        self._pattern = _compiled(pattern)
-        self._branches = [branches[number] for number in order]
-        self._cut_shape = _compiled(_by_first([cut for shape in SHAPES for cut in shape.cut_patterns()])[0])
-        self._needles_by_first: defaultdict[int, list[_Needle]] = defaultdict(list)
-        for needle in self._needles:
-            for first, _ in needle.elements[0].tails:
-                self._needles_by_first[first].append(needle)
-        firsts = "".join(re.escape(chr(first)) for first in self._needles_by_first)
-        self._firsts = _compiled(f"[{firsts}]" if firsts else "(?!)")
-        spans = [sum(element.longest for element in needle.elements) for needle in self._needles]
-        self.longest_known = max(spans, default=0)
-        self.longest = max(self.longest_known, *(shape.longest for shape in SHAPES))
+        self._names = {mark(secret.name): secret.name for secret in known}
+        self._looked: list[_Looked] = []
+        longest = max(shape.longest for shape in SHAPES)
+        if known:
+            found = needles(known)
+            self._looked = [
+                _Looked(Finder(found.plain), plain, certain_plain, holds=True),
+                _Looked(Finder(found.raw), raw, len, holds=False),
+                _Looked(Finder(found.base64), base64, certain_base64, holds=False),
+            ]
+            longest = max(longest, *(each.finder.longest * _LONGEST_SPELLING for each in self._looked))
+        self.longest = longest
         """How many bytes a stream may have to hold."""
 
     def stream(self) -> "RedactedStream":
@@ -107,52 +109,66 @@ class Redactor:
             shown = hidden.decode("utf-8", "replace")
         return shown + text[len(whole) :]
 
-    def spans(self, data: bytes, start: int, until: int) -> Iterator[_Span]:
-        """What is secret and begins from `start` on and before `until`, in order of its beginning; ranges may overlap."""
-        while start < until:
-            found = self._pattern.search(data, start)
-            if found is None or found.start() >= until:
-                return
-            group = found.lastindex or 1
-            first, last = found.span(group) if found.group(group) else found.span()
-            branch = self._branches[group - 1]
-            if branch.needle is not None:
-                last = max(last, _extent(branch.needle.elements, data, first))
-            yield _Span(first, branch.known, last, branch.mark)
-            start = found.start() + 1
+    def first(self, text: str) -> str | None:
+        """The name of the first known secret in a text; None if it holds none, whatever it looks like."""
+        data = text.encode("utf-8", "surrogatepass")
+        found = [span for looked in self._looked for span in self._known(looked, data, 0, len(data))]
+        return self._names[min(found, key=_in_order).mark] if found else None
 
-    def undecided(self, data: bytes) -> int:
-        """The first position from which something secret may reach beyond the end of the data; its length if there is none."""
-        shape = self._cut_shape.search(data, max(0, len(data) - self.longest))
-        limit = shape.start() if shape is not None else len(data)
-        known = self.cut_known(data, max(0, len(data) - self.longest_known), limit)
-        return limit if known is None else known[0]
+    def spans(self, data: bytes, start: int, until: int) -> list[_Span]:
+        """What is secret and begins from `start` on and before `until`; ranges may overlap."""
+        spans = [span for looked in self._looked for span in self._known(looked, data, start, until)]
+        spans += _shaped(data, start, until)
+        return sorted(spans, key=_in_order)
 
-    def cut_known(self, data: bytes, start: int, limit: int, least: int = 1) -> tuple[int, bytes] | None:
-        """Where the first known secret begins, before `limit`, that the end of the data cuts off after at least so many characters; and its mark."""
-        for found in self._firsts.finditer(data, start, limit):
-            for needle in self._needles_by_first[data[found.start()]]:
-                if _reaches_end(needle.elements, data, found.start(), least):
-                    return found.start(), needle.mark
-        return None
+    def undecided(self, data: bytes, start: int) -> int:
+        """The first position from `start` on from which something secret may reach beyond the end of the data; its length if there is none."""
+        limit = _shape_begun(data, max(start, len(data) - _longest_shape()))
+        start = max(start, len(data) - self.longest)
+        base = max(0, start - CONTEXT)
+        tail = data[base:]
+        for looked in self._looked:
+            certain = looked.certain(tail)
+            view = looked.view(tail[:certain])
+            begun = looked.finder.begun(view.text)
+            places = [certain] if looked.holds else []
+            places += [view.begin(begun[0])] if begun is not None else []
+            for place in places:
+                at = base + (widened(tail, place) if looked.view is plain else place)
+                limit = min(limit, max(at, start))
+        return limit
+
+    def cut_known(self, data: bytes, start: int) -> tuple[int, bytes] | None:
+        """Where the first known secret begins that the end of the data cuts off after a few characters; and its mark."""
+        found: list[tuple[int, bytes]] = []
+        for looked in self._looked:
+            view = looked.view(data[: looked.certain(data)])
+            begun = looked.finder.begun(view.text, _CUT)
+            if begun is not None:
+                at = view.begin(begun[0])
+                found.append((max(start, widened(data, at) if looked.view is plain else at), begun[1]))
+        return min(found, default=None)
 
     def cut_end(self, data: bytes) -> tuple[int, bytes] | None:
-        """How far the end of a known secret reaches whose beginning was lost in front of the data, at least so many characters of it; and its mark."""
-        ends = (
-            (end, needle.mark)
-            for needle in self._needles
-            for start in range(1, len(needle.elements) - _CUT + 1)
-            if (end := _end(needle.elements[start:], data)) is not None
-        )
-        return max(ends, default=None)
+        """How far the end of a known secret reaches whose beginning was lost in front of the data, at least a few characters of it; and its mark."""
+        found: list[tuple[int, bytes]] = []
+        for looked in self._looked:
+            view = looked.view(data[: self.longest])
+            ending = looked.finder.ending(view.text, _CUT)
+            if ending is not None:
+                found.append((view.end(ending[0]), ending[1]))
+        return max(found, default=None)
 
-    def _needle_branches(self) -> Iterator[_Branch]:
-        for needle in self._needles:
-            first, *others = needle.elements
-            rest = "".join(element.full for element in others[: _CERTAIN - 1])
-            for letter, tail in first.tails:
-                long = needle if len(needle.elements) > _CERTAIN else None
-                yield _Branch(chr(letter), f"{tail}{rest}()", 0, needle.mark, long)
+    def _known(self, looked: _Looked, data: bytes, start: int, until: int) -> Iterator[_Span]:
+        if looked.view is raw and b"%" not in data and b"\\" not in data:
+            return  # it says nothing that the view without escapes does not
+        view = looked.view(data)
+        for hit in looked.finder.hits(view.text):
+            begin, end = view.begin(hit.start), view.end(hit.end)
+            if looked.view is plain:
+                begin = widened(data, begin)
+            if begin < until and start < end <= begin + self.longest and start <= begin:
+                yield _Span(begin, 0, end, hit.mark)
 
 
 class RedactedStream:
@@ -161,6 +177,8 @@ class RedactedStream:
     def __init__(self, redactor: Redactor) -> None:
         """Nothing is held yet."""
         self._redactor = redactor
+        self._before = b""
+        """What was decided last, by which the beginning of what is held is read."""
         self._held = b""
         self._hidden: list[_Span] = []
         self.count = 0
@@ -173,13 +191,16 @@ class RedactedStream:
 
     def feed(self, data: bytes) -> bytes:
         """Take more, and return what is decided."""
-        if not data:
-            return b""
+        return b"".join([self._feed(data[at : at + _BLOCK]) for at in range(0, len(data), _BLOCK)])
+
+    def _feed(self, data: bytes) -> bytes:
         self._held += data
-        return self._decide(self._redactor.undecided(self._held))
+        start = len(self._before)
+        return self._decide(self._redactor.undecided(self._before + self._held, start) - start)
 
     def resume(self, data: bytes) -> bytes:
         """Take what comes after bytes that were lost, perhaps the beginning of a secret, whose end is hidden then."""
+        self._before = b""
         found = self._redactor.cut_end(data)
         if found is None:
             return self.feed(data)
@@ -190,22 +211,23 @@ class RedactedStream:
         """Nothing more comes: return the rest. `cut`: what comes next was lost, perhaps the end of a secret, whose beginning is hidden then."""
         size = len(self._held)
         if cut:
-            known = self._redactor.cut_known(self._held, 0, size, _CUT)
-            if known is not None:
-                self._hidden.append(_Span(known[0], 0, size, known[1]))
+            start = len(self._before)
+            known = self._redactor.cut_known(self._before + self._held, start)
+            if known is not None and known[0] < start + size:
+                self._hidden.append(_Span(known[0] - start, 0, size, known[1]))
         rest = self._decide(size)
+        self._before = b""
         self._hidden.clear()
         return rest
 
     def _decide(self, until: int) -> bytes:
-        data, self._hidden = self._held, [*self._hidden, *self._redactor.spans(self._held, 0, until)]
-        if not self._hidden:
-            self._held = data[until:]
-            return data[:until]
+        data, start = self._held, len(self._before)
+        found = self._redactor.spans(self._before + data, start, start + until) if until else []
+        self._hidden += [_Span(span.start - start, span.known, span.end - start, span.mark) for span in found]
         shown: list[bytes] = []
         later: list[_Span] = []
         at = 0
-        for span in sorted(self._hidden):
+        for span in sorted(self._hidden, key=_in_order):
             if span.start >= until:
                 later.append(_Span(span.start - until, span.known, span.end - until, span.mark))
             elif span.start < at:
@@ -218,74 +240,49 @@ class RedactedStream:
             later.append(_Span(_TOLD, 0, at - until, b""))
         else:
             shown.append(data[at:until])
+        self._before = (self._before + data[:until])[-CONTEXT:]
         self._held, self._hidden = data[until:], later
         return b"".join(shown)
 
 
-def _needles(secret: Secret) -> Iterator[_Needle]:
-    mark = f"[redacted {secret.name}]".encode("utf-8", "backslashreplace")
-    yield _Needle(mark, elements(secret.value))
-    raw = secret.value.encode("utf-8", "surrogateescape" if _is_disguised(secret.value) else "surrogatepass")
-    if len(raw) < _SHORTEST_BASE64:
-        return
-    for skipped in range(3):
-        # Where it stands in what was encoded is not known; the letters at its edges depend on its neighbours.
-        encoded = base64.b64encode(b"\0" * skipped + raw).rstrip(b"=")
-        first = -(-skipped * 8 // 6)
-        last = (skipped + len(raw)) * 8 // 6
-        yield _Needle(mark, [base64_element(chr(letter)) for letter in encoded[first:last]])
-
-
-def _is_disguised(value: str) -> bool:
-    return any("\udc80" <= letter <= "\udcff" for letter in value)
-
-
-def _reaches_end(row: Sequence[Element], data: bytes, start: int, least: int) -> bool:
-    """Whether the data ends within this secret, begun at `start`, after at least so many of its characters."""
-    places = {start}
-    for number, element in enumerate(row):
-        after: set[int] = set()
-        for place in places:
-            if place == len(data):
-                return number >= least
-            if number + 1 >= least and element.cut.match(data, place):
-                return True
-            after.update(element.ends(data, place))
-        if not after:
-            return False
-        places = after
-    return False
-
-
-def _end(row: Sequence[Element], data: bytes) -> int | None:
-    """Where these elements end, if the data begins with them."""
-    places = {0}
-    for element in row:
-        places = {end for place in places for end in element.ends(data, place)}
-        if not places:
-            return None
-    return max(places)
-
-
-def _extent(row: Sequence[Element], data: bytes, start: int) -> int:
-    """How far these elements go in the data from `start` on."""
-    places = {start}
-    for element in row:
-        after = {end for place in places for end in element.ends(data, place)}
-        if not after:
-            break
-        places = after
-    return max(places)
+def _in_order(span: _Span) -> tuple[int, int, int]:
+    """By their beginning; of those that begin together first what is known, and the longest."""
+    return span.start, span.known, -span.end
 
 
 def _longest_first(secret: Secret) -> tuple[int, str, str]:
     return -len(secret.value), secret.name, secret.value
 
 
-def _shape_branches() -> Iterator[_Branch]:
-    for shape in SHAPES:
-        for first, rest in shape.patterns():
-            yield _Branch(first, rest, 1, f"[redacted {shape.name}]".encode())
+def _shaped(data: bytes, start: int, until: int) -> Iterator[_Span]:
+    pattern, marks, _ = _shapes()
+    at = start
+    while (found := pattern.search(data, at)) is not None and found.start() < until:
+        group = found.lastindex or 1
+        first, last = found.span(group) if found.group(group) else found.span()
+        yield _Span(first, 1, last, marks[group - 1])
+        at = found.start() + 1
+    for first, last in jwts(data, start, until):
+        yield _Span(first, 1, last, b"[redacted JWT]")
+
+
+def _shape_begun(data: bytes, start: int) -> int:
+    found = _shapes()[2].search(data, start)
+    return min(jwt_begun(data, start), len(data) if found is None else found.start())
+
+
+@lru_cache(maxsize=1)
+def _longest_shape() -> int:
+    return max(shape.longest for shape in SHAPES)
+
+
+@lru_cache(maxsize=1)
+def _shapes() -> tuple[re.Pattern[bytes], list[bytes], re.Pattern[bytes]]:
+    """A pattern of all shapes with one group each, the marks by group, and a pattern of what the end of the data cuts off."""
+    named = [(pattern, f"[redacted {shape.name}]".encode()) for shape in _BY_SHAPE for pattern in shape.patterns()]
+    pattern, order = _by_first([pattern for pattern, _ in named])
+    begun, _ = _by_first([cut for shape in _BY_SHAPE for cut in shape.cut_patterns()])
+    return _compiled(pattern), [named[number][1] for number in order], _compiled(begun)
 
 
 def _by_first(branches: Sequence[tuple[str, str]]) -> tuple[str, list[int]]:

@@ -13,6 +13,7 @@ _PIECE = 1024
 """A longer secret is looked for in pieces of this many characters."""
 
 _LONGEST = 256 * 1024
+_MANY_LINES = 32
 _SHORTEST_LINE = 12
 _SHORTEST_LEAF = 16
 
@@ -23,8 +24,8 @@ _WORDS = frozenset({
 })  # fmt: skip
 _COUNTED = frozenset({"TOKENS", "MAX", "MIN", "LIMIT", "COUNT", "SIZE", "BUDGET", "TTL", "TIMEOUT", "MS"})
 _ENDS = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "CREDENTIALS", "_PWD", "PASSPHRASE", "COOKIE")
-_USERINFO = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^\s/@]*)@")
-_HEADER_LINE = re.compile(r"(?m)^[A-Za-z][A-Za-z0-9-]{1,60}:[ \t]*(?:(?:Bearer|Basic|Token)[ \t]+)?(\S.*?)[ \t]*$")
+_USERINFO = re.compile(r"(?<=[A-Za-z0-9+.-]://)([^\s/@]*)@")
+_HEADER_LINE = re.compile(r"(?m)^[A-Za-z][A-Za-z0-9-]{1,60}:[ \t]*(?:(?:Bearer|Basic|Token)[ \t]+)?(\S.*)$")
 _PATH = re.compile(
     r"(?:~|\.{1,2}|/(?:home|root|usr|etc|var|tmp|opt|run|mnt|srv|dev|proc|data|work|nix|snap|Users|Library|private|Volumes))(?:/[\w .@+-]*)*"
 )
@@ -43,6 +44,8 @@ class Secret(NamedTuple):
 
     name: str
     value: str
+    part: bool = False
+    """It is one of the many lines of another one, in whose base64 it is found with it."""
 
 
 def is_secret_name(name: str) -> bool:
@@ -71,25 +74,26 @@ def secrets_of(environment: Mapping[str, str], asked: Collection[str] = ()) -> l
     for name, value in environment.items():
         if len(value) > _LONGEST:
             value = value[:_LONGEST]  # noqa: PLW2901 - no variable is longer
-        for text in _texts(name, value, asked=name in asked):
+        for text, part in _texts(name, value, asked=name in asked):
             for piece in _pieces(text.strip()):
-                _ = found.setdefault(piece, Secret(name, piece))
+                _ = found.setdefault(piece, Secret(name, piece, part))
     return list(found.values())
 
 
-def _texts(name: str, value: str, *, asked: bool) -> Iterator[str]:
-    yield from _passwords(value)
+def _texts(name: str, value: str, *, asked: bool) -> Iterator[tuple[str, bool]]:
+    """Its secret texts, each with whether it is one of many lines."""
+    yield from ((text, False) for text in _passwords(value))
     secret = not (_is_path(value) or _is_count(name, value)) if is_secret_name(name) else asked and not is_plain(value)
     if not secret or len(value.strip()) < SHORTEST:
         return
-    yield value
-    if "\n" in value:
-        for line in value.splitlines():
-            if len(line.strip()) >= _SHORTEST_LINE and not line.startswith("-----"):
-                yield line
-    yield from cast("list[str]", _HEADER_LINE.findall(value))
+    yield value, False
+    yield from ((each.strip(), False) for each in cast("list[str]", _HEADER_LINE.findall(value)))
     if value.lstrip().startswith(("{", "[")):
-        yield from _leaves(value)
+        yield from ((each, False) for each in _leaves(value))
+    lines = value.splitlines() if "\n" in value else []
+    for line in lines:
+        if len(line.strip()) >= _SHORTEST_LINE and not line.startswith("-----"):
+            yield line, len(lines) > _MANY_LINES
 
 
 def _passwords(value: str) -> Iterator[str]:
@@ -121,10 +125,11 @@ def _pieces(text: str) -> Iterator[str]:
     """A text that is long enough, cut if it is very long; no piece is short."""
     if len(text) < SHORTEST:
         return
-    while len(text) > 2 * _PIECE:
-        yield text[:_PIECE]
-        text = text[_PIECE:]
-    yield text
+    start = 0
+    while len(text) - start > 2 * _PIECE:
+        yield text[start : start + _PIECE]
+        start += _PIECE
+    yield text[start:]
 
 
 def _is_count(name: str, value: str) -> bool:

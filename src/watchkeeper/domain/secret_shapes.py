@@ -4,9 +4,11 @@ A shape begins with plain letters, so that a search can skip whatever does not b
 """
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from watchkeeper.domain.secret_pattern import Atom, begun, literal
+Atom = tuple[str, str | None]
+"""A part of a pattern that is matched, and what its beginnings look like; None if it has none but nothing."""
 
 _WORD = "[A-Za-z0-9_-]"
 _ALNUM = "[A-Za-z0-9]"
@@ -55,6 +57,23 @@ class Shape:
 
     def _cased(self, pattern: str) -> str:
         return f"(?i:{pattern})" if self.any_case else pattern
+
+
+def literal(text: bytes) -> list[Atom]:
+    """The atoms of bytes that can be written in one way only."""
+    return [(_byte(bytes([byte])), None) for byte in text]
+
+
+def begun(atoms: Sequence[Atom]) -> str:
+    r"""A pattern of every beginning of these atoms that reaches the end of the data, the empty one excepted."""
+    pattern = ""
+    for full, part in reversed(atoms):
+        cut = rf"{part}\Z" if part is not None else ""
+        later = rf"{full}(?:\Z|{pattern})" if pattern else ""
+        pattern = "(?:" + "|".join(each for each in (cut, later) if each) + ")" if cut or later else ""
+        if not pattern:
+            pattern = "(?!)"  # the last atom is whole or not there
+    return pattern
 
 
 def _byte(text: bytes) -> str:
@@ -152,6 +171,51 @@ SHAPES: tuple[Shape, ...] = (
 """All of them. Where two begin at the same letter the earlier one counts."""
 
 
+_JWT_START = b"eyJ"
+_JWT_MOST = len(_JWT_START) + _LONGEST_PART_OF_JWT
+_JWT_LEAST = len(_JWT_START) + 10
+_LETTERS_OF_JWT = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+_JWT_RUN = re.compile(rf"{_WORD}*+".encode())
+_JWT_REST = re.compile(rf"\.{_WORD}{{10,{_LONGEST_PART_OF_JWT}}}\.{_WORD}{{16,{_LONGEST_PART_OF_JWT}}}".encode())
+
+
+def jwts(data: bytes, start: int, until: int) -> Iterator[tuple[int, int]]:
+    """Where JWTs that begin from `start` on and before `until` begin and end.
+
+    All that begin in one run of letters end in the same place, so each run is looked at once, however often it may begin one.
+    """
+    at = data.find(_JWT_START, start)
+    while 0 <= at < until:
+        end = _end_of_run(data, at)
+        first = data.find(_JWT_START, max(at, end - _JWT_MOST), end)
+        if 0 <= first < until and end - first >= _JWT_LEAST and (rest := _JWT_REST.match(data, end)) is not None:
+            yield first, rest.end()
+        at = data.find(_JWT_START, end)
+
+
+def jwt_begun(data: bytes, start: int) -> int:
+    """The first position from `start` on from which a JWT may reach beyond the end of the data; its length if there is none."""
+    end, least, found = len(data), 0, len(data)
+    for part in range(3):
+        begin = max(start, len(data[start:end].rstrip(_LETTERS_OF_JWT)) + start)
+        size = end - begin
+        if part < 2 or size >= _JWT_LEAST:
+            first = data.find(_JWT_START, max(begin, end - _JWT_MOST), end)
+            if first >= 0 and end - first >= least:
+                found = first
+            elif part == 0:
+                found = next((end - cut for cut in (2, 1) if data[begin:end].endswith(_JWT_START[:cut])), found)
+        if size > _LONGEST_PART_OF_JWT or size < (0, 10, 10)[part] or begin <= start or data[begin - 1] != ord("."):
+            break
+        end, least = begin - 1, _JWT_LEAST
+    return found
+
+
+def _end_of_run(data: bytes, at: int) -> int:
+    found = _JWT_RUN.match(data, at)
+    return at if found is None else found.end()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sighting:
     """A secret that was recognised by its shape."""
@@ -165,12 +229,19 @@ def sightings(text: str) -> list[Sighting]:
     data = text.encode("utf-8", "surrogatepass")
     found: list[Sighting] = []
     for shape in SHAPES:
-        for first, rest in shape.patterns():
-            for match in re.finditer((re.escape(first) + rest).encode("latin-1"), data, re.DOTALL):
-                value = (match.group(1) or match.group()).decode("utf-8", "replace")
-                if not _is_placeholder(shape, value):
-                    found.append(Sighting(name=shape.name, value=value))
+        for value in _values(shape, data):
+            if not _is_placeholder(shape, value):
+                found.append(Sighting(name=shape.name, value=value))  # noqa: PERF401 - a comprehension of three levels
     return found
+
+
+def _values(shape: Shape, data: bytes) -> Iterator[str]:
+    if shape is _JWT:
+        yield from (data[first:last].decode("utf-8", "replace") for first, last in jwts(data, 0, len(data)))
+        return
+    for first, rest in shape.patterns():
+        for match in re.finditer((re.escape(first) + rest).encode("latin-1"), data, re.DOTALL):
+            yield (match.group(1) or match.group()).decode("utf-8", "replace")
 
 
 _PLACEHOLDER = re.compile(

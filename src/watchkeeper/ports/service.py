@@ -1,9 +1,18 @@
 """The one daemon of a state directory, as seen from outside and from inside."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, Protocol
+
+_MARKERS = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
+"""Variables that only an agent of ours has."""
+
+
+def inside_agent(environ: Mapping[str, str]) -> bool:
+    """Whether a process with this environment is an agent of ours, or was started by one."""
+    return any(environ.get(name) for name in _MARKERS)
 
 
 # A named tuple, as in `settings`: every command waits for the class.

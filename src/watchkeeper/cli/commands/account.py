@@ -74,7 +74,6 @@ def add(
     from watchkeeper.app.accounts import check as check_account
     from watchkeeper.app.secrets import refuse_values, refuse_words
 
-    call.refuse_inside_agent("add accounts")
     parts = call.writing
     found = parts.harness(harness)
     variables = (*accounts.key(found, key), *env)
@@ -118,7 +117,6 @@ def login(call: Call, account: str) -> int:
       wk account login claude:work -- --console
       printenv WORK_KEY | wk account login codex:work
     """
-    call.refuse_inside_agent("sign in")
     chosen = accounts.find(call, account)
     code, look = accounts.login(call, chosen, after_dashes() or ())
     return _tell(call, chosen, look, f" (its login ended with exit code {code})" if code else "")
@@ -134,7 +132,6 @@ def check(call: Call, account: str, as_json: bool) -> int:
 
     Unless it says no, tasks that wait for the account get another try. Exit code 0 unless it says no, then 4.
     """
-    call.refuse_inside_agent("open accounts")
     chosen = accounts.find(call, account)
     look = accounts.look(call, chosen)
     accounts.record(call, chosen, look)
@@ -170,7 +167,6 @@ def rm(call: Call, account: str, delete_home: bool) -> None:
     """Remove an account that no task needs any more. Its home stays, unless you want it deleted."""
     from watchkeeper.app.accounts import remove
 
-    call.refuse_inside_agent("remove accounts")
     chosen = accounts.find(call, account)
     if chosen.name in IMPLICIT:
         raise Refused(f"{chosen.id} is your own home, which is always there.", hint="Sign out in the program itself.")

@@ -53,7 +53,6 @@ def command(
       wk add --json-lines -f plan.jsonl
       wk add --after 7f3a -- make deploy
     """
-    call.refuse_inside_agent("start tasks")
     wishes = asking.Wishes(**wished)  # pyright: ignore[reportArgumentType] - click gives each option its kind
     if lines or json_lines:
         handed = _many(call, wishes, words, file, lines=lines, json_lines=json_lines)

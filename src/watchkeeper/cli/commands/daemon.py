@@ -70,7 +70,6 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
     """End the daemon. Its agents go on working, and the next daemon takes them over."""
     if drain and interrupt:
         raise UsageError("--drain and --interrupt exclude each other.", hint="Choose one.")
-    call.refuse_inside_agent("stop the daemon")
     ended = False
     if call.has_state:  # the database may be out of reach: whoever ends the daemon may do so for that
         from watchkeeper.daemon import client
@@ -144,7 +143,6 @@ def restart(call: Call, verbose: bool, as_json: bool) -> None:
     """End the daemon and start one of this program's version. Agents go on working, and the new daemon takes them over."""
     from watchkeeper.daemon import client
 
-    call.refuse_inside_agent("restart the daemon")
     try:
         ended = client.stop(call.writing, "leave", on_wait=lambda: call.terminal.status("ending …"))
     except KeyboardInterrupt:

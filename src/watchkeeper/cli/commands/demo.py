@@ -41,7 +41,6 @@ def command(call: Call) -> int:
     from watchkeeper.cli.waiting import code_of
     from watchkeeper.cli.watching import stay
 
-    call.refuse_inside_agent("start tasks")
     parts, say = call.writing, call.terminal.prose
     say("The way of a task, in about ten seconds. Nothing of yours is touched, and no model is asked.")
     say("")

@@ -118,7 +118,6 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     from watchkeeper.app import edit
     from watchkeeper.app.views import plain
 
-    call.refuse_inside_agent("edit tasks")
     edits = Edits(**wished)  # pyright: ignore[reportArgumentType] - click gives each option its kind
     if edits == Edits():
         raise UsageError("Nothing was said to be changed.", hint="`wk edit --help` lists what can be.")

@@ -42,7 +42,6 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, as_json
     """
     from watchkeeper.daemon.keeping import retention_of
 
-    call.refuse_inside_agent("prune")
     if call.store is None:
         if as_json:
             call.terminal.document({"tasks": [], "executions": [], "history": 0, "left": []})

@@ -176,7 +176,6 @@ def _scope(call: Call, harness: str | None, account: str | None, project: str | 
     from watchkeeper.app.rules import Scope
     from watchkeeper.cli.here import find
 
-    call.refuse_inside_agent("change the queue")
     named = {"harness": harness, "account": account, "project": project, "machine": machine}
     given = [(scope, name) for scope, name in named.items() if name is not None]
     if len(given) > 1:

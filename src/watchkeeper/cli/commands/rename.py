@@ -20,7 +20,6 @@ def command(call: Call, task_id: str, title: str, as_json: bool) -> None:
     from watchkeeper.app.secrets import refuse_words
     from watchkeeper.app.views import plain
 
-    call.refuse_inside_agent("rename tasks")
     refuse_words([("The title", title)], call.environ)
     _, found = call.find(task_id)
     parts = call.writing

@@ -37,7 +37,6 @@ def command(call: Call, file: Path, force: bool, dry_run: bool, as_json: bool) -
     """
     from watchkeeper.app.restore import look_around, make_fit
 
-    call.refuse_inside_agent("restore a backup")
     parts = call.writing
     with parts.daemon_host.keep_away(), parts.backups.stage(file.absolute(), progress(call, "copying")) as staged:
         call.terminal.clear_status()

@@ -73,7 +73,6 @@ def command(
     10 needs you (or cannot go on without you), 11 stopped.
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
-    call.refuse_inside_agent("start tasks")
     wishes = asking.begin(call, asking.Wishes(**wished))  # pyright: ignore[reportArgumentType] - click gives each option its kind
     words, argv = asking.split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)

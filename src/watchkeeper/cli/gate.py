@@ -1,0 +1,74 @@
+"""What an agent of ours may type. Whatever is not listed here is refused inside an agent, also a command that nobody has thought about yet.
+
+Reading is allowed, and what changes nothing but the caller's own terminal. An order needs a grant, and no run has one.
+"""
+
+from typing import TYPE_CHECKING, cast
+
+from watchkeeper.errors import InsideAgent, Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import click
+
+    from watchkeeper.cli.call import Call
+
+ALLOWED: "Mapping[str, tuple[str, ...]]" = {
+    "account ls": (),
+    "account show": (),
+    "completion": (),
+    "config show": (),
+    "daemon status": (),
+    "doctor": (),
+    "env": (),
+    "events": (),
+    "logs": (),
+    "ls": ("seen",),
+    "queue show": (),
+    "show": (),
+    "status": (),
+    "store check": (),
+    "version": (),
+    "wait": (),
+    "why": (),
+}
+"""By the command's words: which of its options are orders all the same."""
+
+_BIRTHS = frozenset({"daemon run", "daemon start"})
+
+
+def check(parent: "click.Context | None", name: str | None) -> None:
+    """Refuse a command that is not allowed where it is typed.
+
+    Raises:
+        InsideAgent: an agent of ours wants a daemon.
+        Refused: an agent of ours gives another order.
+    """
+    words = _inside(parent, name)
+    if words is None or words in ALLOWED:
+        return
+    if words in _BIRTHS:
+        raise InsideAgent(hint="Ask a person to run `wk daemon start`.")
+    raise _refused(f"wk {words}")
+
+
+def check_options(context: "click.Context") -> None:
+    """Refuse an option that is an order, of a command that is none. Raises Refused."""
+    words = _inside(context.parent, context.info_name)
+    for option in ALLOWED.get(words or "", ()):
+        if context.params.get(option):
+            raise _refused(f"wk {words} --{option}")
+
+
+def _inside(parent: "click.Context | None", name: str | None) -> str | None:
+    """The command's words, if an agent of ours types them."""
+    call = cast("Call | None", parent.obj) if parent is not None else None
+    if call is None or parent is None or not call.inside_agent:
+        return None
+    return " ".join([*parent.command_path.split()[1:], name or ""]).strip()
+
+
+def _refused(what: str) -> Refused:
+    msg = f"An agent may not use `{what}`: that needs a grant, and this run has none."
+    return Refused(msg, hint="Ask the person you work for to do it.")
