@@ -241,11 +241,12 @@ class Watchkeeper:
             again.store = self.store
         return again
 
-    def raise_descriptor_limit(self) -> None:
-        """Use as many descriptors as the system lets us; agents get back what we had."""
-        from watchkeeper.runtimes.system import raise_descriptor_limit
+    def put_off_limits(self) -> "tuple[str, ...]":
+        """Raise this daemon's own limits; agents get those of their tasks. Says which ones it could not raise. Raises DaemonError if it cannot work so."""
+        from watchkeeper.runtimes.daemon_host import begin_unlimited
 
-        self._nofile = raise_descriptor_limit()
+        self._nofile, kept = begin_unlimited()
+        return kept
 
     @cached_property
     def workspace(self) -> "Workspace":

@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import Changes, FileChange
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.ports.workspace import Checkout
-from watchkeeper.workspaces import plain
+from watchkeeper.workspaces import identity, plain
 from watchkeeper.workspaces.checkouts import checkout_by_looking, project_of
 from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
@@ -52,6 +54,10 @@ class GitWorkspace:
         self._environ = dict(os.environ if environ is None else environ)
         self._timeout_s = timeout_s
 
+    def identify(self, cwd: str) -> WorkingDirectory | None:
+        """Say which directory that is, and what is checked out there; None if it cannot be looked at. Never raises."""
+        return identity.identify(cwd)
+
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """Say what differs from HEAD, or for a directory without git what files there are. Never raises."""
         try:
@@ -61,7 +67,10 @@ class GitWorkspace:
             return {"kind": "unknown", "why_unknown": _sentence(error)}
 
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
-        """Say what differs from `before`. Never raises."""
+        """Say what differs from `before`, and how the directory was left. Never raises."""
+        return replace(self._changes(cwd, before), left=identity.identify(cwd))
+
+    def _changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
         if before is None:
             return Changes(known=False, why_unknown="Nothing is known of the directory from before the run.")
         try:
