@@ -200,7 +200,7 @@ def _spec(call: "Call", wishes: Wishes, harness: str, prompt: str, argv: tuple[s
     from watchkeeper.environment import asked
 
     settings, directory = call.reading.settings, wishes.cwd or "."
-    checkout = call.reading.workspace.checkout(directory)
+    checkout = call.checkout(directory)
     project = wishes.project if wishes.project is not None else checkout.project if checkout is not None else ""
     return TaskSpec(
         prompt=prompt,

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from watchkeeper.domain.working_directory import WorkingDirectory
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store
+    from watchkeeper.ports.workspace import Checkout
 
 MARKERS = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
 """Variables that only an agent of ours has."""
@@ -41,6 +42,7 @@ class Call:
         self.debug = debug
         self.umask = umask
         self._places: dict[str, WorkingDirectory | None] = {}
+        self._checkouts: dict[str, Checkout | None] = {}
         self.flags: Mapping[str, object] = {}
         """Settings that the command line sets, by their keys; looked at when the parts are joined."""
         self.settings_from = cwd
@@ -80,6 +82,12 @@ class Call:
         from watchkeeper.environment import inherited
 
         return inherited(self.umask)
+
+    def checkout(self, directory: str) -> "Checkout | None":
+        """The checkout that a directory is in; git is asked once in a call, however many tasks are handed over."""
+        if directory not in self._checkouts:
+            self._checkouts[directory] = self.reading.workspace.checkout(directory)
+        return self._checkouts[directory]
 
     def place(self, directory: str, machine: str) -> "WorkingDirectory | None":
         """Which directory that is, and what is checked out there: one look in a call, however many tasks are handed over. `machine`: the id of this one."""

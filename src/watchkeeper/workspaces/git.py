@@ -12,7 +12,6 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -67,10 +66,7 @@ class GitWorkspace:
             return {"kind": "unknown", "why_unknown": _sentence(error)}
 
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
-        """Say what differs from `before`, and how the directory was left. Never raises."""
-        return replace(self._changes(cwd, before), left=identity.identify(cwd))
-
-    def _changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
+        """Say what differs from `before`. Never raises."""
         if before is None:
             return Changes(known=False, why_unknown="Nothing is known of the directory from before the run.")
         try:
