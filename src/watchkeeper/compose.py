@@ -239,12 +239,14 @@ class Watchkeeper:
             again.store = self.store
         return again
 
-    def raise_descriptor_limit(self) -> None:
-        """Use as many descriptors as the system lets us, among others to hold agents' pipes; agents get back what we had."""
+    def put_off_limits(self) -> "tuple[str, ...]":
+        """Raise this daemon's own limits, among others to hold agents' pipes; agents get those of their tasks. Says which it could not raise. Raises DaemonError if it cannot work so."""
+        from watchkeeper.runtimes.daemon_host import begin_unlimited
         from watchkeeper.runtimes.log_pipes import LogPipes
-        from watchkeeper.runtimes.system import raise_descriptor_limit
 
-        self._nofile, self._pipes = raise_descriptor_limit(), LogPipes()
+        self._nofile, kept = begin_unlimited()
+        self._pipes = LogPipes()
+        return kept
 
     @cached_property
     def workspace(self) -> "Workspace":

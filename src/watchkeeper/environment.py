@@ -1,15 +1,24 @@
-"""Which variables of the caller's environment an agent gets: an allow-list, and what was asked for by name.
+"""What an agent gets of its caller: variables of the environment by an allow-list, and what was asked for by name; umask, niceness and limits.
 
 An agent needs to find programs, its own sign-in and the way through a proxy; it does not need every secret that a shell
 holds. Our own variables (`WATCHKEEPER_…`) are never passed on.
 """
 
+import contextlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
+from watchkeeper.domain.inheritance import UNLIMITED, Inheritance
 from watchkeeper.errors import BadTask
 
 OURS = "WATCHKEEPER_"
+
+_LIMIT = "RLIMIT_"
+_OTHER_NAMES = frozenset({"RLIMIT_OFILE"})
+"""Names for a limit that has another one already."""
+_OOM = Path("/proc/self/oom_score_adj")
 
 STANDARD = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR",
@@ -155,3 +164,47 @@ def _bad_name(name: str) -> BadTask:
 
 def _shown(name: str) -> str:
     return name.partition("=")[0][:80]
+
+
+def inherited(umask: int | None = None) -> Inheritance:
+    """What this process has inherited, for an agent to have it too. `umask`: the caller's, where ours is another one by now."""
+    import resource  # noqa: PLC0415 - only a hand-over and a daemon need it
+
+    unlimited = resource.RLIM_INFINITY
+    limits: list[tuple[str, int, int]] = []
+    for name, number in limit_numbers().items():
+        soft, hard = (UNLIMITED if each == unlimited else each for each in resource.getrlimit(number))
+        limits.append((name, soft, hard))
+    return Inheritance(
+        umask=_umask() if umask is None else umask,
+        nice=os.getpriority(os.PRIO_PROCESS, 0),
+        oom_score_adj=oom_score_adj(),
+        limits=tuple(limits),
+    )
+
+
+def limit_numbers() -> dict[str, int]:
+    """The number of each limit that this system has, by its lower-case name."""
+    import resource  # noqa: PLC0415 - only a hand-over and a daemon need it
+
+    names = sorted(name for name in dir(resource) if name.startswith(_LIMIT) and name not in _OTHER_NAMES)
+    return {name.removeprefix(_LIMIT).lower(): int(getattr(resource, name)) for name in names}
+
+
+def _umask() -> int:
+    """Our umask, read without changing it for other threads; where the system does not tell, by changing it for an instant."""
+    with contextlib.suppress(OSError):
+        told = re.search(r"^Umask:\s*([0-7]+)$", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
+        if told is not None:
+            return int(told[1], 8)
+    was = os.umask(0o077)
+    _ = os.umask(was)
+    return was
+
+
+def oom_score_adj() -> int | None:
+    """How much this process weighs for the out-of-memory killer; None where the system does not say."""
+    try:
+        return int(_OOM.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return None  # not Linux

@@ -13,6 +13,7 @@ from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import BadTask, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
@@ -47,6 +48,8 @@ class AddRequest:
     """The configuration home of the account; empty for the user's own."""
     machine: str = ""
     """The id of this machine, where several share the database."""
+    place: WorkingDirectory | None = None
+    """The working directory as it was looked at when the task was handed over; None: it could not be looked at."""
     id: str | None = None
     """The task's id, if others that are handed over with it name it already."""
 
@@ -143,7 +146,7 @@ def add_all(
             wake_at=spec.not_before,
             wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
         )
-        tasks.append((task, approval(ids.execution(), task, agreed.profile, by=request.by, at=at)))
+        tasks.append((task, approval(ids.execution(), task, agreed.profile, by=request.by, at=at, place=request.place)))
     for (task, _), (request, _) in zip(tasks, handed, strict=True):
         crashpoint("add.environment.before")
         environments.keep(task.environment_id, request.environment)

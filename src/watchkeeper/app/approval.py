@@ -4,10 +4,19 @@ from datetime import datetime
 
 from watchkeeper.domain.model import Task
 from watchkeeper.domain.profile import LaunchProfile, line
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.ports.store import Authorisation
 
 
-def approval(approval_id: str, task: Task, profile: LaunchProfile, *, by: str, at: datetime) -> Authorisation:
+def approval(
+    approval_id: str,
+    task: Task,
+    profile: LaunchProfile,
+    *,
+    by: str,
+    at: datetime,
+    place: WorkingDirectory | None,
+) -> Authorisation:
     """A person's one-shot approval of a launch profile for a task, with the line that was shown."""
     return Authorisation(
         id=approval_id,
@@ -18,4 +27,5 @@ def approval(approval_id: str, task: Task, profile: LaunchProfile, *, by: str, a
         at=at,
         profile=profile,
         directory=task.spec.cwd,
+        place=place,
     )

@@ -6,6 +6,7 @@ from datetime import datetime
 from watchkeeper.app.announce import first_own, tell_edited
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.relations import check_relations, refuse_circle
+from watchkeeper.app.working_directories import expected
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import WORDS, LaunchProfile, differences, line
 from watchkeeper.domain.task import Edited
@@ -127,7 +128,8 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         before = first_own(tx, task, at)
         after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(words(wanted.changed))), at)
         if wanted.authorises:
-            tx.outcomes.authorise(_approval(wanted, allowed, authorisation_id, by, at))
+            place = expected(tx, task.id, allowed)
+            tx.outcomes.authorise(replace(_approval(wanted, allowed, authorisation_id, by, at), place=place))
         tell_edited(tx, after, before, at)
         return tx.tasks.get(task.id)
 

@@ -17,6 +17,7 @@ from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.route import route_of
+from watchkeeper.app.working_directories import expected
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
@@ -24,6 +25,7 @@ from watchkeeper.domain.profile import LaunchProfile, differences, words
 from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run import NeverLaunched, Prepared
 from watchkeeper.domain.secret_names import secrets_of
+from watchkeeper.domain.working_directory import WorkingDirectory, change, is_settled, new_commits
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, find_program
@@ -34,8 +36,16 @@ from watchkeeper.ports.workspace import Workspace
 _NOT_STORED = "An older version accepted this task and stored no launch profile"
 
 
+_LOOKS = 3
+"""How often a directory is looked at whose branch is switched meanwhile."""
+
+
 class NotAllowed(Exception):  # noqa: N818 - a state of the task that a person resolves, not an error of ours
     """What would run is not what was allowed."""
+
+
+class DirectoryChanged(NotAllowed):
+    """Where it would run is not what was allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,16 +101,19 @@ class Launcher:
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
             self._refuse(run, _says(problem, environment, task, account), FailureKind.PROGRAM_MISSING)
+        except DirectoryChanged as problem:
+            self._refuse(run, str(problem), FailureKind.DIRECTORY_CHANGED)
         except NotAllowed as problem:
             self._refuse(run, str(problem), FailureKind.PERMISSION_DENIED)
         except (BadTask, Refused) as problem:
             self._refuse(run, _says(problem, environment, task, account))
         else:
-            self._record(run, directory, place_of(order), profile.version)
+            self._record(found, directory, order, profile.version)
 
     def _order(self, found: "_Found", captured: Mapping[str, str]) -> tuple[LaunchProfile, ExecutionOrder]:
         run, task = found.run, found.task
         spec = task.spec
+        place, before = self._look(found)
         harness = self.harness(spec.harness)
         environment = self.accounts.apply(harness, found.account, captured, spec.environment_names)
         profile = self._profile(found, harness, environment)
@@ -118,9 +131,36 @@ class Launcher:
             grace_s=profile.grace_s,
             leftovers=spec.leftovers,
             log_limit_bytes=profile.log_limit_bytes,
-            before=self.workspace.snapshot(spec.cwd),
+            inherits=profile.inherits,
+            place=place,
+            before=before,
         )
         return profile, order
+
+    def _look(self, found: "_Found") -> tuple[WorkingDirectory | None, Mapping[str, object]]:
+        """Which directory the agent must enter, and what it looks like: one look, so that what was approved is what is compared afterwards.
+
+        A directory that cannot be looked at is not refused here. The shim tries to enter it, and says by which error it could not.
+
+        Raises:
+            DirectoryChanged: it is another directory than the one that was approved, or is on another branch.
+        """
+        cwd, approved = found.task.spec.cwd, found.expected
+        again = f"Nothing was started. `wk retry {found.task.id}` approves it as it is then."
+        for _ in range(_LOOKS):
+            seen = self.workspace.identify(cwd)
+            before = self.workspace.snapshot(cwd)
+            after = self.workspace.identify(cwd)
+            if seen is None or after is None:
+                here = approved is not None and approved.machine in {"", self.environments.machine}
+                return (approved if here else None), before
+            now = replace(seen, machine=self.environments.machine)
+            difference = "" if approved is None else change(approved, now)
+            if difference:
+                raise DirectoryChanged(f"'{cwd}' {difference}. {again}")
+            if is_settled(seen, after):
+                return now, before
+        raise DirectoryChanged(f"'{cwd}' was switched to another branch while it was looked at. {again}")
 
     def _profile(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
         """The stored profile, with the program as it is on this machine now.
@@ -199,7 +239,12 @@ class Launcher:
             )
         return profile
 
-    def _record(self, was: Run, directory: DirectoryIdentity, place: str, version: str | None) -> None:
+    def _record(
+        self, found: "_Found", directory: DirectoryIdentity, order: ExecutionOrder, version: str | None
+    ) -> None:
+        was, place = found.run, place_of(order)
+        moved = new_commits(found.expected, order.place) if found.expected and order.place else ""
+
         def work(tx: Tx) -> None:
             run = tx.runs.get(was.id)
             if run.state is not RunState.RESERVED or run.fence != was.fence:
@@ -207,6 +252,9 @@ class Launcher:
             prepared = apply_run(tx, run, Prepared(directory=directory), self.clock.now())
             tx.runs.set_place(prepared, place)
             tx.outcomes.record_version(run.id, version)
+            if moved:
+                data = {"says": moved}
+                _ = tx.journal.append("run.new_commits", self.clock.now(), task_id=run.task_id, run=run, data=data)
 
         self.store.transact("prepared", work)
 
@@ -229,6 +277,8 @@ class _Found:
     account: Account | None
     allowed: Authorisation | None
     """What this very launch was recorded with, when the run was reserved."""
+    expected: WorkingDirectory | None
+    """The working directory that it must find; None: an older version did not record it."""
 
 
 def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task, account: Account | None) -> str:
@@ -245,10 +295,12 @@ def _asked(task: Task, account: Account | None) -> tuple[str, ...]:
 def _load(tx: Tx, run_id: str) -> _Found:
     run = tx.runs.get(run_id)
     task, launch = tx.tasks.get(run.task_id), tx.outcomes.launch(run_id)
+    allowed = None if launch is None else launch.authorisation
     return _Found(
         run=run,
         task=task,
         database_id=tx.machines.database_id(),
         account=of_task(tx, task),
-        allowed=None if launch is None else launch.authorisation,
+        allowed=allowed,
+        expected=expected(tx, run.task_id, allowed),
     )

@@ -11,6 +11,7 @@ from typing import Self
 
 from watchkeeper.app.route import route_of
 from watchkeeper.app.secrets import refuse_profile
+from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
 from watchkeeper.errors import BadTask, ProgramMissing
@@ -24,11 +25,13 @@ class Limits:
     grace_s: float = 10.0
     """Seconds between TERM and KILL."""
     log_limit_bytes: int = 64 * 1024 * 1024
+    inherits: Inheritance | None = None
+    """Umask, niceness and limits of the caller; None: not captured, as for tasks of older versions."""
 
     @classmethod
     def of(cls, profile: LaunchProfile) -> Self:
         """Those that were allowed."""
-        return cls(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes)
+        return cls(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes, inherits=profile.inherits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +130,7 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
         environment=environment_changes(wanted.environment, plan.environment),
         grace_s=wanted.limits.grace_s,
         log_limit_bytes=wanted.limits.log_limit_bytes,
+        inherits=wanted.limits.inherits,
     )
     refuse_profile(profile, wanted.environment)
     return profile

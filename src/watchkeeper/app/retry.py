@@ -13,6 +13,7 @@ from watchkeeper.domain.run import Settled
 from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import NotFound, Refused, Stale
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
@@ -33,6 +34,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     profile: LaunchProfile,
     by: str,
     machine: str = "",
+    place: WorkingDirectory | None = None,
     was: tuple[TaskSpec, Authorisation | None] | None = None,
 ) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
@@ -42,6 +44,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
 
     `profile` is what its launches are allowed from now on: usually the stored one again. `machine` is this one's id, where several share the database.
+    `place` is the working directory as it is now: it is approved like that, whatever it was before.
     `was` is the task with its newest authorisation, from which `profile` was compiled: what somebody allowed since then is not overwritten.
 
     Raises:
@@ -63,7 +66,7 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         lifts = _lift_closure(tx, task, at)
         asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine, lifts=lifts)
         task = apply_task(tx, task, asked, at)
-        tx.outcomes.authorise(approval(authorisation_id, task, profile, by=by, at=at))
+        tx.outcomes.authorise(approval(authorisation_id, task, profile, by=by, at=at, place=place))
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:

@@ -1,7 +1,7 @@
 """Decide the outcome of a run that has ended, store it and apply it, in one transaction (R11)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from watchkeeper.app.account_seen import see
@@ -112,6 +112,7 @@ class Settler:
         else:
             trace = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
+        changes = replace(changes, left=self.workspace.identify(task.spec.cwd))
         return trace, hide_changes(redactor, changes)
 
 

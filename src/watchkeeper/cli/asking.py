@@ -165,6 +165,8 @@ def request(
     call: "Call", wishes: Wishes, prompt: str, argv: tuple[str, ...], program: "Program | None" = None
 ) -> "tuple[AddRequest, Plan]":
     """The task, checked as far as it can be without storing it. `program`: that of its harness, if it was found before."""
+    from dataclasses import replace
+
     from watchkeeper.app.add import AddRequest, plan
     from watchkeeper.app.profiles import chosen
     from watchkeeper.app.relations import check_wishes
@@ -177,17 +179,19 @@ def request(
     check_wishes(spec, call.reading.clock.now())
     captured = capture(environ, (*spec.environment_names, *keys), spec.harness)
     applied, home = accounts.applied(call, spec, captured)
+    own = machines.own(call)
     made = AddRequest(
         spec=spec,
         environment=captured,
         by=call.person,
         options=chosen(harness, harnesses.options(call, spec.harness), wishes.rights, dict(wishes.options)),
-        limits=call.reading.limits,
+        limits=replace(call.reading.limits, inherits=call.inherited),
         agent_environment=applied,
         home=home,
         caller=call.environ,
         keys=keys,
-        machine=machines.own(call),
+        machine=own,
+        place=call.place(spec.cwd, own),
     )
     return made, plan(harness, made, program)
 
@@ -196,7 +200,7 @@ def _spec(call: "Call", wishes: Wishes, harness: str, prompt: str, argv: tuple[s
     from watchkeeper.environment import asked
 
     settings, directory = call.reading.settings, wishes.cwd or "."
-    checkout = call.reading.workspace.checkout(directory)
+    checkout = call.checkout(directory)
     project = wishes.project if wishes.project is not None else checkout.project if checkout is not None else ""
     return TaskSpec(
         prompt=prompt,

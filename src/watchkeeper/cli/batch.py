@@ -96,7 +96,7 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
         _refuse_forward(line, ids, names)
         try:
             known = tuple(each for each in line.wishes.after if each not in ids)
-            own = Call(call.environ, call.cwd, call.terminal, debug=call.debug)
+            own = Call(call.environ, call.cwd, call.terminal, debug=call.debug, umask=call.umask)
             wishes = asking.begin(own, line.wishes._replace(after=known))
             if line.argv:
                 own.flags = {**own.flags, "run.harness": "command"}

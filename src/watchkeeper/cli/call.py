@@ -11,9 +11,12 @@ from watchkeeper.ports.service import inside_agent
 
 if TYPE_CHECKING:
     from watchkeeper.compose import Watchkeeper
+    from watchkeeper.domain.inheritance import Inheritance
     from watchkeeper.domain.task_record import Task
+    from watchkeeper.domain.working_directory import WorkingDirectory
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store
+    from watchkeeper.ports.workspace import Checkout
 
 NOTHING_YET = 'No tasks yet. `wk run "…"` hands one over; `wk demo` shows the whole way without any model.'
 
@@ -21,12 +24,23 @@ NOTHING_YET = 'No tasks yet. `wk run "…"` hands one over; `wk demo` shows the 
 class Call:
     """One call of `wk`."""
 
-    def __init__(self, environ: Mapping[str, str], cwd: Path, terminal: Terminal, *, debug: bool = False) -> None:
-        """Nothing is opened yet."""
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        cwd: Path,
+        terminal: Terminal,
+        *,
+        debug: bool = False,
+        umask: int | None = None,
+    ) -> None:
+        """Nothing is opened yet. `umask`: the caller's; None: this process still has it."""
         self.environ = environ
         self.cwd = cwd
         self.terminal = terminal
         self.debug = debug
+        self.umask = umask
+        self._places: dict[str, WorkingDirectory | None] = {}
+        self._checkouts: dict[str, Checkout | None] = {}
         self.flags: Mapping[str, object] = {}
         """Settings that the command line sets, by their keys; looked at when the parts are joined."""
         self.settings_from = cwd
@@ -59,6 +73,28 @@ class Call:
             self.terminal.note(f"wk: Passed over in your settings: {clean(str(wrong[0]))}{more}")
         self._warned = self._warned or bool(wrong)
         return parts
+
+    @cached_property
+    def inherited(self) -> "Inheritance":
+        """What an agent inherits from the caller, beside the environment."""
+        from watchkeeper.environment import inherited
+
+        return inherited(self.umask)
+
+    def checkout(self, directory: str) -> "Checkout | None":
+        """The checkout that a directory is in; git is asked once in a call, however many tasks are handed over."""
+        if directory not in self._checkouts:
+            self._checkouts[directory] = self.reading.workspace.checkout(directory)
+        return self._checkouts[directory]
+
+    def place(self, directory: str, machine: str) -> "WorkingDirectory | None":
+        """Which directory that is, and what is checked out there: one look in a call, however many tasks are handed over. `machine`: the id of this one."""
+        from dataclasses import replace
+
+        if directory not in self._places:
+            found = self.reading.workspace.identify(directory)
+            self._places[directory] = None if found is None else replace(found, machine=machine)
+        return self._places[directory]
 
     @property
     def has_state(self) -> bool:

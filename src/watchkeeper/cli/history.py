@@ -189,6 +189,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "queue.limited": _rule("got another limit, LIMIT,"),
     "run.reserved": "a run was made for it",
     "run.prepared": "everything is prepared for its agent",
+    "run.new_commits": _with("there are new commits in its checkout", "says"),
     "run.shim_started": "its shim was started",
     "run.agent_seen": _works,
     "run.exit_seen": _ended,

@@ -92,7 +92,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
     terminal = Terminal(environ)
     as_json = _wants_json(arguments)
     try:
-        call = Call(environ, Path.cwd(), terminal)
+        call = Call(environ, Path.cwd(), terminal, umask=_usable_umask())
     except FileNotFoundError:
         return errors.ours(
             UsageError("The directory you are in was deleted.", hint="`cd` to one that exists."),
@@ -112,6 +112,14 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         )
         return errors.ours(failed, terminal, as_json=as_json)
     return code
+
+
+def _usable_umask() -> int:
+    """The caller's umask. One that takes rights from the owner himself would keep us from our own files, so it is put aside: it is for agents alone."""
+    was = os.umask(0o077)
+    if not was & 0o700:
+        _ = os.umask(was)
+    return was
 
 
 def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:

@@ -48,7 +48,9 @@ def run(parts: Watchkeeper, log: Log) -> None:
             raise InsideAgent(hint="Ask a person to start it.")
         host = parts.daemon_host
         _ = os.umask(0o077)
-        parts.raise_descriptor_limit()
+        kept = parts.put_off_limits()
+        if kept:
+            log.info("limited", by=", ".join(kept))
         # A daemon that is suspended while it holds the database's turnstile would keep everybody waiting.
         _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         _take_title(parts)

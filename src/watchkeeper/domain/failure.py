@@ -89,6 +89,12 @@ ROWS: dict[FailureKind, FailureRow] = {
         counts=False,
         unit_back=True,
     ),
+    FailureKind.DIRECTORY_CHANGED: _row(
+        "The directory is not the one that was approved, or is on another branch, so the agent was not started.",
+        Follow.NEEDS_INPUT,
+        counts=False,
+        unit_back=True,
+    ),
     FailureKind.PROGRAM_BROKEN: _row("The agent program did not do what such a program does."),
     FailureKind.SANDBOX: _row("The sandbox could not be set up."),
     FailureKind.CRASH: _row("The agent program ended without a result."),

@@ -17,6 +17,7 @@ class FailureKind(StrEnum):
     BAD_REQUEST = "bad_request"
     PROGRAM_MISSING = "program_missing"
     DIRECTORY_MISSING = "directory_missing"
+    DIRECTORY_CHANGED = "directory_changed"
     PROGRAM_BROKEN = "program_broken"
     SANDBOX = "sandbox"
     CRASH = "crash"

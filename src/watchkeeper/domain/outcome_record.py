@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.run_record import ExitFact, Leftover, Proof
+from watchkeeper.domain.working_directory import WorkingDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +45,8 @@ class Changes:
     """False: in a plain directory."""
     beside: tuple[str, ...] = ()
     """Tasks whose runs were at work in the same checkout or directory meanwhile: the changes may be theirs. At most `MOST_BESIDE`."""
+    left: WorkingDirectory | None = None
+    """The directory as it was when the run was settled: what the task's next run must find. None: it could not be looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

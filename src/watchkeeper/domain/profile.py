@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 
+from watchkeeper.domain.inheritance import Inheritance, unusual
 from watchkeeper.domain.route import DEFAULT_HOSTS
 
 WIDTH = 80
@@ -82,16 +83,21 @@ class LaunchProfile:
     """Seconds between TERM and KILL."""
     log_limit_bytes: int = 64 * 1024 * 1024
     """Bytes kept of each log."""
+    inherits: Inheritance | None = None
+    """Umask, niceness and limits of the caller. None: an older version accepted the task and did not ask for them."""
 
     @property
     def fingerprint(self) -> str:
         """The same for equal profiles and, for all practical purposes, different for different ones."""
-        text = json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+        fields = asdict(self)
+        if self.inherits is None:
+            del fields["inherits"]  # profiles of older versions keep their fingerprints
+        text = json.dumps(fields, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_SHORT]
 
     @property
     def scope(self) -> tuple[str, ...]:
-        """What a person cares about when the line before a run is repeated: all of it but the program's version, the limits and the command itself."""
+        """What a person cares about when the line before a run is repeated: all but the program's version, limits, what it inherits, and the command itself."""
         return (
             self.harness,
             self.account,
@@ -174,6 +180,7 @@ def table(profile: LaunchProfile, directory: str) -> list[tuple[str, str]]:
         ("account", _account(profile)),
         ("model", profile.model or ""),
         ("options", ", ".join(f"{name}={_one_line(value)}" for name, value in profile.options)),
+        ("inherits", unusual(profile.inherits) if profile.inherits is not None else ""),
     ]
     return [(label, text) for label, text in rows if text]
 
@@ -195,6 +202,7 @@ WORDS = {
     "sandbox": "its sandbox",
     "network": "its network",
     "isolation": "its isolation",
+    "inherits": "its umask, niceness and limits",
 }
 """What a person calls the parts of a profile; those that are not here by their own names."""
 

@@ -31,7 +31,13 @@ MAX_UNLAUNCHED = 5
 _MAX_DOUBLINGS = 64
 
 _OURS_TO_SAY = frozenset(
-    {FailureKind.ENVIRONMENT_UNKNOWN, FailureKind.NEVER_LAUNCHED, FailureKind.LOST, FailureKind.STOPPED}
+    {
+        FailureKind.DIRECTORY_CHANGED,
+        FailureKind.ENVIRONMENT_UNKNOWN,
+        FailureKind.NEVER_LAUNCHED,
+        FailureKind.LOST,
+        FailureKind.STOPPED,
+    }
 )
 """Kinds that evidence or a person establishes. A program that claims one is not believed: it could have itself started again and again, uncounted."""
 

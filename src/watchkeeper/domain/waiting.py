@@ -48,6 +48,7 @@ class WaitFacts:
 
 NEEDS: dict[FailureKind, Wait] = {
     FailureKind.PERMISSION_DENIED: Wait.APPROVAL,
+    FailureKind.DIRECTORY_CHANGED: Wait.APPROVAL,
     FailureKind.SIGNED_OUT: Wait.SIGNED_OUT,
     FailureKind.PROGRAM_MISSING: Wait.HARNESS_MISSING,
     FailureKind.QUOTA: Wait.QUOTA_UNTIL,

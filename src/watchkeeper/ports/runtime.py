@@ -7,7 +7,9 @@ from typing import Protocol
 
 from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
+from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
+from watchkeeper.domain.working_directory import WorkingDirectory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,10 @@ class ExecutionOrder:
     log_limit_bytes: int = 256 * 1024 * 1024
     asked: tuple[str, ...] = ()
     """Variables that were asked for by name, by the task or its account: what they hold is hidden unless it is plainly no secret."""
+    inherits: Inheritance | None = None
+    """Umask, niceness and limits for the agent; None: those that an agent of an older version got."""
+    place: WorkingDirectory | None = None
+    """Which directory `cwd` must lead to at the start, and what must be checked out there; None: whatever is there."""
     before: Mapping[str, object] | None = None
     """What the workspace looked like; kept in the directory until settlement."""
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from watchkeeper.domain.effects import Effect
+from watchkeeper.domain.working_directory import WorkingDirectory
 
 if TYPE_CHECKING:
     from watchkeeper.domain.profile import LaunchProfile
@@ -25,7 +26,9 @@ class Authorisation:
     profile: "LaunchProfile | None" = None
     """What was allowed, and all that a launch uses. None: recorded by a version that stored only the line."""
     directory: str | None = None
-    """The directory that it is for."""
+    """The path of the directory that it is for."""
+    place: WorkingDirectory | None = None
+    """Which directory that was, with what was checked out there. None: recorded by a version that did not look, or it could not be looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from watchkeeper.domain.model import Changes
+from watchkeeper.domain.working_directory import WorkingDirectory
 
 
 class Checkout(NamedTuple):
@@ -17,6 +18,10 @@ class Checkout(NamedTuple):
 
 class Workspace(Protocol):
     """Looks, never touches."""
+
+    def identify(self, cwd: str) -> WorkingDirectory | None:
+        """Which directory that is, and what is checked out there; None if there is none, or it cannot be looked at. Never raises."""
+        ...
 
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """What the directory looks like now, as plain JSON values. Never raises: what cannot be known is said inside."""

@@ -25,6 +25,14 @@ def open_directory(path: str | Path) -> int:
     return os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
 
 
+def make_directory(path: Path) -> None:
+    """Make a directory that is ours alone, with what is missing above it, whatever the umask leaves. One that is there stays as it is. Raises OSError."""
+    missing = [each for each in (path, *path.parents) if not os.path.lexists(each)]
+    for each in reversed(missing):
+        with suppress(FileExistsError):  # another command makes it at this moment
+            each.mkdir(mode=DIRECTORY_MODE)
+
+
 @contextmanager
 def directory(path: str | Path) -> Generator[int]:
     """Open a directory as `open_directory` does and close it in the end; yields the descriptor. Raises OSError."""

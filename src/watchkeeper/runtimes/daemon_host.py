@@ -231,6 +231,25 @@ def _parse(raw: bytes) -> DaemonInfo:
     )
 
 
+def begin_unlimited() -> tuple[int, tuple[str, ...]]:
+    """Put off what a daemon inherited from its starter: the limits, and if a command started it the niceness and the weight for the out-of-memory killer.
+
+    Returns the soft limit of open files as it was, and what could not be put off.
+
+    Raises:
+        DaemonError: what remains is too little for a daemon to work with.
+    """
+    from watchkeeper.runtimes.inheritance import put_off  # noqa: PLC0415 - only a daemon does it
+
+    own = put_off(priority=READY_FD in os.environ)
+    if own.too_low:
+        raise DaemonError(
+            f"The daemon cannot work under the limits of this shell: {', '.join(own.too_low)}.",
+            hint="Start it from one without them: `wk daemon start`. What was handed over waits until then.",
+        )
+    return own.nofile, own.kept
+
+
 def tell_parent(word: str) -> None:
     """Say `ready`, or why not, to whoever started this daemon; does nothing if nobody waits."""
     fd = os.environ.pop(READY_FD, None)

@@ -220,7 +220,7 @@ class ExecutionDirectories:
         found = [stream for stream in ("stdout", "stderr") if self._has_log(run, stream)]
         if not found:
             return into if into.exists() else None
-        into.mkdir(mode=atomic.DIRECTORY_MODE, parents=True, exist_ok=True)
+        atomic.make_directory(into)
         crashpoint("executions.keep.before")
         for stream in found:
             with contextlib.suppress(FileExistsError):  # kept by an earlier try

@@ -18,7 +18,7 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
-from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, survivors, told
+from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, spec_parts, survivors, told
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import (
     RECORD_LIMIT,
@@ -165,7 +165,9 @@ class ProcessRuntime:
             "log_limit_bytes": order.log_limit_bytes,
             "socket": str(sockets.control_socket(self._sockets, run.execution_id)),
             "wake": None if self._wake is None else str(self._wake),
-            "nofile": self._nofile,
+            "nofile": self._nofile if order.inherits is None else None,
+            **spec_parts.inherited(order.inherits),
+            **spec_parts.place(order.place),
         }
 
     def start_shim(self, run: Run) -> None:

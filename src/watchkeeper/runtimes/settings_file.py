@@ -83,7 +83,7 @@ class SettingsFile:
                 f"'{key}' cannot be changed in {self.path} as the file is written.", hint="Change it by hand."
             )
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            atomic.make_directory(self.path.parent)
             mode = self._mode()
             with atomic.directory(self.path.parent) as fd:
                 atomic.replace(fd, self.path.name, after.encode("utf-8"), point="settings")

@@ -240,9 +240,7 @@ def _existing(path: Path) -> Path:
 def _make(path: Path) -> None:
     if path.is_symlink() or path.exists():
         return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        path.mkdir(mode=atomic.DIRECTORY_MODE)
+    atomic.make_directory(path)
     atomic.sync_directory(path.parent.resolve())
 
 

@@ -30,16 +30,6 @@ def own_identity(clock: Clock) -> AgentIdentity:
     return AgentIdentity(pid=me[0], start_ticks=me[1], boot_id=boot_id(), started_at=clock.now())
 
 
-def raise_descriptor_limit() -> int:
-    """Raise our soft limit of open descriptors to the hard one; returns what it was."""
-    import resource  # noqa: PLC0415 - only a daemon needs many
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return soft
-
-
 class SystemClock:
     """The system's clocks."""
 

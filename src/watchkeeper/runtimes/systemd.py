@@ -114,7 +114,7 @@ class SystemdUnit:
     def install(self) -> None:
         """Write the file and have it started at every login."""
         if self.state() is not UnitState.SAME:
-            self._directory.mkdir(parents=True, exist_ok=True)
+            atomic.make_directory(self._directory)
             with atomic.directory(self._directory.resolve()) as fd:
                 atomic.replace(fd, self._name, self.text().encode("utf-8", "surrogateescape"), point="unit")
         self._must("daemon-reload")

@@ -2,9 +2,8 @@
 
 import errno
 import os
-import resource
 
-from . import pipes, records, system
+from . import pipes, place, records, system
 from .crash import crashpoint
 from .spec import Spec
 
@@ -50,7 +49,8 @@ class Forked:
     def failure(self) -> "tuple[str, int] | None":
         """In which step and by which error it could not become the agent, or None if it did. To be asked once, when it has ended: then this does not wait.
 
-        The step is `prepare`, `chdir`, `exec`, or `interpreter` if the program is there and what it needs to run is not.
+        The step is `prepare`, `chdir`, `directory` or `branch` if what was approved is not what is there, `limits`, `exec`, or `interpreter` if the program is
+        there and what it needs to run is not.
         """
         said = os.read(self._said, 64).split()
         os.close(self._said)
@@ -110,6 +110,8 @@ def fork(spec: Spec, argv: list[bytes], streams: Streams) -> Forked:
             _become(spec, argv, streams, parent, go_reader, step)
         except OSError as problem:
             number = problem.errno or errno.EIO
+        except MemoryError:
+            number = errno.ENOMEM  # the caller's own limit, which binds from the step before on
         except ValueError:
             number = errno.EINVAL  # a prompt with a zero byte in it, as an argument
         except BaseException:  # noqa: BLE001, S110 - whatever it is, this must never return into the shim's own code
@@ -141,15 +143,14 @@ def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: in
     if os.getppid() != parent:
         os._exit(_NOT_RUN)  # it died before the kernel was told
     os.umask(spec.umask)
-    if spec.nofile is not None:
-        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-        soft = spec.nofile if hard == resource.RLIM_INFINITY else min(spec.nofile, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    place.take_priority(spec)
+    limits = place.ready_limits(spec)
     for source, target in ((streams.stdin, 0), (streams.stdout, 1), (streams.stderr, 2)):
         os.dup2(source, target)
     if not os.read(go, 1):
         os._exit(_NOT_RUN)  # the shim died before it let us go
-    step[0] = b"chdir"
-    os.chdir(spec.cwd)
+    place.enter(spec, step)
+    step[0] = b"limits"
+    place.set_limits(limits)
     step[0] = b"exec"
     os.execvpe(argv[0], argv, spec.environment)  # noqa: S606 - no shell: that is the point

@@ -194,9 +194,9 @@ class Ladder:
 
     def _failed_at(self, step: str | None) -> str | None:
         """The directory or program without which the agent could not be started."""
-        if step is None or step == "prepare":
+        if step in {None, "prepare", "limits"}:
             return None
-        path = self._spec.cwd if step == "chdir" else self._spec.argv[0] or b""
+        path = self._spec.cwd if step in {"chdir", "directory", "branch"} else self._spec.argv[0] or b""
         return path.decode("utf-8", "replace") or None
 
     def _list_leftovers(self) -> None:

@@ -34,6 +34,14 @@ class Spec:
             self.wake = _absolute(record, "wake") if record.get("wake") is not None else None
             self.nofile = _whole(record["nofile"], "nofile") if record.get("nofile") is not None else None
             self.umask = _whole(record.get("umask", 0o022), "umask")
+            self.nice = _signed(record.get("nice"), "nice")
+            self.oom_score_adj = _signed(record.get("oom_score_adj"), "oom_score_adj")
+            self.limits = _limits(record.get("limits", {}))
+            self.cwd_device = _signed(record.get("cwd_device"), "cwd_device")
+            self.cwd_inode = _signed(record.get("cwd_inode"), "cwd_inode")
+            self.cwd_generation = _signed(record.get("cwd_generation"), "cwd_generation")
+            self.head_file = _absolute(record, "head_file") if record.get("head_file") is not None else None
+            self.head = _bytes(record["head"], "head") if record.get("head") is not None else None
         except KeyError as missing:
             raise BadSpec(f"it lacks {missing}") from None
 
@@ -123,3 +131,25 @@ def _whole(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise BadSpec(f"{what} is no whole number")
     return value
+
+
+def _signed(value: object, what: str) -> "int | None":
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise BadSpec(f"{what} is no whole number")
+    return value
+
+
+def _limits(value: object) -> "dict[str, tuple[int, int]]":
+    """Limits by name, each with the soft and the hard one; -1 is none."""
+    if not json_text.is_object(value):
+        raise BadSpec("limits is not an object")
+    found: dict[str, tuple[int, int]] = {}
+    for name, pair in value.items():
+        numbers = pair if json_text.is_list(pair) else []
+        whole = [each for each in numbers if isinstance(each, int) and not isinstance(each, bool) and each >= -1]
+        if len(numbers) != 2 or len(whole) != 2:
+            raise BadSpec(f"the limit {name} is no pair of whole numbers")
+        found[name] = (whole[0], whole[1])
+    return found

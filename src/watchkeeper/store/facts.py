@@ -4,9 +4,11 @@ from typing import TYPE_CHECKING, cast
 
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
 from watchkeeper.domain.run_record import EndReason, ExitFact, Leftover
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.store.values import from_json, moment, plain_text, plain_texts, record
 
 if TYPE_CHECKING:
+    from watchkeeper.domain.inheritance import Inheritance
     from watchkeeper.domain.profile import LaunchProfile
 
 
@@ -34,7 +36,22 @@ def changes_from(text: str | None) -> Changes | None:
     data["files"] = tuple(FileChange(path=one["path"], change=one["change"]) for one in files)
     data["beside"] = plain_texts(data.get("beside", []))
     data["commits"] = plain_texts(data.get("commits", []))
+    left = data.get("left")
+    data["left"] = None if left is None else _place(cast("dict[str, object]", left))
     return Changes(**data)  # pyright: ignore[reportArgumentType] - as above
+
+
+def place_from(text: str | None) -> WorkingDirectory | None:
+    """Which directory was approved. What cannot be read is not taken for one that was not recorded (R13)."""
+    return None if text is None else _place(record(text))
+
+
+def _place(data: dict[str, object]) -> WorkingDirectory:
+    known = data.get("repository")
+    if known is not None:
+        device, inode, generation = cast("list[int | None]", known)
+        data["repository"] = (device, inode, generation)
+    return WorkingDirectory(**data)  # pyright: ignore[reportArgumentType] - as above
 
 
 def leftovers_from(text: str) -> tuple[Leftover, ...]:
@@ -55,8 +72,19 @@ def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | 
     data["argv"] = tuple(cast("list[str | None]", data["argv"]))
     for pairs in ("options", "environment"):
         data[pairs] = tuple((one[0], one[1]) for one in cast("list[list[str]]", data[pairs]))
+    inherits = data.get("inherits")
+    if inherits is not None:
+        data["inherits"] = _inheritance(cast("dict[str, object]", inherits))
     profile = LaunchProfile(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call
     if profile.fingerprint != fingerprint:
         msg = "the fingerprint of a launch profile does not fit it"
         raise ValueError(msg)
     return profile
+
+
+def _inheritance(data: dict[str, object]) -> "Inheritance":
+    from watchkeeper.domain.inheritance import Inheritance  # noqa: PLC0415 - as above
+
+    limits = cast("list[list[int | str]]", data["limits"])
+    data["limits"] = tuple((plain_text(name), cast("int", soft), cast("int", hard)) for name, soft, hard in limits)
+    return Inheritance(**data)  # pyright: ignore[reportArgumentType] - as above

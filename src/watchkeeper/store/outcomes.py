@@ -6,7 +6,7 @@ from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Run
 from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Authorisation, Launch
-from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, profile_from, usage_from
+from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, place_from, profile_from, usage_from
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.values import Columns, record, ticks, ticks_or_none, to_json
 
@@ -62,6 +62,7 @@ class StoredOutcomes:
                 profile=None if profile is None else to_json(profile),
                 fingerprint=None if profile is None else profile.fingerprint,
                 directory=authorisation.directory,
+                place=None if authorisation.place is None else to_json(authorisation.place),
             )
         except RowConflict as conflict:
             raise Stale(
@@ -116,6 +117,7 @@ def _authorisation(row: Row | None) -> Authorisation | None:
             at=column.time(),
             profile=profile_from(column.text_or_none(), column.text_or_none()),
             directory=column.text_or_none(),
+            place=place_from(column.text_or_none()),
         )
 
 

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import Changes, FileChange
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.ports.workspace import Checkout
-from watchkeeper.workspaces import plain
+from watchkeeper.workspaces import identity, plain
 from watchkeeper.workspaces.checkouts import checkout_by_looking, project_of
 from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
@@ -51,6 +52,10 @@ class GitWorkspace:
         """Use the git that `environ` finds (by default this process's), for at most `timeout_s` per question."""
         self._environ = dict(os.environ if environ is None else environ)
         self._timeout_s = timeout_s
+
+    def identify(self, cwd: str) -> WorkingDirectory | None:
+        """Say which directory that is, and what is checked out there; None if it cannot be looked at. Never raises."""
+        return identity.identify(cwd)
 
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """Say what differs from HEAD, or for a directory without git what files there are. Never raises."""

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from watchkeeper.app.views import profile
+from watchkeeper.app.views import place, profile
 from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
 from watchkeeper.app.views.rows import TaskRow
@@ -133,6 +133,7 @@ def outcome(outcome: Outcome) -> Json:
             "truncated": changes.truncated,
             "in_checkout": changes.in_checkout,
             "beside": list(changes.beside),
+            "left": None if changes.left is None else place.plain(changes.left),
         },
         "leftovers": [{"pid": leftover.pid, "command": leftover.command} for leftover in outcome.leftovers],
         "wake_at": time(outcome.wake_at),
@@ -203,6 +204,7 @@ def authorisation(authorisation: Authorisation) -> Json:
         "by": authorisation.by,
         "says": authorisation.says,
         "at": time(authorisation.at),
+        "place": None if authorisation.place is None else place.plain(authorisation.place),
         "profile": None if authorisation.profile is None else profile.plain(authorisation.profile),
     }
 

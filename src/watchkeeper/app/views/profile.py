@@ -1,5 +1,6 @@
 """Launch profiles as JSON values."""
 
+from watchkeeper.domain.inheritance import UNLIMITED, Inheritance
 from watchkeeper.domain.profile import LaunchProfile, line
 
 
@@ -30,4 +31,18 @@ def plain(profile: LaunchProfile) -> dict[str, object]:
         "environment": dict(profile.environment),
         "grace_s": profile.grace_s,
         "log_limit_bytes": profile.log_limit_bytes,
+        "inherits": None if profile.inherits is None else _inherits(profile.inherits),
+    }
+
+
+def _inherits(inherits: Inheritance) -> dict[str, object]:
+    """Umask, niceness and limits; a limit that is none is null."""
+    limits = {
+        name: [None if each == UNLIMITED else each for each in (soft, hard)] for name, soft, hard in inherits.limits
+    }
+    return {
+        "umask": f"{inherits.umask:03o}",
+        "nice": inherits.nice,
+        "oom_score_adj": inherits.oom_score_adj,
+        "limits": limits,
     }

@@ -69,6 +69,8 @@ def _make_place(call: Call, directory: Path) -> None:
 
 
 def _hand_over(call: Call, directory: Path) -> Task:
+    from dataclasses import replace
+
     from watchkeeper.app.add import AddRequest, add, plan
     from watchkeeper.cli import harnesses, machines
     from watchkeeper.environment import capture
@@ -90,8 +92,9 @@ def _hand_over(call: Call, directory: Path) -> Task:
         environment=environment,
         by=call.person,
         options=harnesses.options(call, "demo"),
-        limits=parts.limits,
+        limits=replace(parts.limits, inherits=call.inherited),
         machine=machines.own(call),
+        place=call.place(spec.cwd, machines.own(call)),
     )
     agreed = plan(parts.harness("demo"), request)
     terminal.prose(f'$ wk run --harness demo --follow "{_PROMPT}"', render.BOLD)

@@ -1,9 +1,11 @@
 """`wk show`: one task in full."""
 
+import contextlib
 import os
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -18,6 +20,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 from watchkeeper.domain.outcome_record import MOST_BESIDE
 from watchkeeper.domain.profile import LaunchProfile, host, table
+from watchkeeper.domain.working_directory import described
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -29,6 +32,9 @@ _FILES = 12
 _TEXT_LINES = 30
 _FIRST_LINES = 10
 _LABEL = 12
+_COMPLAINTS = 16 * 1024
+_NOT_GIVEN = "The agent did not get"
+"""How the shim tells it."""
 _WITHOUT_AN_END = frozenset({FailureKind.LOST, FailureKind.NEVER_LAUNCHED})
 _CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
 
@@ -78,7 +84,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
         )
     account = f" as {spec.account}" if spec.account != OWN else ""
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
-    yield _field("directory", render.clean(spec.cwd))
+    yield _field("directory", render.clean(_directory(found)))
     yield _field("queue", render.clean(_place(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
@@ -94,6 +100,13 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     if found.takeover:
         yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
     yield _field("next", _next(found))
+
+
+def _directory(found: "TaskDetail") -> str:
+    """The working directory, with what was checked out there when it was approved."""
+    place = None if found.authorisation is None else found.authorisation.place
+    out = "" if place is None else described(place)
+    return f"{found.task.spec.cwd} ({out} when approved)" if out else found.task.spec.cwd
 
 
 def _allowed(authorisation: "Authorisation") -> Iterator[str]:
@@ -114,7 +127,7 @@ def _allowed(authorisation: "Authorisation") -> Iterator[str]:
     if profile.home:
         yield _field("home", render.clean(profile.home))
     for label, text in table(profile, ""):
-        if label == "options":
+        if label in {"options", "inherits"}:
             yield _field(label, render.clean(text))
 
 
@@ -198,8 +211,21 @@ def _run(call: Call, detail: "RunDetail", newest: "Authorisation | None") -> Ite
         yield _field("  machine", f"{render.clean(detail.on)}, where its logs are, below the state directory")
     yield _field("  logs", str(detail.stdout))
     yield _field("", str(detail.stderr))
+    for said in _not_given(detail.complaints):
+        yield _field("  note", said)
     if detail.complaints is not None and (kind in _WITHOUT_AN_END or run.state is RunState.HELD):
         yield _field("", f"the shim's own complaints: {detail.complaints}")
+
+
+def _not_given(complaints: Path | None) -> Iterator[str]:
+    """What the agent could not be given of what its caller had, in the shim's own words."""
+    if complaints is None:
+        return
+    with contextlib.suppress(OSError), complaints.open(encoding="utf-8", errors="replace") as file:
+        for line in file.read(_COMPLAINTS).splitlines():
+            _, marker, what = line.partition(_NOT_GIVEN)
+            if marker:
+                yield f"it did not get {render.clean(what).strip()}"
 
 
 def _proof(proof: Proof | None) -> str:

@@ -7,8 +7,8 @@ INSERT INTO outcome (
 ) ON CONFLICT DO NOTHING;
 
 -- name: outcomes_authorise
-INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory)
-VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory)
+INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory, place)
+VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory, :place)
 ON CONFLICT DO NOTHING;
 
 -- name: outcomes_record_launch

@@ -7,8 +7,8 @@ INSERT INTO outcome (
 );
 
 -- name: outcomes_authorise
-INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory)
-VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory);
+INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory, place)
+VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory, :place);
 
 -- name: outcomes_record_launch
 INSERT INTO launch (run_id, authorisation_id, at) VALUES (:run_id, :authorisation_id, :at);

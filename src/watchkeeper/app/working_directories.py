@@ -1,0 +1,21 @@
+"""What a launch must find in its working directory, and what is said where that is not so."""
+
+from watchkeeper.domain.working_directory import WorkingDirectory, left_by
+from watchkeeper.ports.store import Authorisation, Tx
+
+
+def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDirectory | None:
+    """The directory that was approved, with its checkout as the task's own last run under that approval left it.
+
+    None: nothing was recorded. A run may switch the branch, and the next try of the same task goes on from there; what anybody else switches is noticed.
+    """
+    if allowed is None or allowed.place is None:
+        return None
+    for run in reversed(tx.runs.of_task(task_id)):
+        launch = tx.outcomes.launch(run.id)
+        if launch is not None and launch.authorisation.id != allowed.id:
+            break
+        outcome = tx.outcomes.get(run.id)
+        if outcome is not None and outcome.changes is not None and outcome.changes.left is not None:
+            return left_by(allowed.place, outcome.changes.left)
+    return allowed.place
