@@ -66,6 +66,8 @@ class Facts:
     run: Run
     at: datetime
     trace: Trace | None = None
+    unread: str = ""
+    """Why there is no trace, where the agent's output could not be read."""
     changes: Changes | None = None
     leftovers: tuple[Leftover, ...] = ()
     gone_proven: bool = False
@@ -192,7 +194,10 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
     """The program ended by itself: its own final event decides, and its absence is a failure."""
     trace = facts.trace
     if trace is None:
-        return FailureKind.UNKNOWN, "What the agent printed could not be read."
+        return (
+            FailureKind.UNKNOWN,
+            f"What the agent printed could not be read{f': {facts.unread}' if facts.unread else ''}.",
+        )
     if trace.kind is not None:
         return _programs_word(trace.kind, trace.reason)
     if not trace.finished and not trace.whole and exit_fact.signal is None:
