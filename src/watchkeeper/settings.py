@@ -174,7 +174,7 @@ _KEYS = (
     _key("daemon.start_grace", _positive, "5s", "duration", "How long an agent's supervisor may take to start."),
     _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
     _key("daemon.look_limit", _positive, "30s", "duration", "How long a look into an agent's directory may take."),
-    _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may go on after its final answer; then it is ended. `run.leftovers wait` keeps it."),
+    _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may go on after its final answer, unless leftovers are waited for."),
     _key("daemon.stalled_after", _positive, "10m", "duration", "After how long without anything new in its output a run is said to make no progress."),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
     _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),

@@ -30,6 +30,16 @@ MAX_UNLAUNCHED = 5
 
 _MAX_DOUBLINGS = 64
 
+_AFTER_ANSWER = {
+    EndReason.STOP: "Its process went on after its answer, and was stopped.",
+    EndReason.KILL: "Its process went on after its answer, and was killed.",
+    EndReason.DEADLINE: "Its process went on after its answer, until its deadline.",
+    EndReason.SILENCE: "Its process went on after its answer, and was ended because it printed nothing more.",
+    EndReason.INTERRUPTED: "Its process went on after its answer, and was interrupted.",
+    EndReason.ANSWERED: "Its process went on after its answer, and was ended.",
+}
+"""What ended a process that had given its final answer; a success stays one."""
+
 _OURS_TO_SAY = frozenset(
     {FailureKind.ENVIRONMENT_UNKNOWN, FailureKind.NEVER_LAUNCHED, FailureKind.LOST, FailureKind.STOPPED}
 )
@@ -157,6 +167,10 @@ def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
     if run.exit is None:
         kind = run.kind or FailureKind.UNKNOWN
         return kind, run.reason or ROWS[kind].says
+    if run.exit.reason in _AFTER_ANSWER and facts.trace is not None and facts.trace.answered:
+        kind, reason = _judge_trace(facts, run.exit)
+        if kind is None:
+            return None, f"{reason} {_AFTER_ANSWER[run.exit.reason]}"
     match run.exit.reason:
         case EndReason.STOP | EndReason.KILL:
             return FailureKind.STOPPED, ROWS[FailureKind.STOPPED].says

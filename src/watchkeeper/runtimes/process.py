@@ -37,6 +37,7 @@ from watchkeeper.runtimes.sweep import MARKER, Sweep
 RUN_MARKER = "WATCHKEEPER_RUN"
 """The variable that tells an agent, and `wk` inside it, which run it is."""
 
+_BY_WORD = frozenset({EndReason.CONDEMNED, EndReason.ANSWERED})  # a signal would say another reason
 _MOST_PATIENT = 6
 _LEFTOVERS_GRACE_S = 5.0
 
@@ -280,8 +281,11 @@ class ProcessRuntime:
         # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
         try:
             control.ask(spec.socket, token, request)
-        except ShimUnreachable:
-            if why is EndReason.CONDEMNED or os.path.lexists(spec.socket) or not _told_by_signal(found):
+        except ShimUnreachable as problem:
+            if why is EndReason.ANSWERED and "is no reason" in str(problem):  # a shim of an earlier version
+                control.ask(spec.socket, token, {**request, "how": EndReason.CONDEMNED.value})
+                return
+            if why in _BY_WORD or os.path.lexists(spec.socket) or not _told_by_signal(found):
                 raise
         crashpoint("control.end.after")
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from .feed import Feed
 
 _OK: Reply = {"ok": True}
-_REASONS = ("stop", "condemned", "interrupted")
+_REASONS = ("stop", "condemned", "interrupted", "answered")
 
 
 class Requests:
