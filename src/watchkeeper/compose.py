@@ -235,6 +235,7 @@ class Watchkeeper:
         again._nofile = self._nofile
         again.system_clock = self.system_clock
         again._pipes = self._pipes
+        again.workspace = self.workspace
         if self.settings.store_url is not None and not apart:
             again.store = self.store
         return again
@@ -251,9 +252,9 @@ class Watchkeeper:
     @cached_property
     def workspace(self) -> "Workspace":
         """Git checkouts and plain directories."""
-        from watchkeeper.workspaces.git import GitWorkspace
+        from watchkeeper.workspaces.apart import workspace
 
-        return GitWorkspace()
+        return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None)
 
     def harness(self, name: str) -> "Harness":
         """A harness by name. Raises UnknownHarness."""
@@ -362,12 +363,8 @@ class Watchkeeper:
         from watchkeeper.app.sign_ins import Asker
         from watchkeeper.harnesses.sign_in import SignInLooker
 
-        return Asker(
-            harness=self.harness,
-            options=self.settings.harness_options,
-            accounts=self.accounts,
-            looker=SignInLooker(),
-        )
+        options = self.settings.harness_options
+        return Asker(harness=self.harness, options=options, accounts=self.accounts, looker=SignInLooker())
 
     @cached_property
     def sign_ins(self) -> "SignIns":

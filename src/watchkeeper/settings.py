@@ -173,6 +173,9 @@ _KEYS = (
     _key("queue.outage_patience", _positive, "24h", "duration", "After how long `wk status` says that a service which fails needs you."),
     _key("daemon.start_grace", _positive, "5s", "duration", "How long an agent's supervisor may take to start."),
     _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
+    _key("daemon.look_limit", _positive, "30s", "duration", "How long a look into an agent's directory may take."),
+    _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may go on after its final answer, unless leftovers are waited for."),
+    _key("daemon.stalled_after", _positive, "10m", "duration", "After how long without anything new in its output a run is said to make no progress."),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
     _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
@@ -207,6 +210,9 @@ class Settings(NamedTuple):
     queue_outage_patience_s: float
     daemon_start_grace_s: float
     daemon_poll_s: float
+    daemon_look_limit_s: float
+    daemon_answered_grace_s: float
+    daemon_stalled_after_s: float
     logs_limit_bytes: int
     stop_grace_s: float
     prune_keep_days: int

@@ -1,5 +1,6 @@
 """Following what agents print: each for itself."""
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 from app.stage import Verbs
 
+from watchkeeper.app import read_output
 from watchkeeper.app.follow import Followers
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.harnesses.registry import get_harness
@@ -69,3 +71,24 @@ def test_a_reader_that_breaks_is_made_anew(verbs: Verbs) -> None:
     verbs.clock.step(2)
     assert not followers.follow([run]).problems
     assert len(made) == 2
+
+
+def test_a_pipe_in_place_of_a_log_is_said_and_not_waited_for(verbs: Verbs) -> None:
+    """To open it would wait for somebody to write."""
+    run, log = _working(verbs, "t1")
+    os.mkfifo(log)
+    found = _followers(verbs).follow([run])
+    assert "stdout.log is a named pipe" in str(found.problems[run.id])
+
+
+def test_a_hole_of_sixty_gigabytes_is_stepped_over_at_once(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, log = _working(verbs, "t1")
+    with log.open("wb") as file:
+        file.truncate(60 * 1024**3)
+        file.seek(0, os.SEEK_END)
+        file.write(b"hello\n")
+    seen: list[bytes] = []
+    monkeypatch.setattr(read_output, "take", lambda _reader, piece: seen.append(piece) or [])
+    followers = _followers(verbs)
+    assert not followers.follow([run]).problems
+    assert seen[-1] == b"hello\n" and len(seen) == 2

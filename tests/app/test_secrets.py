@@ -1,6 +1,7 @@
 """Secrets are refused where they would be stored, and words that are stored hold none, however a reader shortens them."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -19,6 +20,8 @@ from watchkeeper.domain.secret_names import Secret
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.command import LINE_BYTES, Command
 from watchkeeper.ports.harness import EventKind, StreamEvent
+from watchkeeper.ports.runtime import Log
+from watchkeeper.runtimes.kept_log import open_kept
 
 if TYPE_CHECKING:
     from watchkeeper.ports.runtime import Executions
@@ -34,9 +37,9 @@ class Kept:
     root: Path
     given: Mapping[str, str] | None = None
 
-    def log(self, run: Run, stream: str) -> Path:
+    def open_log(self, run: Run, stream: str) -> AbstractContextManager[Log | None]:
         del run
-        return self.root / f"{stream}.log"
+        return open_kept(self.root / f"{stream}.log")
 
     def environment(self, run: Run) -> Mapping[str, str] | None:
         del run
@@ -54,7 +57,7 @@ def _trace(tmp_path: Path, stdout: bytes, stderr: bytes = b"", code: int = 1) ->
         cast("Executions", Kept(tmp_path, {"API_TOKEN": TOKEN})),
         spec_of(tmp_path, harness="command", argv=("x",)),
     )
-    trace = read_trace(Command(), spec, kept, RUN, exit_fact(code << 8), redactor_of(kept, RUN, spec))
+    trace = read_trace(Command(), spec, kept, RUN, exit_fact(code << 8), redactor_of(kept, RUN, spec)).trace
     assert trace is not None
     return trace
 
@@ -105,7 +108,10 @@ class Doomed:
 def test_what_is_recorded_while_an_agent_works_holds_no_secret(tmp_path: Path) -> None:
     """The name of its conversation, and why it is ended early."""
     follower = Follower(
-        account="demo:own", reader=Doomed(), path=tmp_path / "log", redactor=Redactor([Secret("KEY", TOKEN)])
+        account="demo:own",
+        reader=Doomed(),
+        open_log=lambda: open_kept(tmp_path / "log"),
+        redactor=Redactor([Secret("KEY", TOKEN)]),
     )
     found = follower.condemned()
     assert found is not None and found.reason == "The key [redacted KEY] was refused; the beginning is [redacted KEY]…"

@@ -1,6 +1,7 @@
 """Reading and showing what agents print."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,8 @@ from watchkeeper.cli.printing import Lines, Printer, RawPrinter, pretty
 from watchkeeper.cli.render import Terminal
 from watchkeeper.domain.model import Run
 from watchkeeper.ports.harness import EventKind, StreamEvent
+from watchkeeper.ports.runtime import Log
+from watchkeeper.runtimes.kept_log import open_kept
 
 if TYPE_CHECKING:
     from watchkeeper.ports.runtime import Executions
@@ -29,7 +32,10 @@ class Kept:
     def log(self, run: Run, stream: str) -> Path:
         return self.path
 
-    def dropped(self, run: Run, stream: str) -> list[tuple[int, int]]:
+    def open_log(self, run: Run, stream: str) -> AbstractContextManager[Log | None]:
+        return open_kept(self.path, self.dropped)
+
+    def dropped(self) -> list[tuple[int, int]]:
         found = list(self.holes)
         self.on_look()
         return found

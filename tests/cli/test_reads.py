@@ -1,12 +1,14 @@
 """Commands that only look: `ls`, `status`, `show`, `wait`, `events`, `config`, `version`, `completion`."""
 
 import json
+import os
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
 from watchkeeper.domain.model import StopHow, StopRequest, TaskState
+from watchkeeper.errors import Exit
 
 if TYPE_CHECKING:
     from support.cli import Wk
@@ -397,6 +399,17 @@ def test_what_was_printed_on_standard_error_is_not_missed(wk: "Wk") -> None:
     assert f"2 lines on standard error: wk logs --stderr --run 1 {task_id}" in wk("logs", "--run", "1", task_id).err
     assert "standard error" not in wk("logs", "--stderr", task_id).err
     assert "standard error" not in wk("logs", _printed(wk, b"fine\n", b"")).err
+
+
+def test_a_pipe_in_place_of_a_log_is_named(wk: "Wk") -> None:
+    """To open it would wait for somebody to write."""
+    task_id = _printed(wk, b"", b"")
+    path = wk.parts.runtime.executions().log(wk.parts.store.read(lambda tx: tx.runs.of_task(task_id))[-1], "stdout")
+    path.unlink()
+    os.mkfifo(path)
+    answer = wk("logs", task_id)
+    assert answer.code == Exit.NOT_FOUND
+    assert "The output of run 1 cannot be read: stdout.log is a named pipe." in answer.err
 
 
 def test_the_limit_of_a_list_is_for_all_of_it(wk: "Wk") -> None:

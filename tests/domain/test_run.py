@@ -1,19 +1,23 @@
 """The state machine of a run, cell by cell."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from watchkeeper.domain.effects import EndExecution, StartShim
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Disposition, EndReason, Proof, RunState, StopHow
+from watchkeeper.domain.model import Disposition, DirectoryIdentity, EndReason, Proof, RunState, StopHow
 from watchkeeper.domain.run import (
     RUN_EVENTS,
     AgentSeen,
+    Answered,
     Condemned,
+    Delayed,
     ExitSeen,
     HeldBack,
     InterruptWanted,
+    Lingered,
     Lost,
     NeverLaunched,
     Prepared,
@@ -22,6 +26,7 @@ from watchkeeper.domain.run import (
     SessionSeen,
     Settled,
     ShimStarted,
+    Stalled,
     StopTold,
     StopWanted,
     Undecided,
@@ -42,6 +47,10 @@ LISTED: dict[type[RunEvent], dict[RunState, RunState]] = {
     HeldBack: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.HELD),
     Undecided: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     Condemned: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    Delayed: {s: s for s in set(RunState) - {S.SETTLED}},
+    Answered: {s: s for s in set(RunState) - {S.SETTLED}},
+    Lingered: {s: s for s in set(RunState) - {S.SETTLED}},
+    Stalled: {s: s for s in set(RunState) - {S.SETTLED}},
     StopWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     InterruptWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     StopTold: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
@@ -220,3 +229,37 @@ def test_a_service_that_interrupts_its_agents_says_so(state: RunState) -> None:
     (effect,) = decide_run(a_run(state), InterruptWanted()).effects
     assert isinstance(effect, EndExecution)
     assert effect.why is EndReason.INTERRUPTED
+
+
+def test_what_takes_long_is_said_and_says_nothing_of_how_a_run_ended() -> None:
+    """Where there is no exit the reason is how it ended."""
+    slow = Delayed(reason="Its directory has not answered for 5 s.")
+    for state in (S.RESERVED, S.ENDED):
+        assert decide_run(a_run(state), slow).run.reason == slow.reason
+    lost = decide_run(a_run(S.RUNNING), Lost(proof=Proof.SWEPT, reason="Lost.")).run
+    assert decide_run(lost, slow).run == lost
+    prepared = decide_run(
+        decide_run(a_run(S.RESERVED), slow).run, Prepared(directory=DirectoryIdentity(device=1, inode=2))
+    ).run
+    assert prepared.reason == ""
+
+
+def test_only_a_program_that_has_answered_is_ended_for_going_on() -> None:
+    """With a reason of its own, by the outbox; and only while it is seen to have answered."""
+    run = a_run(S.RUNNING)
+    assert decide_run(run, Lingered()).effects == ()
+    answered = decide_run(run, Answered(since=LATER)).run
+    assert answered.answered_at == LATER
+    assert decide_run(answered, Answered(since=LATER + timedelta(hours=1))).run == answered
+    end = EndExecution(run_id="t1.1", fence=7, execution_id="x1", how=StopHow.STOP, why=EndReason.ANSWERED)
+    assert decide_run(answered, Lingered()).effects == (end,)
+    again = decide_run(answered, Answered(since=None)).run
+    assert again == run and decide_run(again, Lingered()).effects == ()
+
+
+def test_a_run_without_progress_is_marked_once_and_nothing_else_happens() -> None:
+    run = a_run(S.RUNNING)
+    stalled = decide_run(run, Stalled(since=LATER))
+    assert stalled.run.stalled_since == LATER and stalled.effects == ()
+    assert decide_run(stalled.run, Stalled(since=LATER + timedelta(hours=1))).run == stalled.run
+    assert decide_run(stalled.run, Stalled(since=None)).run == run

@@ -525,3 +525,58 @@ def test_a_persons_word_on_a_held_run_keeps_what_is_known(stopped: bool) -> None
     assert outcome.proof is Proof.SWEPT
     assert outcome.kind is (FailureKind.STOPPED if stopped else FailureKind.LOST)
     assert outcome.reason.startswith("ada ")
+
+
+ANSWERED = replace(OK, answered=True)
+BY_OTHERS = (
+    EndReason.STOP,
+    EndReason.KILL,
+    EndReason.DEADLINE,
+    EndReason.SILENCE,
+    EndReason.INTERRUPTED,
+    EndReason.ANSWERED,
+)
+
+
+@pytest.mark.parametrize("reason", BY_OTHERS)
+@pytest.mark.parametrize("stop", [None, STOP])
+def test_a_success_stays_one_whatever_ends_the_process_later(reason: EndReason, stop: StopRequest | None) -> None:
+    """And it is said that the process went on. The task is done, also where a person has stopped it."""
+    facts = Facts(
+        task=a_task(TaskState.RUNNING, stop=stop), run=ended(exited(reason, status=15)), at=LATER, trace=ANSWERED,
+        gone_proven=True,
+    )  # fmt: skip
+    outcome = settle(facts)
+    assert isinstance(outcome, Outcome)
+    assert (outcome.status, outcome.disposition, outcome.kind) == (OutcomeStatus.SUCCEEDED, Disposition.DONE, None)
+    assert outcome.reason.startswith("Done. Its process went on after its answer, ")
+    assert decide_task(facts.task, RunSettled(outcome=outcome)).task.state is TaskState.DONE
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        OK,
+        replace(ANSWERED, answered=False, ok=False, kind=FailureKind.UNKNOWN),
+        replace(ANSWERED, text="Which one do you want?"),
+        replace(ANSWERED, tool_calls=0),
+    ],
+    ids=["an exit code", "a failure", "a question", "nothing done"],
+)
+def test_a_stop_of_anything_else_is_a_stop(trace: Trace) -> None:
+    """A command that ends with 0 when it is told to has not done its work."""
+    facts = Facts(
+        task=a_task(TaskState.RUNNING, stop=STOP), run=ended(exited(EndReason.STOP)), at=LATER, trace=trace, gone_proven=True
+    )  # fmt: skip
+    outcome = settle(facts)
+    assert isinstance(outcome, Outcome)
+    assert (outcome.disposition, outcome.kind) == (Disposition.STOPPED, FailureKind.STOPPED)
+
+
+def test_why_output_could_not_be_read_is_said() -> None:
+    facts = Facts(
+        task=a_task(TaskState.RUNNING), run=ended(), at=LATER, unread="stdout.log is a named pipe", gone_proven=True
+    )
+    outcome = settle(facts)
+    assert isinstance(outcome, Outcome)
+    assert outcome.reason == "What the agent printed could not be read: stdout.log is a named pipe."

@@ -6,6 +6,7 @@ Agents are no processes. What they print goes into the logs that the real reader
 import json
 import tempfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -43,7 +44,9 @@ from watchkeeper.domain.service import ProbePolicy
 from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunRegained, StopAsked
 from watchkeeper.harnesses.registry import get_harness
+from watchkeeper.ports.runtime import Log
 from watchkeeper.ports.store import Authorisation, JournalEntry, Store, Tx
+from watchkeeper.runtimes.kept_log import open_kept
 from watchkeeper.runtimes.system import RandomIds
 
 if TYPE_CHECKING:
@@ -66,6 +69,10 @@ class Directories:
     def log(self, run: Run, stream: str) -> Path:
         """Where a run's output goes."""
         return self._root / f"{run.id}.{stream}"
+
+    def open_log(self, run: Run, stream: str) -> AbstractContextManager[Log | None]:
+        """The same, for reading."""
+        return open_kept(self.log(run, stream))
 
     def environment(self, run: Run) -> None:
         """No secrets."""

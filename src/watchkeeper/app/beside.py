@@ -7,10 +7,14 @@ from watchkeeper.domain.model import Changes, Run
 from watchkeeper.domain.outcome_record import MOST_BESIDE
 from watchkeeper.ports.runtime import ExecutionOrder
 from watchkeeper.ports.store import Tx
+from watchkeeper.ports.workspace import PLACE
 
 
 def place_of(order: ExecutionOrder) -> str:
     """Where a run works, as the store compares it: the top of its checkout, or its directory with a slash at the end."""
+    place = (order.before or {}).get(PLACE)
+    if isinstance(place, str) and place:
+        return place
     top = (order.before or {}).get("top")
     if isinstance(top, str) and top:
         return _storable(os.path.realpath(top))

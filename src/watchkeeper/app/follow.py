@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.read_output import Follower
@@ -95,7 +96,7 @@ class Followers:
         follower = Follower(
             account="" if spec.argv else spec.account_id,
             reader=reader,
-            path=self.executions.log(run, "stdout"),
+            open_log=partial(self.executions.open_log, run, "stdout"),
             redactor=redactor_of(self.executions, run, spec),
             told_session=run.harness_session,
             told_condemned=run.condemned is not None,

@@ -1,20 +1,33 @@
 """Read what an agent printed: all of it at the end, or as it grows."""
 
-from collections.abc import Iterator
+import errno
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from pathlib import Path
+from typing import NamedTuple
 
 from watchkeeper.app.secrets import hide_trace
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.ports.harness import EventKind, Harness, StreamReader
-from watchkeeper.ports.runtime import Executions
+from watchkeeper.domain.redaction import RedactedStream, Redactor
+from watchkeeper.ports.harness import EventKind, Harness, StreamEvent, StreamReader
+from watchkeeper.ports.runtime import Executions, Hole, Log
 
-_CHUNK = 1024 * 1024
+_AT_ONCE = 8 * 1024 * 1024
+"""Bytes that one look at a working agent reads at most."""
+
+_PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_NOT_KEPT = b"\0" * 4096
 _STDERR_TAIL = 8 * 1024
 _ANSWERS = frozenset({EventKind.TEXT, EventKind.TOOL})
 """What a program prints only once its model has answered."""
+
+
+class Read(NamedTuple):
+    """What a run's output came to, or why it cannot be read."""
+
+    trace: Trace | None
+    why: str = ""
 
 
 def read_trace(
@@ -24,54 +37,62 @@ def read_trace(
     run: Run,
     exit_fact: ExitFact | None,
     redactor: Redactor,
-) -> Trace | None:
-    """What a run's output came to, its words without secrets, or None if it cannot be read.
+) -> Read:
+    """What a run's output came to, its words without secrets. It costs what is kept of the output, and is read as far as it went when this began.
 
     What happened is judged by the output as it is. Where it holds a secret, the words are read again from output without it: a reader that shortens them
     could cut a secret in two, and nobody would know the halves.
+
+    Raises:
+        OSError: the system lacks descriptors or memory.
     """
     reader, stream = harness.reader(spec), redactor.stream()
-    stdout = executions.log(run, "stdout")
     try:
-        for data in _chunks(stdout):
-            _ = reader.feed(data)
-            _ = stream.feed(data)
-        _ = stream.finish()
-        tail, hidden_tail = _tail(executions.log(run, "stderr"), redactor)
-        trace = reader.trace(exit_fact, tail)
-        if stream.count or tail != hidden_tail:
-            words = _words(harness.reader(spec), stdout, redactor).trace(exit_fact, hidden_tail)
-            named = {"harness_session": words.harness_session, "model": words.model}
-            trace = replace(trace, text=words.text, reason=words.reason, **named)
-    except OSError:
-        return None
-    return hide_trace(redactor, trace)
+        with executions.open_log(run, "stdout") as log:
+            if log is None:
+                return Read(None, "it is not there any more")
+            for piece in log.read():
+                _ = take(reader, piece)
+                _ = hide(stream, piece)
+            _ = stream.finish()
+            tail, hidden_tail = _tail(executions, run, redactor)
+            trace = reader.trace(exit_fact, tail)
+            if stream.count or tail != hidden_tail:
+                words = _words(harness.reader(spec), log, redactor).trace(exit_fact, hidden_tail)
+                named = {"harness_session": words.harness_session, "model": words.model}
+                trace = replace(trace, text=words.text, reason=words.reason, **named)
+    except OSError as problem:
+        if problem.errno in _PASSING:
+            raise  # that says nothing of the log
+        return Read(None, problem.strerror or str(problem))
+    return Read(hide_trace(redactor, trace))
 
 
-def _words(reader: StreamReader, stdout: Path, redactor: Redactor) -> StreamReader:
+def take(reader: StreamReader, piece: bytes | Hole) -> list[StreamEvent]:
+    """Hand a piece of a log to its reader. NUL bytes, so many that no text has them, stand for what is not kept."""
+    return reader.feed(_NOT_KEPT if isinstance(piece, Hole) else piece)
+
+
+def hide(stream: RedactedStream, piece: bytes | Hole) -> bytes:
+    """Hand a piece of a log to whoever hides the secrets in it; a secret does not go on behind a hole."""
+    return stream.feed(_NOT_KEPT if isinstance(piece, Hole) else piece)
+
+
+def _words(reader: StreamReader, log: Log, redactor: Redactor) -> StreamReader:
     stream = redactor.stream()
-    for data in _chunks(stdout):
-        _ = reader.feed(stream.feed(data))
+    for piece in log.read():
+        _ = reader.feed(hide(stream, piece))
     _ = reader.feed(stream.finish())
     return reader
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as log:
-        while data := log.read(_CHUNK):
-            yield data
-
-
-def _tail(path: Path, redactor: Redactor) -> tuple[str, str]:
-    """The end of a log, as it is and without secrets; one that was never opened is empty, because the spawn failed before it."""
-    try:
-        with path.open("rb") as log:
-            start = max(0, log.seek(0, 2) - _STDERR_TAIL)
-            before = min(start, redactor.longest)  # a secret may begin before the end does
-            _ = log.seek(start - before)
-            data = log.read()
-    except FileNotFoundError:
-        return "", ""
+def _tail(executions: Executions, run: Run, redactor: Redactor) -> tuple[str, str]:
+    """The end of standard error, as it is and without secrets; where it was never opened it is empty, because the spawn failed before it."""
+    with executions.open_log(run, "stderr") as log:
+        data = (
+            b"" if log is None else log.tail(_STDERR_TAIL + redactor.longest)
+        )  # a secret may begin before the end does
+    before = max(0, len(data) - _STDERR_TAIL)
     stream = redactor.stream()
     _ = stream.feed(data[:before])
     hidden = stream.feed(data[before:]) + stream.finish()
@@ -85,7 +106,7 @@ class Follower:
     account: str
     """The id of the account that it works under; empty: a plain command, behind which there is no service."""
     reader: StreamReader
-    path: Path
+    open_log: Callable[[], AbstractContextManager[Log | None]]
     redactor: Redactor
     offset: int = 0
     told_session: str | None = None
@@ -97,21 +118,16 @@ class Follower:
 
     def advance(self, started: datetime, now: datetime) -> bool:
         """Read what is new, at most a few chunks at a time; True if there was anything. `started`: when the agent was."""
-        try:
-            with self.path.open("rb") as log:
-                _ = log.seek(self.offset)
-                data = log.read(8 * _CHUNK)
-        except FileNotFoundError:
-            return False
-        since = self.read_at or started
-        if len(data) < 8 * _CHUNK:
-            self.read_at = now
-        if not data:
-            return False
-        self.offset += len(data)
-        if any(event.kind in _ANSWERS for event in self.reader.feed(data)):
-            self.answered = since
-        return True
+        since, got = self.read_at or started, 0
+        with self.open_log() as log:
+            for piece in log.read(self.offset, _AT_ONCE) if log is not None else ():
+                self.offset = piece.end if isinstance(piece, Hole) else self.offset + len(piece)
+                got += 0 if isinstance(piece, Hole) else len(piece)
+                if any(event.kind in _ANSWERS for event in take(self.reader, piece)):
+                    self.answered = since
+            if log is not None and got < _AT_ONCE:
+                self.read_at = now
+        return got > 0
 
     def take_answer(self) -> datetime | None:
         """When at the earliest the model answered last, if it was not taken yet."""

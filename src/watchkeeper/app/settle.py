@@ -6,7 +6,7 @@ from datetime import datetime
 
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.beside import with_others
-from watchkeeper.app.read_output import read_trace
+from watchkeeper.app.read_output import Read, read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
 from watchkeeper.domain import settlement
@@ -59,7 +59,7 @@ class Settler:
         # What is stored holds no secret.
         redactor = redactor_of(self.runtime.executions(), run, task.spec)
         swept = hide_sweep(lambda: redactor, swept)
-        trace, changes = self._gather(run, task, redactor)
+        (trace, unread), changes = self._gather(run, task, redactor)
         leftovers = hide_leftovers(redactor, gone.leftovers if gone else ())
         bearing = self.bearing(task)
 
@@ -74,6 +74,7 @@ class Settler:
                 run=now,
                 at=at,
                 trace=trace,
+                unread=unread,
                 changes=known,
                 leftovers=leftovers,
                 gone_proven=empty or (gone is not None and gone.proven),
@@ -102,18 +103,18 @@ class Settler:
         empty = verdict.empty or (run.agent is not None and restarted_since(run.agent.boot_id, evidence))
         return empty or verdict.final or verdict.kind is not VerdictKind.ENDED, empty
 
-    def _gather(self, run: Run, task: Task, redactor: Redactor) -> tuple[Trace | None, Changes | None]:
+    def _gather(self, run: Run, task: Task, redactor: Redactor) -> tuple[Read, Changes | None]:
         if run.exit is None and run.kind is not FailureKind.LOST:
-            return None, None  # no agent ran
+            return Read(None), None  # no agent ran
         try:
             harness = self.harness(task.spec.harness)
         except HarnessError:
-            trace = None
+            read = Read(None, f"the harness {task.spec.harness} is not installed any more")
         else:
-            trace = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
+            read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
         changes = replace(changes, left=self.workspace.identify(task.spec.cwd))
-        return trace, hide_changes(redactor, changes)
+        return read, hide_changes(redactor, changes)
 
 
 def _host(tx: Tx, run_id: str) -> str:

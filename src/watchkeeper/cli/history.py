@@ -76,6 +76,17 @@ def _proof(facts: Facts) -> str:
     return _PROOFS.get(_get(facts, "proof"), "nothing is proven")
 
 
+def _stalled(facts: Facts) -> str:
+    since = facts.get("since")
+    if not isinstance(since, str):
+        return "it prints something new again"
+    return f"it makes no progress since {render.clock(datetime.fromisoformat(since))}"
+
+
+def _answered(facts: Facts) -> str:
+    return "it has given its final answer, and goes on" if facts.get("since") else "it took up its work again"
+
+
 def _settled(facts: Facts) -> str:
     return f"decided: {_get(facts, 'status')}; {_proof(facts)}"
 
@@ -198,6 +209,10 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.held_back": _with("what became of it is uncertain", "reason"),
     "run.undecided": "its directory is there again, and nothing had begun in it",
     "run.condemned": _with("can only fail, so wk ends it early", "condemnation_reason"),
+    "run.delayed": _with("waits", "reason"),
+    "run.answered": _answered,
+    "run.lingered": "it went on for too long after its answer, so it is ended",
+    "run.stalled": _stalled,
     "run.stop_wanted": _with("its agent is to end", "how", " by "),
     "run.interrupt_wanted": "its agent is to end together with the daemon",
     "run.stop_told": "its shim was told to end it",

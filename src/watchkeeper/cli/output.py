@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from watchkeeper.ports.runtime import Executions
     from watchkeeper.ports.store import Store
 
-_CHUNK = 256 * 1024
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begins:
@@ -73,39 +71,21 @@ class LogReader:
         return self._path.parent
 
     def read(self) -> Iterator[bytes | Gap]:
-        """Everything that is new; nothing if the log is not there (yet, or any more)."""
+        """Everything that is new; nothing if the log is not there (yet, or any more). Raises NotFound if it cannot be read."""
         try:
-            log = self._path.open("rb")
-        except FileNotFoundError:
-            return
-        with log:
-            while True:
-                end = self._hole_at(self._offset)
-                if end is not None:
-                    yield Gap(size=end - self._offset)
-                    self._offset = end
-                    continue
-                log.seek(self._offset)
-                data = log.read(_CHUNK)
-                if not data:
-                    return
-                # A hole is on record before it is punched. One that appeared meanwhile may have zeroed what was just read.
-                until = self._next_hole(self._offset)
-                if until is not None:
-                    data = data[: until - self._offset]
-                if data:
-                    self._offset += len(data)
-                    yield data
-
-    def _hole_at(self, offset: int) -> int | None:
-        for start, end in self._executions.dropped(self.run, self._stream):
-            if start <= offset < end:
-                return end
-        return None
-
-    def _next_hole(self, offset: int) -> int | None:
-        starts = [start for start, end in self._executions.dropped(self.run, self._stream) if end > offset]
-        return max(offset, min(starts)) if starts else None
+            with self._executions.open_log(self.run, self._stream) as log:
+                for piece in log.read(self._offset) if log is not None else ():
+                    if isinstance(piece, bytes):
+                        self._offset += len(piece)
+                        yield piece
+                    else:
+                        yield Gap(size=piece.end - self._offset)
+                        self._offset = piece.end
+        except OSError as error:
+            raise NotFound(
+                f"The output of run {self.run.number} cannot be read: {error.strerror or error}.",
+                hint=f"`ls -l {self.directory}` shows what is there.",
+            ) from error
 
 
 def pieces(
@@ -120,7 +100,7 @@ def pieces(
     """The output of one run, or while following of the newest and all later ones, until the task rests.
 
     Raises:
-        NotFound: the task has no such run.
+        NotFound: the task has no such run, or its output cannot be read.
         NoSuchTask: it was removed.
         Elsewhere: it is on another machine.
     """

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.output import pieces
@@ -14,12 +13,12 @@ from watchkeeper.ports.harness import EventKind, StreamEvent
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Outcome, Run
+    from watchkeeper.ports.runtime import Executions
     from watchkeeper.ports.store import Store, Tx
 
 STDERR_LINES = 50
 """Lines on standard error that are shown of a run that failed."""
 
-_CHUNK = 256 * 1024
 _NO_FAILURE = frozenset({None, FailureKind.ASKED, FailureKind.STOPPED})
 
 
@@ -41,7 +40,7 @@ def tell_stderr(
         return run, None if run is None else tx.outcomes.get(run.id)
 
     run, outcome = store.read(read)
-    lines = 0 if run is None else _count_lines(call.runtime().executions().log(run, "stderr"))
+    lines = 0 if run is None else _count_lines(call.runtime().executions(), run)
     if run is None or not lines:
         return
     which = "" if number is None else f" --run {number}"
@@ -68,13 +67,15 @@ def _show_stderr(
     printer.flush()
 
 
-def _count_lines(path: Path) -> int:
+def _count_lines(executions: "Executions", run: "Run") -> int:
+    """Lines of what is kept; none if it cannot be read, which `wk logs --stderr` says."""
     count, last = 0, b"\n"
     try:
-        with path.open("rb") as log:
-            while data := log.read(_CHUNK):
-                count += data.count(b"\n")
-                last = data[-1:]
+        with executions.open_log(run, "stderr") as log:
+            for piece in log.read() if log is not None else ():
+                if isinstance(piece, bytes):
+                    count += piece.count(b"\n")
+                    last = piece[-1:]
     except OSError:
         return 0
     return count + (last != b"\n")

@@ -57,6 +57,8 @@ class Trace:
     """The program's own final event was seen."""
     ok: bool
     """The final event, or for a plain command the exit code, says success."""
+    answered: bool = False
+    """`ok` was said by a final event of the program's own, not by its exit code: whatever ends its process later, that stays."""
     kind: FailureKind | None = None
     reason: str = ""
     text: str = ""

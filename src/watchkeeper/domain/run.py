@@ -96,6 +96,32 @@ class Condemned:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Delayed:
+    """What is done for it takes long: a directory that does not answer, say."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The program printed its final answer, and its process goes on; without a time: it took up its work again."""
+
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lingered:
+    """The program has gone on for too long after its final answer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stalled:
+    """It has printed nothing new for long; without a time: it does so again."""
+
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StopWanted:
     """The task's stop request concerns this run."""
 
@@ -139,6 +165,10 @@ RunEvent = (
     | HeldBack
     | Undecided
     | Condemned
+    | Delayed
+    | Answered
+    | Lingered
+    | Stalled
     | StopWanted
     | InterruptWanted
     | StopTold
@@ -156,6 +186,10 @@ RUN_EVENTS: tuple[type[RunEvent], ...] = (
     HeldBack,
     Undecided,
     Condemned,
+    Delayed,
+    Answered,
+    Lingered,
+    Stalled,
     StopWanted,
     InterruptWanted,
     StopTold,
@@ -197,12 +231,14 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=run if _too_late_for(run, event) else _observed(run, event))
         case _, Settled(outcome=outcome):
             return RunDecision(run=_settled(run, outcome))
+        case _, Delayed() | Answered() | Lingered() | Stalled():
+            return _watched(run, event)
         case _:
             return _steered(run, event)
 
 
 def _prepared(run: Run, directory: DirectoryIdentity) -> RunDecision:
-    return _start(replace(run, state=S.PREPARED, directory=directory))
+    return _start(replace(run, state=S.PREPARED, directory=directory, reason=""))
 
 
 def _start(run: Run) -> RunDecision:
@@ -237,6 +273,23 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
             return run
         case _:
             raise _refusal(run, event)
+
+
+def _watched(run: Run, event: Delayed | Answered | Lingered | Stalled) -> RunDecision:
+    """What is seen of a run between its reservation and its outcome. It decides nothing, and of a run that has moved on it says nothing."""
+    match run.state, event:
+        case S.RESERVED, Delayed(reason=reason):
+            return RunDecision(run=replace(run, reason=reason))
+        case S.ENDED, Delayed(reason=reason) if run.exit is not None:  # without an exit the reason says how it ended
+            return RunDecision(run=replace(run, reason=reason))
+        case S.RUNNING, Answered(since=since):
+            return RunDecision(run=replace(run, answered_at=since and (run.answered_at or since), stalled_since=None))
+        case S.RUNNING, Lingered() if run.answered_at is not None:
+            return RunDecision(run=run, effects=(_end(run, StopHow.STOP, None, EndReason.ANSWERED),))
+        case S.RUNNING, Stalled(since=since):
+            return RunDecision(run=replace(run, stalled_since=since and (run.stalled_since or since)))
+        case _:
+            return RunDecision(run=run)
 
 
 def _steered(run: Run, event: RunEvent) -> RunDecision:

@@ -52,6 +52,7 @@ class EndReason(StrEnum):
     SILENCE = "silence"
     INTERRUPTED = "interrupted"
     CONDEMNED = "condemned"
+    ANSWERED = "answered"
     SPAWN_FAILED = "spawn_failed"
 
 

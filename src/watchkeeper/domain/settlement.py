@@ -30,6 +30,16 @@ MAX_UNLAUNCHED = 5
 
 _MAX_DOUBLINGS = 64
 
+_AFTER_ANSWER = {
+    EndReason.STOP: "Its process went on after its answer, and was stopped.",
+    EndReason.KILL: "Its process went on after its answer, and was killed.",
+    EndReason.DEADLINE: "Its process went on after its answer, until its deadline.",
+    EndReason.SILENCE: "Its process went on after its answer, and was ended because it printed nothing more.",
+    EndReason.INTERRUPTED: "Its process went on after its answer, and was interrupted.",
+    EndReason.ANSWERED: "Its process went on after its answer, and was ended.",
+}
+"""What ended a process that had given its final answer; a success stays one."""
+
 _OURS_TO_SAY = frozenset(
     {
         FailureKind.DIRECTORY_CHANGED,
@@ -72,6 +82,8 @@ class Facts:
     run: Run
     at: datetime
     trace: Trace | None = None
+    unread: str = ""
+    """Why there is no trace, where the agent's output could not be read."""
     changes: Changes | None = None
     leftovers: tuple[Leftover, ...] = ()
     gone_proven: bool = False
@@ -161,6 +173,10 @@ def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
     if run.exit is None:
         kind = run.kind or FailureKind.UNKNOWN
         return kind, run.reason or ROWS[kind].says
+    if run.exit.reason in _AFTER_ANSWER and facts.trace is not None and facts.trace.answered:
+        kind, reason = _judge_trace(facts, run.exit)
+        if kind is None:
+            return None, f"{reason} {_AFTER_ANSWER[run.exit.reason]}"
     match run.exit.reason:
         case EndReason.STOP | EndReason.KILL:
             return FailureKind.STOPPED, ROWS[FailureKind.STOPPED].says
@@ -198,7 +214,10 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
     """The program ended by itself: its own final event decides, and its absence is a failure."""
     trace = facts.trace
     if trace is None:
-        return FailureKind.UNKNOWN, "What the agent printed could not be read."
+        return (
+            FailureKind.UNKNOWN,
+            f"What the agent printed could not be read{f': {facts.unread}' if facts.unread else ''}.",
+        )
     if trace.kind is not None:
         return _programs_word(trace.kind, trace.reason)
     if not trace.finished and not trace.whole and exit_fact.signal is None:

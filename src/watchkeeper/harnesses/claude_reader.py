@@ -59,12 +59,17 @@ class ClaudeReader:
         """Set when the service refused the sign-in again and again."""
         return self._condemned
 
+    def answered(self) -> bool:
+        """Whether its final event is the newest: it may yet go on when a command in the background ends."""
+        return self._result is not None
+
     def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
         """What it came to."""
         if exit_fact is not None:
             for line in self._lines.finish():
                 _ = self._read(line)
-            if exit_fact.status != 0 and (self._background or self._may_have_gone_on()):
+            waited = self._background and exit_fact.reason is EndReason.EXITED
+            if exit_fact.status != 0 and (waited or self._may_have_gone_on()):
                 self._result = None  # it waited for a command in the background, and would have gone on after it
         result = self._result
         kind, reason = self._verdict(exit_fact, stderr_tail)
@@ -72,6 +77,7 @@ class ClaudeReader:
         return Trace(
             finished=result is not None,
             ok=result is not None and kind is None,
+            answered=result is not None and kind is None,
             kind=kind,
             reason=reason,
             text=kept_text(final or self._text),

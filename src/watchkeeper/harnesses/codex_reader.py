@@ -70,6 +70,10 @@ class CodexReader:
         """Set when the program tries again what cannot become better: a refused sign-in, a used-up limit."""
         return self._condemned
 
+    def answered(self) -> bool:
+        """Whether its final event is the newest."""
+        return self._result is not None
+
     def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
         """What it came to."""
         if exit_fact is not None:
@@ -83,6 +87,7 @@ class CodexReader:
         return Trace(
             finished=self._result is not None,
             ok=self._result is not None and kind is None,
+            answered=self._result is not None and kind is None,
             kind=kind,
             reason=reason,
             text=kept_text(self._text),

@@ -143,6 +143,10 @@ class DemoReader:
         """Set by a retry event that trying again cannot help."""
         return self._condemned
 
+    def answered(self) -> bool:
+        """Whether its final event was read."""
+        return self._result is not None
+
     def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
         """The final event decides; once the process has ended, its absence is a crash."""
         if exit_fact is not None:
@@ -154,6 +158,7 @@ class DemoReader:
         return Trace(
             finished=result is not None,
             ok=ok,
+            answered=ok,
             kind=kind,
             reason=reason,
             text=(text_at(result, "text") if ok else "") or self._text,

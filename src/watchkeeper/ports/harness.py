@@ -4,7 +4,7 @@ A new harness is one file with one class that has these five methods; users add 
 names are harness names and whose objects are called without arguments.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -208,6 +208,12 @@ class Harness(Protocol):
     def takeover(self, spec: TaskSpec, session: str) -> str | None:
         """The command line with which a person takes the conversation over in the program itself, or None."""
         ...
+
+
+def has_answered(reader: StreamReader) -> bool:
+    """Whether the program has printed its final event and nothing behind it that takes it back. A reader without `answered` knows of no such event."""
+    found = cast("Callable[[], object] | None", getattr(reader, "answered", None))
+    return callable(found) and found() is True
 
 
 def levels_of(harness: Harness) -> Levels:

@@ -1,9 +1,10 @@
 """Executions: directories, shims, evidence, signals."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
@@ -105,6 +106,34 @@ class ExecutionName:
         )
 
 
+class LogUnreadable(OSError):  # noqa: N818 - an answer about a file, not a failure of ours
+    """What has a log's name is no log: a named pipe, a link, a device. It is not read."""
+
+
+class Hole(NamedTuple):
+    """Bytes of a log that are not kept, or that are more than is read of it."""
+
+    start: int
+    end: int
+
+
+class Log(Protocol):
+    """A log that is open for reading, as long as it was when it was opened. What it costs is what is kept of it."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes were ever written to it."""
+        ...
+
+    def read(self, start: int = 0, most: int | None = None) -> Iterator[bytes | Hole]:
+        """What is kept from `start` on, in pieces, and what is not; at most about `most` bytes of it. Raises OSError."""
+        ...
+
+    def tail(self, most: int) -> bytes:
+        """The newest bytes, at most `most` of them, back to the last hole. Raises OSError."""
+        ...
+
+
 class ShimUnreachable(Exception):  # noqa: N818 - an answer, not a failure of ours
     """The shim did not take the message; it may not listen yet, or be gone."""
 
@@ -170,6 +199,15 @@ class Executions(Protocol):
 
     def log(self, run: Run, stream: str) -> Path:
         """The log of `stdout` or `stderr`."""
+        ...
+
+    def open_log(self, run: Run, stream: str) -> AbstractContextManager[Log | None]:
+        """Open the log of `stdout` or `stderr`, never waiting; None if it is not there.
+
+        Raises:
+            LogUnreadable: something that is no regular file has its name.
+            OSError: it cannot be opened.
+        """
         ...
 
     def complaints(self, run: Run) -> Path | None:

@@ -6,6 +6,12 @@ from typing import NamedTuple, Protocol
 from watchkeeper.domain.model import Changes
 from watchkeeper.domain.working_directory import WorkingDirectory
 
+PLACE = "place"
+"""Under this name a snapshot may say where a run works, as the store compares it."""
+
+SILENT = "silent"
+"""Under this name a snapshot says that the directory did not answer in time."""
+
 
 class Checkout(NamedTuple):
     """The checkout that a directory is in."""

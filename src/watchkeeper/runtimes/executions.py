@@ -19,7 +19,8 @@ from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.errors import Refused
 from watchkeeper.ports.backup import DescribedExecution
 from watchkeeper.ports.runtime import Prepared
-from watchkeeper.runtimes import atomic, locks, log_pipes, records
+from watchkeeper.runtimes import atomic, kept_log, locks, log_pipes, records
+from watchkeeper.runtimes.kept_log import KeptLog
 from watchkeeper.runtimes.records import BadRecord
 
 RECORD_LIMIT = 4 * 1024 * 1024
@@ -100,6 +101,26 @@ class ExecutionDirectories:
     def log(self, run: Run, stream: str) -> Path:
         """The log of `stdout` or `stderr`."""
         return self.path(run) / log_name(stream)
+
+    @contextmanager
+    def open_log(self, run: Run, stream: str) -> Generator[KeptLog | None]:
+        """Open a log, never waiting; None if it is not there.
+
+        Raises:
+            LogUnreadable: something that is no regular file has its name.
+            OSError: it cannot be opened.
+        """
+        try:
+            fd = atomic.open_directory(self.path(run))
+        except FileNotFoundError:
+            yield None
+            return
+        try:
+            most = _log_limit(OpenExecution(fd)) + kept_log.LEAST
+            with kept_log.open_kept(log_name(stream), lambda: self.dropped(run, stream), most, dir_fd=fd) as log:
+                yield log
+        finally:
+            os.close(fd)
 
     def complaints(self, run: Run) -> Path | None:
         """What the shim itself wrote, if it wrote anything."""
@@ -309,6 +330,12 @@ def log_name(stream: str) -> str:
         msg = f"no such stream: {stream}"
         raise ValueError(msg)
     return f"{stream}.log"
+
+
+def _log_limit(found: OpenExecution) -> int:
+    with contextlib.suppress(BadRecord, Unreadable):
+        return records.parse_log_limit(found.read(records.SPEC) or b"")
+    return 0
 
 
 def _state_of(error: OSError) -> DirectoryState:

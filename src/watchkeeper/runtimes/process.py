@@ -36,6 +36,7 @@ from watchkeeper.runtimes.sweep import MARKER, Sweep
 RUN_MARKER = "WATCHKEEPER_RUN"
 """The variable that tells an agent, and `wk` inside it, which run it is."""
 
+_BY_WORD = frozenset({EndReason.CONDEMNED, EndReason.ANSWERED})  # a signal would say another reason
 _MOST_PATIENT = 6
 _LEFTOVERS_GRACE_S = 5.0
 
@@ -293,7 +294,10 @@ class ProcessRuntime:
         # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
         try:
             control.ask(spec.socket, token, request)
-        except ShimUnreachable:
+        except ShimUnreachable as problem:
+            if why is EndReason.ANSWERED and "is no reason" in str(problem):  # a shim of an earlier version
+                control.ask(spec.socket, token, {**request, "how": EndReason.CONDEMNED.value})
+                return
             if os.path.lexists(spec.socket) or not self._told_by_record(run, found, request):
                 raise
         crashpoint("control.end.after")

@@ -116,6 +116,12 @@ def parse_environment(data: bytes) -> dict[str, str]:
     return {name: value for name, value in cast("dict[str, object]", environment).items() if isinstance(value, str)}
 
 
+def parse_log_limit(data: bytes) -> int:
+    """How many bytes of each log are kept, in `spec.json`; 0 if it does not say. Raises BadRecord."""
+    limit = load(data).get("log_limit_bytes")
+    return limit if isinstance(limit, int) and not isinstance(limit, bool) and limit > 0 else 0
+
+
 def parse_asked(data: bytes) -> tuple[str, ...]:
     """The names in `spec.json` of the variables that were asked for; none in one of an earlier version. Raises BadRecord."""
     asked = load(data).get("asked")

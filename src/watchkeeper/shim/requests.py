@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _RECORD = "request.json"
 _OK: Reply = {"ok": True}
-_REASONS = ("stop", "condemned", "interrupted")
+_REASONS = ("stop", "condemned", "interrupted", "answered")
 
 
 class Requests:

@@ -28,6 +28,7 @@ MAX_DIRTY = 5000
 MAX_COMMITS = 50
 MAX_CHANGED = 5000
 MAX_OUTPUT = 32 * 1024 * 1024
+_MOST_COMPLAINT = 64 * 1024
 
 _SAFE = (
     "--no-optional-locks", "--literal-pathspecs",
@@ -238,7 +239,8 @@ class GitWorkspace:
         program = self._program()
         if program is None:
             raise _Unknown("git is not installed.")
-        with tempfile.TemporaryFile() as out:
+        # Files, not pipes: what a git that was ended has started may hold a pipe open for ever.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             try:
                 done = subprocess.run(
                     [program, *_SAFE, *arguments],
@@ -247,7 +249,7 @@ class GitWorkspace:
                     env={**self._scrubbed(), **(variables or {})},
                     stdin=subprocess.DEVNULL,
                     stdout=out,
-                    stderr=subprocess.PIPE,
+                    stderr=err,
                     timeout=self._timeout_s,
                 )
             except subprocess.TimeoutExpired as error:
@@ -255,7 +257,8 @@ class GitWorkspace:
             if out.seek(0, os.SEEK_END) > MAX_OUTPUT:
                 raise _Unknown(f"git {arguments[0]} has more to say than is read.")
             out.seek(0)
-            complaint = done.stderr.decode("utf-8", "replace").strip().splitlines()
+            _ = err.seek(0)
+            complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
             return done.returncode, out.read(), complaint[0][:300] if complaint else ""
 
     def _program(self) -> str | None:

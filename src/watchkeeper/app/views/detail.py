@@ -114,7 +114,7 @@ def _known(harness: Callable[[str], Harness], task: Task, executions: Executions
 
     try:
         redactor = redactor_of(executions, run, task.spec)
-        return read_trace(harness(task.spec.harness), task.spec, executions, run, run.exit, redactor)
+        return read_trace(harness(task.spec.harness), task.spec, executions, run, run.exit, redactor).trace
     except HarnessError:
         return None  # its harness was uninstalled meanwhile
 

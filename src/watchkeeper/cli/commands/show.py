@@ -275,6 +275,7 @@ _ENDED_BY = {
     "deadline": ", ended at its deadline",
     "silence": ", ended because it printed nothing",
     "interrupted": ", ended with the service or the system",
+    "answered": ", ended because it went on after its answer",
     "condemned": ", ended early by wk, because it could only fail",
 }
 

@@ -1,0 +1,173 @@
+"""Work of runs, each on a thread of its own: what one of them waits for keeps no other waiting.
+
+    offer(run) ──▶ room? not at work already? not resting? ──▶ a thread ──▶ collect()
+
+At most so many are at work at once. One that takes too long is abandoned: it takes no more room, its result is used if it comes after all, and until then
+nothing else is begun for the same run, so no work is ever done twice at once. The threads keep no process alive.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+MOST = 8
+"""Works at once that are not abandoned."""
+
+MOST_ABANDONED = 256
+"""So many threads may hang; beyond that nothing new is begun, and that is said."""
+
+LATE_S = 5.0
+"""A work that takes longer is said to wait, and for what."""
+
+_FIRST_REST_S = 0.25
+_LONGEST_REST_S = 30.0
+
+
+@dataclass(slots=True)
+class _Work:
+    thread: threading.Thread
+    began_s: float
+    step: str = ""
+    told: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Late:
+    """A work that takes long."""
+
+    run_id: str
+    step: str
+    """What it is at, as a sentence without its end; empty: not known."""
+    for_s: float
+
+
+@dataclass(slots=True)
+class _Rest:
+    until_s: float
+    wait_s: float
+
+
+@dataclass(slots=True, kw_only=True)
+class Done(Generic[T]):
+    """What came of the works that are over."""
+
+    results: dict[str, T] = field(default_factory=dict[str, T])
+    problems: dict[str, Exception] = field(default_factory=dict[str, Exception])
+
+
+class Workers(Generic[T]):
+    """The works of one loop. Safe to use from several threads."""
+
+    def __init__(
+        self,
+        name: str,
+        done: Callable[[], None],
+        *,
+        abandon_s: float,
+        most: int = MOST,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`done` is called, from the work's own thread, whenever one is over; one that takes longer than `abandon_s` is abandoned."""
+        self._name = name
+        self._done = done
+        self._abandon_s = abandon_s
+        self._most = most
+        self._now_s = now_s
+        self._guard = threading.Condition()
+        self._works: dict[str, _Work] = {}
+        self._over: Done[T] = Done()
+        self._rests: dict[str, _Rest] = {}
+
+    def offer(self, run_id: str, work: Callable[[], T]) -> bool:
+        """Begin the work of a run; False if it is at work or rests, or if there is no room."""
+        with self._guard:
+            rest = self._rests.get(run_id)
+            if run_id in self._works or not self._has_room() or (rest is not None and self._now_s() < rest.until_s):
+                return False
+            # What is over and was not collected yet may have changed what is to be done.
+            if run_id in self._over.results or run_id in self._over.problems:
+                return False
+            thread = threading.Thread(
+                target=self._run, args=(run_id, work), name=f"wk-{self._name}-{run_id}", daemon=True
+            )
+            self._works[run_id] = _Work(thread, self._now_s())
+            try:
+                thread.start()
+            except RuntimeError:  # no more threads for us now
+                del self._works[run_id]
+                return False
+            return True
+
+    def doing(self, run_id: str, step: str) -> None:
+        """What the work of a run is at, for whoever asks why it takes long."""
+        with self._guard:
+            if run_id in self._works:
+                self._works[run_id].step = step
+
+    def collect(self) -> Done[T]:
+        """What is over since the last time. A work that failed rests for a growing while."""
+        with self._guard:
+            over, self._over = self._over, Done()
+            for run_id in over.results:
+                self._rests.pop(run_id, None)
+            for run_id in over.problems:
+                before = self._rests.get(run_id)
+                wait_s = _FIRST_REST_S if before is None else min(_LONGEST_REST_S, before.wait_s * 2)
+                self._rests[run_id] = _Rest(self._now_s() + wait_s, wait_s)
+            return over
+
+    def late(self) -> list[Late]:
+        """The works that have become late since the last time."""
+        with self._guard:
+            now_s, found = self._now_s(), list[Late]()
+            for run_id, work in self._works.items():
+                if not work.told and now_s - work.began_s >= LATE_S:
+                    work.told = True
+                    found.append(Late(run_id=run_id, step=work.step, for_s=now_s - work.began_s))
+            return found
+
+    def forget_all_but(self, run_ids: set[str]) -> None:
+        """Let runs that are over rest in peace."""
+        with self._guard:
+            for gone in self._rests.keys() - run_ids:
+                del self._rests[gone]
+
+    @property
+    def due_s(self) -> float | None:
+        """In how many seconds there is something to see to: a work that becomes late or is abandoned, a rest that ends; None: nothing."""
+        with self._guard:
+            now_s = self._now_s()
+            times = [rest.until_s for rest in self._rests.values()]
+            for work in self._works.values():
+                times += [] if work.told else [work.began_s + LATE_S]
+                times += [work.began_s + self._abandon_s] if now_s - work.began_s < self._abandon_s else []
+            return max(0.02, min(times) - now_s) if times else None
+
+    def wait(self, within_s: float) -> bool:
+        """Wait until none is at work; False if that took too long."""
+        with self._guard:
+            return self._guard.wait_for(lambda: not self._works, within_s)
+
+    def _has_room(self) -> bool:
+        now_s = self._now_s()
+        abandoned = sum(now_s - work.began_s >= self._abandon_s for work in self._works.values())
+        return abandoned < MOST_ABANDONED and len(self._works) - abandoned < self._most
+
+    def _run(self, run_id: str, work: Callable[[], T]) -> None:
+        try:
+            result = work()
+        except Exception as problem:  # noqa: BLE001 - the top of a thread: whatever it is, it is handed to the loop, which logs it
+            with self._guard:
+                self._over.problems[run_id] = problem
+        else:
+            with self._guard:
+                self._over.results[run_id] = result
+        finally:
+            with self._guard:
+                del self._works[run_id]
+                self._guard.notify_all()
+            self._done()

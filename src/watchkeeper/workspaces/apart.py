@@ -1,0 +1,160 @@
+"""Looks into agents' directories from a process apart, each with a deadline: a file system that does not answer costs a look, never a thread of ours.
+
+What cannot be known is said inside the answer, as everywhere. A look that was given up is marked, so that nothing is launched where nothing answers.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from typing import cast
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.domain.model import Changes
+from watchkeeper.ports.workspace import SILENT, Checkout
+from watchkeeper.workspaces import answers
+from watchkeeper.workspaces.git import GitWorkspace
+
+DEADLINE_S = 30.0
+"""How long a look may take, where nobody says otherwise."""
+
+_CHUNK = 1024 * 1024
+_PATIENCE_S = 0.5
+"""The process apart ends a look at its deadline; so much later we no longer wait for that."""
+
+
+def workspace(deadline_s: float | None) -> "ApartWorkspace | GitWorkspace":
+    """What looks from a process apart, at most for so many seconds each time; None: from this process."""
+    return GitWorkspace() if deadline_s is None else ApartWorkspace(deadline_s)
+
+
+class ApartWorkspace:
+    """Looks as `GitWorkspace` does, in another process. Safe to use from several threads, each of which waits for its own look only."""
+
+    def __init__(self, deadline_s: float = DEADLINE_S, environ: Mapping[str, str] | None = None) -> None:
+        """Give a look up after `deadline_s`. The process is started, with `environ`, at the first look."""
+        self._deadline_s = deadline_s
+        self._environ = dict(os.environ if environ is None else environ)
+        self._guard = threading.Lock()
+        self._control: socket.socket | None = None
+        self._looker: subprocess.Popen[bytes] | None = None
+
+    def snapshot(self, cwd: str) -> Mapping[str, object]:
+        """As `GitWorkspace.snapshot`, with the place. Never raises."""
+        found = self._ask({"do": "snapshot", "cwd": cwd})
+        return {"kind": "unknown", "why_unknown": found[0], SILENT: found[1]} if isinstance(found, tuple) else found
+
+    def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
+        """As `GitWorkspace.changes`. Never raises."""
+        found = self._ask({"do": "changes", "cwd": cwd, "before": before})
+        if isinstance(found, tuple):
+            return Changes(known=False, why_unknown=found[0])
+        return answers.changes_of(found)
+
+    def checkout(self, cwd: str) -> Checkout | None:
+        """As `GitWorkspace.checkout`, in this process: whoever hands a task over waits for their own directory."""
+        return GitWorkspace(self._environ).checkout(cwd)
+
+    def close(self) -> None:
+        """End the process apart, and all looks with it."""
+        with self._guard:
+            self._forget()
+
+    def _ask(self, question: dict[str, object]) -> dict[str, object] | tuple[str, bool]:
+        """The answer; or why there is none, and whether the directory is what did not answer."""
+        try:
+            ours = self._send()
+        except OSError as error:
+            return f"No process can be started to look at the directory: {error.strerror or error}.", False
+        until = time.monotonic() + self._deadline_s + _PATIENCE_S
+        with ours:
+            try:
+                return cast("dict[str, object]", json.loads(_talk(ours, json.dumps(question).encode(), until)))
+            except TimeoutError:
+                return self._silent(question), True
+            except (OSError, ValueError):
+                # It was ended, at its deadline or by somebody, or could not begin.
+                if time.monotonic() + 2 * _PATIENCE_S >= until:
+                    return self._silent(question), True
+                return "The look at the directory was ended before it was over.", False
+
+    def _silent(self, question: Mapping[str, object]) -> str:
+        return f"The directory has not answered for {self._deadline_s:g} s: {question['cwd']}"
+
+    def _send(self) -> socket.socket:
+        """Hand one end of a new socket over, and return the other. A process that has died is replaced once."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                try:
+                    self._hand_over(theirs)
+                except OSError:
+                    self.close()
+                    self._hand_over(theirs)
+            except OSError:
+                ours.close()
+                raise
+        return ours
+
+    def _hand_over(self, theirs: socket.socket) -> None:
+        with self._guard:
+            _ = socket.send_fds(self._running(), [b"."], [theirs.fileno()])
+
+    def _running(self) -> socket.socket:
+        if self._looker is not None and self._looker.poll() is not None:
+            self._forget()
+        if self._control is None:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                command = [sys.executable, "-m", "watchkeeper.workspaces.looker", str(theirs.fileno())]
+                crashpoint("look.spawn.before")
+                try:
+                    self._looker = subprocess.Popen(
+                        [*command, str(self._deadline_s)],
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        pass_fds=(theirs.fileno(),),
+                        cwd="/",
+                        env=self._environ,
+                        start_new_session=True,
+                    )
+                except OSError:
+                    ours.close()
+                    raise
+                crashpoint("look.spawn.after")
+            self._control = ours
+        return self._control
+
+    def _forget(self) -> None:
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._looker is not None:
+            try:
+                _ = self._looker.wait(_PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                self._looker.kill()  # it hears of nothing any more; whatever it had begun ends by its own deadline or with it
+            self._looker = None
+
+
+def _talk(ours: socket.socket, question: bytes, until: float) -> bytes:
+    """Ask and read the answer to its end. Raises TimeoutError when the time is over."""
+    sent, got = memoryview(question), bytearray()
+    while True:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        ours.settimeout(left)
+        if sent:
+            sent = sent[ours.send(sent[:_CHUNK]) :]
+            if not sent:
+                ours.shutdown(socket.SHUT_WR)
+            continue
+        data = ours.recv(_CHUNK)
+        if not data:
+            return bytes(got)
+        got += data

@@ -1,0 +1,108 @@
+"""The process that looks into agents' directories: one child for each look, which is ended when it takes too long.
+
+    daemon ──(a socket for each look)──▶ looker ──fork──▶ look ──▶ git
+                      ▲                                     │
+                      └────────── the answer, JSON ─────────┘
+
+Nothing here waits for a file system but the children. A child that cannot even be killed, because a file system does not answer, keeps neither the looker nor
+the daemon from ending. The looker ends when the daemon's end of its own socket is closed, however that dies.
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from typing import cast
+
+from watchkeeper.crash import crashpoint
+from watchkeeper.workspaces import answers
+from watchkeeper.workspaces.git import GitWorkspace
+
+MOST = 64
+"""Looks at once, those that hang included."""
+
+_AGAIN_S = 0.1
+_GIT_SHARE = 0.6
+"""One question to git may take so much of a look, so that it is git that is named where git is what hangs."""
+
+
+def main(fd: int, deadline_s: float) -> None:
+    """Serve until the daemon is gone."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    control = socket.socket(fileno=fd)
+    looks: dict[int, float] = {}
+    reader = select.poll()
+    reader.register(control, select.POLLIN)
+    try:
+        while True:
+            if reader.poll(_AGAIN_S * 1000 if looks else None):
+                data, fds, _, _ = socket.recv_fds(control, 1, 1)
+                if not data:
+                    return
+                for each in fds:
+                    _begin(looks, control, each, deadline_s)
+            _collect(looks)
+    finally:
+        for pid in looks:
+            _end(pid)
+
+
+def _begin(looks: dict[int, float], control: socket.socket, fd: int, deadline_s: float) -> None:
+    asker = socket.socket(fileno=fd)
+    with asker:
+        if len(looks) >= MOST:
+            return  # whoever asked sees the end of the answer, and says so
+        crashpoint("look.fork.before")
+        try:
+            pid = os.fork()
+        except OSError:
+            return  # the same
+        if pid:
+            crashpoint("look.fork.after")
+            looks[pid] = time.monotonic() + deadline_s
+            return
+        try:
+            os.setsid()
+            control.close()
+            _answer(asker, deadline_s)
+        finally:
+            os._exit(0)
+
+
+def _answer(asker: socket.socket, deadline_s: float) -> None:
+    with asker.makefile("rb") as questions:
+        question = cast("dict[str, object]", json.loads(questions.read()))
+    workspace = GitWorkspace(timeout_s=deadline_s * _GIT_SHARE)
+    asker.sendall(json.dumps(answers.answer(workspace, question)).encode())
+
+
+def _collect(looks: dict[int, float]) -> None:
+    """End what takes too long, and whatever a look that is over has left behind."""
+    now = time.monotonic()
+    for pid, until in list(looks.items()):
+        # Seen before it is reaped, so that the number of its group is still its own.
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+            _end(pid)
+            os.waitpid(pid, 0)
+            del looks[pid]
+        elif now > until:
+            _end(pid)
+
+
+def _end(pid: int) -> None:
+    crashpoint("look.end.before")
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)  # noqa: TID251 - the group of our own child, which is not reaped yet (R7)
+    with contextlib.suppress(ProcessLookupError):
+        # It may not have made its group yet.
+        os.kill(pid, signal.SIGKILL)  # noqa: TID251 - our own child, which is not reaped yet (R7)
+    crashpoint("look.end.after")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), float(sys.argv[2]))
