@@ -6,7 +6,7 @@ import pytest
 
 from watchkeeper.domain.effects import EndExecution, StartShim
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Disposition, EndReason, Proof, RunState, StopHow
+from watchkeeper.domain.model import LIVE_RUN_STATES, Disposition, EndReason, Proof, RunState, StopHow
 from watchkeeper.domain.run import (
     RUN_EVENTS,
     AgentSeen,
@@ -22,6 +22,8 @@ from watchkeeper.domain.run import (
     SessionSeen,
     Settled,
     ShimStarted,
+    StopFailed,
+    StopOverdue,
     StopTold,
     StopWanted,
     Undecided,
@@ -44,6 +46,8 @@ LISTED: dict[type[RunEvent], dict[RunState, RunState]] = {
     Condemned: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     StopWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     InterruptWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    StopFailed: {s: s for s in LIVE_RUN_STATES},
+    StopOverdue: {s: s for s in LIVE_RUN_STATES},
     StopTold: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     SessionSeen: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     Settled: {S.ENDED: S.SETTLED, S.HELD: S.SETTLED},
@@ -220,3 +224,27 @@ def test_a_service_that_interrupts_its_agents_says_so(state: RunState) -> None:
     (effect,) = decide_run(a_run(state), InterruptWanted()).effects
     assert isinstance(effect, EndExecution)
     assert effect.why is EndReason.INTERRUPTED
+
+
+def test_a_stop_that_failed_is_said_until_the_end_is_on_record() -> None:
+    """The reason stays over another acknowledgement, because that ends nothing; an exit, a loss or a settlement takes it away."""
+    failed = decide_run(a_run(S.RUNNING), StopFailed(reason="Its shim does not answer.")).run
+    assert failed.stop_failed == "Its shim does not answer."
+    assert decide_run(failed, StopTold(how=StopHow.STOP)).run.stop_failed == failed.stop_failed
+    for end in (ExitSeen(exit=EXIT), Lost(proof=Proof.SWEPT, reason="It is gone.")):
+        assert decide_run(failed, end).run.stop_failed is None
+    held = decide_run(failed, HeldBack(reason="It is missing.")).run
+    assert held.stop_failed == failed.stop_failed
+    assert decide_run(held, Settled(outcome=an_outcome(Disposition.STOPPED))).run.stop_failed is None
+
+
+def test_an_overdue_stop_is_told_again_once() -> None:
+    """One that was acknowledged is asked for anew; while that is on its way, nothing is asked twice."""
+    told = decide_run(a_run(S.RUNNING), StopTold(how=StopHow.KILL)).run
+    event = StopOverdue(how=StopHow.KILL, reason="It has not ended.")
+    again = decide_run(told, event)
+    assert (again.run.stop_told, again.run.stop_failed) == (None, "It has not ended.")
+    assert [(effect.kind, effect.how) for effect in again.effects if isinstance(effect, EndExecution)] == [
+        ("end_execution", StopHow.KILL)
+    ]
+    assert decide_run(again.run, event).effects == ()

@@ -1,7 +1,9 @@
 """A person wants a task ended. The wish is durable before anything is signalled, and bars every further launch (decided on the task, not the run)."""
 
+from datetime import datetime
+
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, StopRequest, Task
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, StopRequest, Task
 from watchkeeper.domain.run import NeverLaunched, Settled, StopWanted
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RunSettled, StopAsked
@@ -41,10 +43,7 @@ def stop(
         run = tx.runs.get(task.run_id)
         if run.state is RunState.HELD:
             _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
-            outcome = resolve_held(task, run, at, stopped=True, by=by)
-            _ = apply_run(tx, run, Settled(outcome=outcome), at)
-            tx.outcomes.add(outcome)
-            return apply_task(tx, task, RunSettled(outcome=outcome), at)
+            return settle_held(tx, task, run, at, by)
         if run.state is RunState.RESERVED:
             # Nothing was prepared, and the transaction that would record it as prepared is refused from now on.
             _ = apply_run(tx, run, NeverLaunched(reason="Stopped before it started."), at)
@@ -53,3 +52,11 @@ def stop(
         return task
 
     return store.transact("stop", work)
+
+
+def settle_held(tx: Tx, task: Task, run: Run, at: datetime, by: str, *, proof: Proof | None = None) -> Task:
+    """Settle a held run on the word of the person who stopped its task. `proof`: what was found since it was held."""
+    outcome = resolve_held(task, run, at, stopped=True, by=by, proof=None if run.proof is Proof.PROVEN else proof)
+    _ = apply_run(tx, run, Settled(outcome=outcome), at)
+    tx.outcomes.add(outcome)
+    return apply_task(tx, task, RunSettled(outcome=outcome), at)

@@ -1,5 +1,6 @@
 """The net under the events: look at every live run now and then, so that a lost hint costs time and never work."""
 
+from watchkeeper.app.enforce import renew
 from watchkeeper.app.observe import Observer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
@@ -40,6 +41,8 @@ class ReconcileLoop(Loop):
             if run.state is not RunState.RESERVED
         ]
         after = look(runs, self._observer, self.log)
+        for run_id in renew(self._store, self._clock, self._machine):
+            self.log.info("stop overdue", run=run_id)
         # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
         changed, self._mark = self._store.changed(self._mark)
         # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.

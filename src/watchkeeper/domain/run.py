@@ -116,6 +116,21 @@ class StopTold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StopFailed:
+    """A stop that was asked for has not ended the run yet. It stays wished, and is tried again until the end is on record."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopOverdue:
+    """A shim acknowledged a stop, and the run has not ended in the time that it takes: it is told again."""
+
+    how: StopHow
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSeen:
     """The harness named the conversation."""
 
@@ -142,6 +157,8 @@ RunEvent = (
     | StopWanted
     | InterruptWanted
     | StopTold
+    | StopFailed
+    | StopOverdue
     | SessionSeen
     | Settled
 )
@@ -159,6 +176,8 @@ RUN_EVENTS: tuple[type[RunEvent], ...] = (
     StopWanted,
     InterruptWanted,
     StopTold,
+    StopFailed,
+    StopOverdue,
     SessionSeen,
     Settled,
 )
@@ -222,13 +241,13 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
         case ((S.RUNNING | S.ENDED), AgentSeen()):
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), ExitSeen(exit=fact)):
-            return replace(run, state=S.ENDED, exit=run.exit or fact, kind=None, reason="")
+            return replace(run, state=S.ENDED, exit=run.exit or fact, kind=None, reason="", stop_failed=None)
         case S.ENDED, ExitSeen():
             return run
         case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):
-            return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN)
+            return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN, stop_failed=None)
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), Lost(proof=proof, reason=reason)):
-            return replace(run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof)
+            return replace(run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof, stop_failed=None)
         case S.ENDED, NeverLaunched() | Lost():
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED), HeldBack(reason=reason)):
@@ -264,6 +283,15 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
         ):
             strongest = StopHow.KILL if StopHow.KILL in {how, run.stop_told} else how
             return RunDecision(run=replace(run, stop_told=strongest))
+        case (S.RESERVED, StopFailed() | StopOverdue()):
+            return RunDecision(run=run)
+        case _, StopFailed(reason=reason):
+            return RunDecision(run=replace(run, stop_failed=reason))
+        case _, StopOverdue(how=how, reason=reason):
+            if run.stop_told is None:
+                return RunDecision(run=run)  # it is being told already
+            again = (_end(run, how, None, EndReason(how.value)),) if _may_be_alive(run) else ()
+            return RunDecision(run=replace(run, stop_told=None, stop_failed=reason), effects=again)
         case (
             (S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD),
             SessionSeen(harness_session=session),
@@ -335,6 +363,7 @@ def _settled(run: Run, outcome: Outcome) -> Run:
         proof=outcome.proof,
         harness_session=outcome.harness_session or run.harness_session,
         settled_at=outcome.at,
+        stop_failed=None,
     )
 
 

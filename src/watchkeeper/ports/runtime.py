@@ -47,6 +47,16 @@ class SweepReport:
     """What was left alone and why, a sentence each: a stranger under a recorded pid, a process that cannot be read."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forced:
+    """What one step towards the end of a run past its shim came to."""
+
+    sweep: SweepReport | None = None
+    """What was ended and what is proven; None while the agent has its grace."""
+    wait_s: float = 0.0
+    """When to take the next step, if the agent has its grace."""
+
+
 class Prepared(Protocol):
     """What an execution directory is known by: a run, or what is left of one that was removed."""
 
@@ -126,8 +136,18 @@ class Runtime(Protocol):
         """Publish the write-once decision; False if somebody was first."""
         ...
 
-    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
-        """Tell the shim to end its agent; `why` is what its exit record will say. Raises ShimUnreachable."""
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
+        """Tell the shim to end its agent; `why` is what its exit record will say. One that somebody has stopped is made to go on first.
+
+        True: it has acknowledged that. False: it was signalled, and whether it heard that is not known. Raises ShimUnreachable.
+        """
+        ...
+
+    def force(self, run: Run, how: StopHow, *, grace_s: float | None, signalled: bool) -> Forced:
+        """Take a step towards the end of a run whose shim does not answer: the agent and all that is its, by their identities; then a shim that hangs.
+
+        `signalled`: its shim was sent TERM, and may be passing it on. Raises OSError.
+        """
         ...
 
     def watch(self, run: Run) -> int | None:
