@@ -18,18 +18,20 @@ def stop(
     how: StopHow,
     by: str,
     grace_s: float | None = None,
+    *,
+    at: datetime | None = None,
 ) -> Task:
     """Ask for the end of a task and return how it stands now. A task that has ended stays as it ended.
 
     What happens to its run depends on how far that is: a reserved one is proven never launched here and now; one in the launch window is decided by
     whoever takes the decision first; a running agent is ended by its shim; a held one is settled on the person's word, and what may be alive of it is
-    ended afterwards. That goes for a task too that was settled before without proof of its end.
+    ended afterwards. `at`: when it was asked for, if not now. That goes for a task too that was settled before without proof of its end.
 
     Raises:
         NoSuchTask: there is none.
     """
+    request = StopRequest(how=how, by=by, at=at or clock.now(), grace_s=grace_s)
     at = clock.now()
-    request = StopRequest(how=how, by=by, at=at, grace_s=grace_s)
 
     def work(tx: Tx) -> Task:
         was = tx.tasks.get(task_id)

@@ -283,15 +283,8 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
         ):
             strongest = StopHow.KILL if StopHow.KILL in {how, run.stop_told} else how
             return RunDecision(run=replace(run, stop_told=strongest))
-        case (S.RESERVED, StopFailed() | StopOverdue()):
-            return RunDecision(run=run)
-        case _, StopFailed(reason=reason):
-            return RunDecision(run=replace(run, stop_failed=reason))
-        case _, StopOverdue(how=how, reason=reason):
-            if run.stop_told is None:
-                return RunDecision(run=run)  # it is being told already
-            again = (_end(run, how, None, EndReason(how.value)),) if _may_be_alive(run) else ()
-            return RunDecision(run=replace(run, stop_told=None, stop_failed=reason), effects=again)
+        case _, StopFailed() | StopOverdue():
+            return _not_ended(run, event)
         case (
             (S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD),
             SessionSeen(harness_session=session),
@@ -299,6 +292,18 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=replace(run, harness_session=session))
         case _:
             raise _refusal(run, event)
+
+
+def _not_ended(run: Run, event: StopFailed | StopOverdue) -> RunDecision:
+    """A stop has not brought about the end. What was reserved and no more cannot be in its way."""
+    if run.state is S.RESERVED:
+        return RunDecision(run=run)
+    if isinstance(event, StopFailed):
+        return RunDecision(run=replace(run, stop_failed=event.reason))
+    if run.stop_told is None:
+        return RunDecision(run=run)  # it is being told already
+    again = (_end(run, event.how, None, EndReason(event.how.value)),) if _may_be_alive(run) else ()
+    return RunDecision(run=replace(run, stop_told=None, stop_failed=event.reason), effects=again)
 
 
 def _may_be_alive(run: Run) -> bool:

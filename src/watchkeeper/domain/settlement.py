@@ -1,6 +1,5 @@
 """From the facts of a finished run to its outcome and what that does to the task (R11). Pure; decided once, stored and applied in one transaction."""
 
-import signal
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -135,7 +134,8 @@ def settle(facts: Facts) -> Outcome | Hold:
 _OUR_HAND = frozenset({EndReason.STOP, EndReason.KILL, EndReason.INTERRUPTED})
 """Reasons in an exit record that say that the agent was told to end, whichever way its shim was reached."""
 
-_OUR_SIGNALS = frozenset({signal.SIGTERM, signal.SIGKILL})
+_OUR_SIGNALS = frozenset({9, 15})
+"""KILL and TERM."""
 
 
 def is_stopped_by_us(task: Task, run: Run) -> bool:
@@ -154,9 +154,7 @@ def is_stopped_by_us(task: Task, run: Run) -> bool:
     return fact.reason is EndReason.EXITED and fact.signal in _OUR_SIGNALS and stop.at <= fact.at
 
 
-def resolve_held(
-    task: Task, run: Run, at: datetime, *, stopped: bool, by: str, proof: Proof | None = None
-) -> Outcome:
+def resolve_held(task: Task, run: Run, at: datetime, *, stopped: bool, by: str, proof: Proof | None = None) -> Outcome:
     """The outcome of a held run that a person settles: by stopping the task, or by asking for another run.
 
     `proof`: what was found since it was held.

@@ -8,6 +8,7 @@ from typing import Protocol
 from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
+from watchkeeper.ports.off_record import OffRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +170,15 @@ class Runtime(Protocol):
         """The directories themselves."""
         ...
 
+    def watch_agent(self, agent: AgentIdentity) -> int | None:
+        """As `watch`, of an agent that no row names."""
+        ...
+
+    @property
+    def off_record(self) -> OffRecord:
+        """What is known, and kept, without the database."""
+        ...
+
     @property
     def machine(self) -> str:
         """The id of the machine whose processes these are; empty where only one can be meant."""
@@ -204,6 +214,10 @@ class Executions(Protocol):
 
     def gone(self, run: Run) -> GoneFact | None:
         """The shim's proof of emptiness, if it was given."""
+        ...
+
+    def still_open(self, run: Run) -> bool:
+        """Whether its directory is there and nobody has decided yet whether its agent is launched. Raises OSError."""
         ...
 
     def names(self) -> list[str]:

@@ -30,6 +30,7 @@ from watchkeeper.runtimes.executions import (
     identity_of,
 )
 from watchkeeper.runtimes.force import Force
+from watchkeeper.runtimes.off_record import DirectoryOffRecord
 from watchkeeper.runtimes.proc import Found
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
@@ -80,6 +81,7 @@ class ProcessRuntime:
         self._nofile = nofile
         self.machine = ""
         """The id of this machine, where several share a database; whoever joins us sets it."""
+        self.off_record = DirectoryOffRecord(state_dir, self._directories)
         self._force = Force(self._directories, self._is_for)
         self._guard = threading.Lock()
         self._shims: list[subprocess.Popen[bytes]] = []
@@ -297,10 +299,11 @@ class ProcessRuntime:
 
     def watch(self, run: Run) -> int | None:
         """A pidfd of the run's agent, checked after opening; None if it is dead or not of this boot."""
-        agent = run.agent
-        if agent is None or agent.boot_id != boot_id():
-            return None
-        return proc.open_checked(agent.pid, agent.start_ticks)
+        return None if run.agent is None else self.watch_agent(run.agent)
+
+    def watch_agent(self, agent: AgentIdentity) -> int | None:
+        """The same, of an agent that no row names."""
+        return None if agent.boot_id != boot_id() else proc.open_checked(agent.pid, agent.start_ticks)
 
     def living_agent(self, run: Run) -> AgentIdentity | None:
         """The run's recorded agent if exactly that process is alive. Where the row has none, its directory is asked. Raises OSError."""

@@ -196,7 +196,9 @@ class Sweep:
         spared = proc.protected() | self._living_shim(all_)
         for pid, mark in marks.items():
             if mark in {Mark.NONE, Mark.HIDDEN} and pid not in spared and writes_below(pid, self._execution_id):
-                self._doubt(all_[pid], "has the run's files open for writing, so it may be the agent's: it was not signalled")
+                self._doubt(
+                    all_[pid], "has the run's files open for writing, so it may be the agent's: it was not signalled"
+                )
 
     def _led(self, all_: Mapping[int, Stat]) -> set[int]:
         """Ids of the sessions and groups that the agent's processes lead or led.
