@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.cli import daemon, direct, render
 from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
+from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, pick
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, TaskState
 from watchkeeper.errors import DatabaseFull, DatabaseUnusable, WatchkeeperError
 
@@ -30,26 +31,16 @@ _END_S = 4.0
 
 
 def end(
-    call: "Call",
-    typed: Sequence[str],
-    how: StopHow,
-    *,
-    grace_s: float | None,
-    wait: bool,
-    dry_run: bool,
-    as_json: bool,
-    everything: bool = False,
+    call: "Call", wanted: Picked, how: StopHow, *, grace_s: float | None, wait: bool, dry_run: bool, as_json: bool
 ) -> int:
     """End tasks and return the exit code. One that cannot be ended keeps none of the others from it.
-
-    `everything`: nothing was typed, and where the database cannot be read all runs are meant that the execution directories tell of.
 
     Raises:
         Refused: an agent calls.
         DaemonError: the wishes are on record, and no daemon could be had.
     """
     call.refuse_inside_agent(f"{how.value} tasks")
-    reports = _find(call, typed, everything=everything)
+    reports = _chosen(call, wanted, how, asks=not dry_run)
     if dry_run:
         return tell_dry(call, reports, how, as_json=as_json)
     _ask_all(call, reports, how, grace_s)
@@ -65,10 +56,30 @@ def end(
     return code_of(reports, wait=wait)
 
 
-def _find(call: "Call", typed: Sequence[str], *, everything: bool) -> list[Report]:
+def _chosen(call: "Call", wanted: Picked, how: StopHow, *, asks: bool) -> list[Report]:
+    """What is meant. Where the database cannot tell, `--all` means all runs that the execution directories tell of."""
+    verb = STOP if how is StopHow.STOP else KILL
+    if wanted.task_ids or not wanted.is_filtered:
+        return _find(call, pick(call, verb, wanted))
+    try:
+        found = direct.within(lambda: matching(call, verb, wanted))
+    except DatabaseUnusable as error:
+        if not (direct.is_away(error) and wanted.is_everything):
+            raise
+        reports = _found_off_record(call, "", error)
+    else:
+        reports = [Report(typed=task_id, task_id=task_id) for task_id in found]
+    if not reports:
+        call.terminal.note("There is no task of which that holds and that is not at its end.")
+    elif asks:
+        agree(call, verb, len(reports), wanted)
+    return reports
+
+
+def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
     reports: list[Report] = []
     away: DatabaseUnusable | None = None
-    for name in dict.fromkeys(typed) if not everything or typed else [""]:
+    for name in dict.fromkeys(typed):
         report = Report(typed=name)
         try:
             if away is None:

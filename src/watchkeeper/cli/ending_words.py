@@ -56,6 +56,7 @@ class Report:
 
 
 def tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
+    """Tell what became of one wish; with JSON only what was wrong."""
     from watchkeeper.cli import errors
     from watchkeeper.cli.machines import where
 
@@ -123,6 +124,7 @@ def _doubt(report: Report) -> str:
 
 
 def code_of(reports: list[Report], *, wait: bool) -> int:
+    """The exit code: that of the first error, or 12 if an agent is not at its end."""
     for report in reports:
         if report.error is not None:
             return report.error.exit_code
@@ -135,6 +137,7 @@ def code_of(reports: list[Report], *, wait: bool) -> int:
 
 
 def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool) -> int:
+    """Tell what would be done, and return the exit code."""
     from watchkeeper.app.views import plain
     from watchkeeper.app.views.rows import one
 
@@ -172,6 +175,7 @@ def _would(row: "TaskRow", how: StopHow) -> str:
 
 
 def plain_report(report: Report) -> dict[str, object]:
+    """What became of one wish, as JSON values."""
     from watchkeeper.app.views import plain
 
     return {

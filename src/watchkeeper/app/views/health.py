@@ -31,7 +31,10 @@ class Health:
     outbox_pending: int
     journal_last: int
     needs_you: tuple[TaskRow, ...]
-    """What could not be stopped, what needs a person, failures that nobody has looked at, and queued tasks that can never start, because one that they wait for failed."""
+    """What could not be stopped, what needs a person, failures that nobody has looked at, and queued tasks that can never start.
+
+    A queued task can never start if one that it waits for failed.
+    """
     live_runs: int
     paused: tuple[str, ...] = ()
     """Which parts of the queue a person paused: `the queue`, `harness claude`."""
