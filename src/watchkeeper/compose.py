@@ -174,19 +174,22 @@ class Watchkeeper:
         from watchkeeper.runtimes.shim_image import install_shim
 
         runtime = ProcessRuntime(
-            self.state.path,
-            self.sockets,
-            self.wake_address,
-            partial(install_shim, self.state.shims),
-            self.clock,
+            self.state.path, self.sockets, self.wake_address, partial(install_shim, self.state.shims), self.clock,
             database_id=self.store.read(lambda tx: tx.machines.database_id()),
             start_grace_s=self.settings.daemon_start_grace_s,
             nofile=self._nofile,
             pipes=self._pipes,
-        )
+        )  # fmt: skip
         if self.settings.store_url is not None:
             runtime.machine = self.state.known_node() or "a machine without a daemon yet"
         return runtime
+
+    @cached_property
+    def runtime_alone(self) -> "Runtime":
+        """The same without the database: for ending what it cannot tell of."""
+        from watchkeeper.runtimes.process import ProcessRuntime
+
+        return ProcessRuntime(self.state.path, self.sockets, None, lambda: self.state.shims, self.system_clock)
 
     @cached_property
     def sockets(self) -> Path:
@@ -310,12 +313,9 @@ class Watchkeeper:
         """Performs effects."""
         from watchkeeper.app.perform import Performer
 
+        machine = self.state.node()
         return Performer(
-            store=self.store,
-            clock=self.clock,
-            runtime=self.runtime,
-            environments=self.environments,
-            machine=self.state.node(),
+            store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine=machine
         )
 
     @cached_property

@@ -7,7 +7,15 @@ import pytest
 
 from watchkeeper.domain.effects import EndExecution, StartShim
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Disposition, DirectoryIdentity, EndReason, Proof, RunState, StopHow
+from watchkeeper.domain.model import (
+    LIVE_RUN_STATES,
+    DirectoryIdentity,
+    Disposition,
+    EndReason,
+    Proof,
+    RunState,
+    StopHow,
+)
 from watchkeeper.domain.run import (
     RUN_EVENTS,
     AgentSeen,
@@ -27,6 +35,8 @@ from watchkeeper.domain.run import (
     Settled,
     ShimStarted,
     Stalled,
+    StopFailed,
+    StopOverdue,
     StopTold,
     StopWanted,
     Undecided,
@@ -53,6 +63,8 @@ LISTED: dict[type[RunEvent], dict[RunState, RunState]] = {
     Stalled: {s: s for s in set(RunState) - {S.SETTLED}},
     StopWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     InterruptWanted: {s: s for s in (S.RESERVED, S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    StopFailed: {s: s for s in LIVE_RUN_STATES},
+    StopOverdue: {s: s for s in LIVE_RUN_STATES},
     StopTold: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     SessionSeen: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     Settled: {S.ENDED: S.SETTLED, S.HELD: S.SETTLED},
@@ -263,3 +275,27 @@ def test_a_run_without_progress_is_marked_once_and_nothing_else_happens() -> Non
     assert stalled.run.stalled_since == LATER and stalled.effects == ()
     assert decide_run(stalled.run, Stalled(since=LATER + timedelta(hours=1))).run == stalled.run
     assert decide_run(stalled.run, Stalled(since=None)).run == run
+
+
+def test_a_stop_that_failed_is_said_until_the_end_is_on_record() -> None:
+    """The reason stays over another acknowledgement, because that ends nothing; an exit, a loss or a settlement takes it away."""
+    failed = decide_run(a_run(S.RUNNING), StopFailed(reason="Its shim does not answer.")).run
+    assert failed.stop_failed == "Its shim does not answer."
+    assert decide_run(failed, StopTold(how=StopHow.STOP)).run.stop_failed == failed.stop_failed
+    for end in (ExitSeen(exit=EXIT), Lost(proof=Proof.SWEPT, reason="It is gone.")):
+        assert decide_run(failed, end).run.stop_failed is None
+    held = decide_run(failed, HeldBack(reason="It is missing.")).run
+    assert held.stop_failed == failed.stop_failed
+    assert decide_run(held, Settled(outcome=an_outcome(Disposition.STOPPED))).run.stop_failed is None
+
+
+def test_an_overdue_stop_is_told_again_once() -> None:
+    """One that was acknowledged is asked for anew; while that is on its way, nothing is asked twice."""
+    told = decide_run(a_run(S.RUNNING), StopTold(how=StopHow.KILL)).run
+    event = StopOverdue(how=StopHow.KILL, reason="It has not ended.")
+    again = decide_run(told, event)
+    assert (again.run.stop_told, again.run.stop_failed) == (None, "It has not ended.")
+    assert [(effect.kind, effect.how) for effect in again.effects if isinstance(effect, EndExecution)] == [
+        ("end_execution", StopHow.KILL)
+    ]
+    assert decide_run(again.run, event).effects == ()

@@ -580,3 +580,37 @@ def test_why_output_could_not_be_read_is_said() -> None:
     outcome = settle(facts)
     assert isinstance(outcome, Outcome)
     assert outcome.reason == "What the agent printed could not be read: stdout.log is a named pipe."
+
+
+TERMED, KILLED = replace(EXIT, status=15, at=LATER), replace(EXIT, status=9, at=LATER)
+WAYS: dict[str, Run] = {
+    "told by its socket": ended(replace(KILLED, reason=EndReason.STOP)),
+    "killed by its socket": ended(replace(KILLED, reason=EndReason.KILL)),
+    "its shim was signalled": ended(replace(TERMED, reason=EndReason.INTERRUPTED)),
+    "ended past its shim": ended(TERMED),
+    "killed past its shim": ended(KILLED),
+    "its shim was killed": lost(Proof.SWEPT),
+    "the machine was restarted": lost(Proof.PROVEN),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", StopHow)
+@pytest.mark.parametrize("on_lost", OnLost)
+def test_a_persons_stop_is_the_cause_by_every_way(way: str, how: StopHow, on_lost: OnLost) -> None:
+    """The kind, the status and the sentence are the same, whoever ended the agent and whatever its shim could write down."""
+    wish = StopRequest(how=how, by="ada", at=AT)
+    owner = replace(task(on_lost=on_lost), stop=wish)
+    outcome = decided(WAYS[way], None, owner, gone=False)
+    assert (outcome.kind, outcome.status) == (FailureKind.STOPPED, OutcomeStatus.STOPPED)
+    assert outcome.disposition is Disposition.STOPPED
+    assert outcome.reason.startswith("You stopped it.")
+
+
+def test_what_a_stop_did_not_end_keeps_its_own_reason() -> None:
+    """A crash before the stop was wished for, and an exit code of its own, are told as they were; nothing is tried again."""
+    wish = StopRequest(how=StopHow.STOP, by="ada", at=LATER)
+    for fact in (replace(EXIT, status=9, at=AT), replace(EXIT, status=256, at=LATER)):
+        outcome = decided(ended(fact), failing(FailureKind.CRASH), replace(task(), stop=wish))
+        assert outcome.disposition is Disposition.STOPPED
+        assert not outcome.reason.startswith("You stopped it.")

@@ -10,8 +10,11 @@ from support.postgres import Server
 from support.rig import Rig
 from support.waiting import wait_until
 
+from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
 
 
 @pytest.fixture
@@ -59,6 +62,22 @@ def test_an_agent_ends_while_the_server_is_away(rig: Rig, server: Server) -> Non
     # A loop tells of a trouble once; the words of the server may change once or twice while it goes down and comes up.
     said = Counter(map(_loop, _log(rig, "tick failed")))
     assert max(said.values()) <= 4, said
+
+
+@pytest.mark.parametrize("command", ["stop", "kill"])
+def test_a_stop_while_the_server_is_away(rig: Rig, server: Server, command: str) -> None:
+    """The agent is ended at once, said to be off the record; when the server is back it is on record as stopped, and nothing is tried again."""
+    rig.start_daemon()
+    task_id, run = working(rig, options=("--retries", "2"))
+    server.stop()
+    done = rig.wk(command, task_id)
+    assert f"{task_id}  stopped off the record: the database cannot be used".encode() in done.stdout
+    assert run.agent is not None and proc.has_died(run.agent.pid, run.agent.start_ticks, boot_id(), within_s=0)
+    server.start()
+    assert rig.wait_resting(task_id, keep=False).state is TaskState.STOPPED
+    stop, (settled,) = rig.task(task_id).stop, rig.runs(task_id)
+    assert stop is not None and stop.how.value == command and settled.kind is FailureKind.STOPPED
+    assert rig.started_runs() == [run.id]
 
 
 def test_a_server_that_only_reads(rig: Rig, server: Server) -> None:

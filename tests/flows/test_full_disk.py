@@ -13,6 +13,8 @@ from support.waiting import wait_until
 
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
 
 MEBIBYTES = 48
 
@@ -100,6 +102,41 @@ def test_a_task_is_stopped_when_there_is_little_room(disk: Rig) -> None:
     assert disk.task(task_id).state is TaskState.STOPPED
     _empty(disk)
     healthy(disk)
+
+
+def test_a_stop_on_a_full_disk_is_on_record(disk: Rig) -> None:
+    """Room was set aside for it, is given back, and is set aside again when there is some."""
+    disk.start_daemon()
+    task_id, run = working(disk)
+    spare = disk.state / "spare"
+    wait_until(spare.exists, what="room is set aside")
+    assert spare.stat().st_blocks * 512 >= 1 << 20
+    _fill(disk)
+    said = disk.wk("stop", task_id).stdout
+    assert f"{task_id}  stopped".encode() in said and b"off the record" not in said
+    assert disk.task(task_id).stop is not None and not spare.exists()
+    assert run.agent is not None and proc.has_died(run.agent.pid, run.agent.start_ticks, boot_id(), within_s=0)
+    _empty(disk)
+    assert disk.wait_resting(task_id).state is TaskState.STOPPED
+    wait_until(spare.exists, what="room is set aside again")
+    sound(disk)
+
+
+def test_a_stop_on_a_disk_without_any_room_is_off_the_record(disk: Rig) -> None:
+    """Not even a note fits; the agent is ended all the same, that is said, and the exit record makes it a stop."""
+    disk.start_daemon()
+    task_id, run = working(disk)
+    wait_until((disk.state / "spare").exists, what="room is set aside")
+    disk.kill_daemon()
+    (disk.state / "spare").unlink()
+    _fill(disk)
+    said = disk.wk("stop", task_id).stdout.decode()
+    assert "stopped off the record: the database cannot be written (disk full)" in said and "not even a note" in said
+    assert run.agent is not None and proc.has_died(run.agent.pid, run.agent.start_ticks, boot_id(), within_s=0)
+    _empty(disk)
+    disk.start_daemon()
+    assert disk.wait_resting(task_id).state is TaskState.STOPPED
+    sound(disk)
 
 
 def test_the_same_for_an_ordinary_user(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import IO
 
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import Cause, Run, RunState
@@ -146,6 +147,13 @@ class Stage:
         stat = proc.stat_of(process.pid)
         assert stat is not None
         child = Child(process, stat.start_ticks)
+        self.children.append(child)
+        return child
+
+    def start_with(self, stdout: IO[bytes], *argv: str) -> Child:
+        """A real process with a file as its standard output, and nothing in its environment that tells whose it is."""
+        process = subprocess.Popen(argv, stdout=stdout, stdin=subprocess.PIPE, text=True, env={"PATH": "/usr/bin:/bin"})
+        child = Child(process, look(process.pid).start_ticks)
         self.children.append(child)
         return child
 

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+from pathlib import Path
 
 import pytest
 from runtimes.stage import AT, Child, Stage, look
@@ -231,6 +232,49 @@ def test_a_session_is_the_agents_only_while_its_number_is() -> None:
         ours: dict[int, Stat] = {}
         it._add_theirs(ours, list(all_.values()), all_)
         assert set(ours) == expected
+
+
+def test_a_pid_that_was_given_anew_is_read_anew(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two listings of one look a pid goes from a stranger to the agent's child: it was listed before, and is another process."""
+    child = stage.start("cat", WATCHKEEPER_EXECUTION=stage.id)
+    real, looks = proc.stat_of, [0]
+
+    def stat_of(pid: int) -> Stat | None:
+        found = real(pid)
+        if pid == child.pid and found is not None:
+            looks[0] += 1
+            return found._replace(state="Z", start_ticks=found.start_ticks - 1) if looks[0] == 1 else found
+        return found
+
+    monkeypatch.setattr(proc, "stat_of", stat_of)
+    it = Sweep(stage.id, None)
+    all_, marks, settled = it._look()
+    assert settled and all_[child.pid].start_ticks == child.start_ticks
+    assert marks[child.pid].value == "ours"
+
+
+@pytest.mark.parametrize("mode", ["ab", "rb"])
+def test_whoever_can_write_to_the_runs_files_is_doubted(stage: Stage, tmp_path: Path, mode: str) -> None:
+    """It shed marker, parent and session, and kept a descriptor: it is named, and nothing is claimed. A reader, such as `tail -f`, is nobody's."""
+    directory = tmp_path / stage.id
+    directory.mkdir()
+    (directory / "stdout.log").touch()
+    with (directory / "stdout.log").open(mode) as log:
+        holder = stage.start_with(log, "sleep", "600")
+    report = sweep(stage.id)
+    assert holder.running and report.ended == ()
+    if mode == "ab":
+        assert report.proof is Proof.UNPROVEN
+        (said,) = report.spared
+        assert (
+            said
+            == f"Process {holder.pid} (sleep) has the run's files open for writing, so it may be the agent's: it was not signalled."
+        )
+    else:
+        assert (report.proof, report.spared) == (Proof.SWEPT, ())
+    (directory / "stdout.log").unlink()
+    directory.rmdir()
+    assert (sweep(stage.id).proof is Proof.UNPROVEN) is (mode == "ab"), "a deleted file is still the run's"
 
 
 @pytest.mark.parametrize("pause_s", [0.02, 0.001])

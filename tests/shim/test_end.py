@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -346,3 +347,22 @@ def test_a_stop_before_the_agent_has_begun_is_not_lost(bench: Bench) -> None:
     shim.send_signal(signal.SIGCONT)
     record = ended(execution)
     assert record["status"] == signal.SIGTERM
+
+
+@pytest.mark.parametrize("deaf", [False, True])
+def test_a_shim_whose_directory_was_deleted_ends_after_its_agent(bench: Bench, deaf: bool) -> None:
+    """There is nowhere to write to, for ever: it does not stay for that; nor does one whose address was cleared away."""
+    execution = bench.execution(sh("echo up; read go < fifo"))
+    os.mkfifo(execution.path.parent / "fifo")
+    execution.start()
+    execution.wait("proc.json")
+    if deaf:
+        wait_until(execution.address.exists, what="it listens")
+        execution.address.unlink()
+    else:
+        shutil.rmtree(execution.path)
+    with (execution.path.parent / "fifo").open("w") as fifo:
+        fifo.write("go\n")
+    assert execution.shims[-1].wait(timeout=10) == 0
+    assert execution.survivors() == []
+    assert deaf or not execution.path.exists()

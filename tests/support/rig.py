@@ -48,6 +48,7 @@ class Rig:
     root: Path
     crash: Mapping[str, str] = field(default_factory=dict)
     daemons: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    begun: list["subprocess.Popen[str]"] = field(default_factory=list)
     source: Path | None = None
     """Another source tree to run instead of the installed one: a mutant."""
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -139,6 +140,21 @@ class Rig:
             command, env=self.environment, cwd=self.repo, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
         )
         self.daemons.insert(0, begun)
+        return begun
+
+    def popen_text(self, *args: str) -> "subprocess.Popen[str]":
+        """Begin a command whose output is read later; `close` ends it if it is still there."""
+        command = [sys.executable, "-m", "watchkeeper", *args]
+        begun = subprocess.Popen(
+            command,
+            env=self.environment,
+            cwd=self.repo,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.begun.append(begun)
         return begun
 
     def run(self, *agent: str, options: tuple[str, ...] = ()) -> str:
@@ -272,6 +288,10 @@ class Rig:
 
     def close(self) -> None:
         """End every process of this rig: daemons that are our children, and, by their checked identity, what carries our mark."""
+        for command in self.begun:
+            if command.poll() is None:
+                command.kill()
+            _ = command.communicate()
         for daemon in self.daemons:
             if daemon.poll() is None:
                 daemon.kill()

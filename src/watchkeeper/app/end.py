@@ -57,14 +57,14 @@ def _tell(
     runtime: Runtime, run: Run, effect: EndExecution, verdict: Verdict, hide: Callable[[SweepReport], SweepReport]
 ) -> EndAnswer:
     try:
-        runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why)
+        if runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why):
+            return EndAnswer(over=True, says="Its shim was told.")
     except ShimUnreachable as problem:
         if verdict.kind is VerdictKind.WAITING:
             return EndAnswer(over=False, says=str(problem))  # it starts, and an agent may come after any sweep
-        sweep = hide(runtime.sweep(run, asked=True))
-        # Of a run whose agent nobody has seen, that nothing was found says nothing: it may be about to start.
-        return _swept(sweep, surely=run.agent is not None or bool(sweep.ended))
-    return EndAnswer(over=True, says="Its shim was told.")
+    sweep = hide(runtime.sweep(run, asked=True))
+    # Of a run whose agent nobody has seen, that nothing was found says nothing: it may be about to start.
+    return _swept(sweep, surely=run.agent is not None or bool(sweep.ended))
 
 
 def _swept(sweep: SweepReport, *, surely: bool) -> EndAnswer:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_sweep, redactor_of
 from watchkeeper.domain.evidence import Evidence, LockState, Verdict, VerdictKind, judge
@@ -77,6 +78,8 @@ class Observer:
         if loaded is None:
             return None
         run, task = loaded
+        if put_on_record(self.store, self.clock, self.runtime, task.id):
+            run, task = self.store.read(lambda tx: _load(tx, run_id)) or loaded
         if run.state not in _OBSERVED or _is_established(run):
             return None
         stop_asked = task.stop is not None

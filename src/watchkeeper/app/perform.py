@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from watchkeeper.app import enforce
 from watchkeeper.app.end import EndAnswer, end_settled
 from watchkeeper.app.record import apply_run, journal_sweep
 from watchkeeper.app.remove import discard
@@ -10,11 +11,11 @@ from watchkeeper.app.secrets import hide_sweep, redactor_of
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, RemoveExecution, StartShim
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
-from watchkeeper.domain.run import RunEvent, ShimStarted, StopTold
+from watchkeeper.domain.run import RunEvent, ShimStarted
 from watchkeeper.errors import NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
-from watchkeeper.ports.runtime import Runtime, ShimUnreachable, SweepReport
+from watchkeeper.ports.runtime import Runtime, SweepReport
 from watchkeeper.ports.store import OutboxRow, Store, Tx
 
 MAX_START_ATTEMPTS = 5
@@ -133,21 +134,23 @@ class Performer:
         self._done(row, run, ShimStarted(at=self.clock.now()))
 
     def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution, done: Performed) -> None:
-        if run is None or run.state not in UNDECIDED_RUN_STATES | {RunState.RUNNING, RunState.ENDED}:
+        if run is None or not self._is_to_end(run):
             self._done(row)
             return
         if run.state in UNDECIDED_RUN_STATES and self.runtime.take_decision(run, DecidedBy.STOP):
             self._done(row)  # nothing was launched and nothing will be; the next look at the evidence settles it
             return
-        try:
-            self.runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why)
-        except ShimUnreachable:
-            if row.attempts + 1 == SILENT_ATTEMPTS:
-                done.silent.append(run.id)
-            self._again(row, _SELDOM_S if row.attempts + 1 >= SILENT_ATTEMPTS else None)
-            return
-        told = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
-        self._done(row, run, told)
+        made = enforce.step(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
+        wait_s = _wait_s(row) if row.attempts + 1 < SILENT_ATTEMPTS else _SELDOM_S
+        if not made.done and row.attempts + 1 == SILENT_ATTEMPTS:
+            done.silent.append(run.id)
+        self.store.transact("end_step", lambda tx: enforce.record(tx, row, run, made, self.clock, wait_s))
+
+    def _is_to_end(self, run: Run) -> bool:
+        """A run that was held after its task had been told to stop is ended too; that settles it."""
+        if run.state is RunState.HELD:
+            return self.store.read(lambda tx: tx.tasks.get(run.task_id)).stop is not None
+        return run.state in UNDECIDED_RUN_STATES | {RunState.RUNNING, RunState.ENDED}
 
     def _end_settled(self, row: OutboxRow, run: Run, effect: EndExecution, done: Performed) -> None:
         """A person settled it, and something of it may be alive all the same. The run stays as it is; what was done is history."""

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.beside import with_others
+from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.read_output import Read, read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
@@ -48,6 +49,8 @@ class Settler:
         Gathering may be done any number of times; the decision is made, stored and applied once, on the rows as they are then.
         """
         run, task = self.store.read(lambda tx: _load(tx, run_id))
+        if put_on_record(self.store, self.clock, self.runtime, task.id):
+            run, task = self.store.read(lambda tx: _load(tx, run_id))
         if run.state is not RunState.ENDED:
             return None
         final, empty = self._is_final(run)

@@ -1,7 +1,9 @@
 """A person wants a task ended. The wish is durable before anything is signalled, and bars every further launch (decided on the task, not the run)."""
 
+from datetime import datetime
+
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, StopRequest, Task
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, StopRequest, Task
 from watchkeeper.domain.run import NeverLaunched, Settled, StopWanted
 from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RunSettled, StopAsked
@@ -16,18 +18,20 @@ def stop(
     how: StopHow,
     by: str,
     grace_s: float | None = None,
+    *,
+    at: datetime | None = None,
 ) -> Task:
     """Ask for the end of a task and return how it stands now. A task that has ended stays as it ended.
 
     What happens to its run depends on how far that is: a reserved one is proven never launched here and now; one in the launch window is decided by
     whoever takes the decision first; a running agent is ended by its shim; a held one is settled on the person's word, and what may be alive of it is
-    ended afterwards. That goes for a task too that was settled before without proof of its end.
+    ended afterwards. `at`: when it was asked for, if not now. That goes for a task too that was settled before without proof of its end.
 
     Raises:
         NoSuchTask: there is none.
     """
+    request = StopRequest(how=how, by=by, at=at or clock.now(), grace_s=grace_s)
     at = clock.now()
-    request = StopRequest(how=how, by=by, at=at, grace_s=grace_s)
 
     def work(tx: Tx) -> Task:
         was = tx.tasks.get(task_id)
@@ -41,10 +45,7 @@ def stop(
         run = tx.runs.get(task.run_id)
         if run.state is RunState.HELD:
             _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
-            outcome = resolve_held(task, run, at, stopped=True, by=by)
-            _ = apply_run(tx, run, Settled(outcome=outcome), at)
-            tx.outcomes.add(outcome)
-            return apply_task(tx, task, RunSettled(outcome=outcome), at)
+            return settle_held(tx, task, run, at, by)
         if run.state is RunState.RESERVED:
             # Nothing was prepared, and the transaction that would record it as prepared is refused from now on.
             _ = apply_run(tx, run, NeverLaunched(reason="Stopped before it started."), at)
@@ -53,3 +54,11 @@ def stop(
         return task
 
     return store.transact("stop", work)
+
+
+def settle_held(tx: Tx, task: Task, run: Run, at: datetime, by: str, *, proof: Proof | None = None) -> Task:
+    """Settle a held run on the word of the person who stopped its task. `proof`: what was found since it was held."""
+    outcome = resolve_held(task, run, at, stopped=True, by=by, proof=None if run.proof is Proof.PROVEN else proof)
+    _ = apply_run(tx, run, Settled(outcome=outcome), at)
+    tx.outcomes.add(outcome)
+    return apply_task(tx, task, RunSettled(outcome=outcome), at)

@@ -1,51 +1,37 @@
-"""What `wk stop` and `wk kill` share: record every wish, have a daemon act, wait for the ends, and report each."""
+"""What `wk stop` and `wk kill` share: record every wish, have a daemon act, wait for the ends, and report each.
 
-import os
+wish on record ─▶ a daemon acts ─▶ ended and settled
+    │                └▶ none acts: ended from here, settled when one does
+    └▶ the database cannot take it: a note, ended from here, on record when that can be
+"""
+
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from watchkeeper.cli import daemon, render
-from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, StopHow, Task, TaskState
-from watchkeeper.errors import Exit, WatchkeeperError
+from watchkeeper.cli import daemon, direct, render
+from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
+from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, pick
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, TaskState
+from watchkeeper.errors import DatabaseFull, DatabaseUnusable, WatchkeeperError
 
 if TYPE_CHECKING:
-    from watchkeeper.app.views.rows import TaskRow
     from watchkeeper.cli.call import Call
+    from watchkeeper.domain.model import Task
 
 _BEYOND_GRACE_S = 15.0
-_KILL_S = 5.0
+"""How long an outcome may take after the end of its agent."""
 
+_KILL_S = 0.5
+_ACTS_S = 3.0
+"""A daemon that has done nothing about a wish after so long does not act: it hangs or is stopped."""
 
-@dataclass(slots=True, kw_only=True)
-class Report:
-    """What became of one wish."""
-
-    typed: str
-    task_id: str | None = None
-    task: Task | None = None
-    ended_before: bool = False
-    run: Run | None = None
-    """The newest run of one that was stopped."""
-    proof: Proof | None = None
-    """How sure it is that nothing of that run is alive."""
-    left: Run | None = None
-    """A run that is settled although its agent was seen alive: that is being ended."""
-    alive: bool = False
-    """Whether that agent is alive still."""
-    error: WatchkeeperError | None = None
+_END_S = 4.0
+"""How long beyond its grace an agent may live before the stop is said to have failed."""
 
 
 def end(
-    call: "Call",
-    typed: Sequence[str],
-    how: StopHow,
-    *,
-    grace_s: float | None,
-    wait: bool,
-    dry_run: bool,
-    as_json: bool,
+    call: "Call", wanted: Picked, how: StopHow, *, grace_s: float | None, wait: bool, dry_run: bool, as_json: bool
 ) -> int:
     """End tasks and return the exit code. One that cannot be ended keeps none of the others from it.
 
@@ -53,51 +39,144 @@ def end(
         Refused: an agent calls.
         DaemonError: the wishes are on record, and no daemon could be had.
     """
-    reports = _find(call, typed)
+    reports = _chosen(call, wanted, how, asks=not dry_run)
     if dry_run:
-        return _tell_dry(call, reports, how, as_json=as_json)
-    for report in reports:
-        if report.task_id is not None:
-            _ask(call, report, how, grace_s)
+        return tell_dry(call, reports, how, as_json=as_json)
+    _ask_all(call, reports, how, grace_s)
+    _end_off_record(call, reports, how, grace_s)
     trouble = _wait(call, reports, how, grace_s, wait=wait)
     _prove(call, reports)
     for report in reports:
-        _tell(call, report, waited=wait, as_json=as_json)
+        tell(call, report, waited=wait, as_json=as_json)
     if as_json:
-        call.terminal.document([_plain(report) for report in reports])
+        call.terminal.document([plain_report(report) for report in reports])
     if trouble is not None:
         raise trouble
-    return _code(reports, wait=wait)
+    return code_of(reports, wait=wait)
+
+
+def _chosen(call: "Call", wanted: Picked, how: StopHow, *, asks: bool) -> list[Report]:
+    """What is meant. Where the database cannot tell, `--all` means all runs that the execution directories tell of."""
+    verb = STOP if how is StopHow.STOP else KILL
+    if wanted.task_ids or not wanted.is_filtered:
+        return _find(call, pick(call, verb, wanted))
+    try:
+        found = direct.within(lambda: matching(call, verb, wanted))
+    except DatabaseUnusable as error:
+        if not (direct.is_away(error) and wanted.is_everything):
+            raise
+        reports = _found_off_record(call, "", error)
+    else:
+        reports = [Report(typed=task_id, task_id=task_id) for task_id in found]
+    if not reports:
+        call.terminal.note("There is no task of which that holds and that is not at its end.")
+    elif asks:
+        agree(call, verb, len(reports), wanted)
+    return reports
 
 
 def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
     reports: list[Report] = []
+    away: DatabaseUnusable | None = None
     for name in dict.fromkeys(typed):
         report = Report(typed=name)
         try:
-            _, report.task_id = call.find(name)
+            if away is None:
+                _, report.task_id = direct.within(lambda name=name: call.find(name))
+        except DatabaseUnusable as error:
+            if not direct.is_away(error):
+                report.error = error
+            else:
+                away = error
         except WatchkeeperError as error:
             report.error = error
-        if report.task_id is None or all(known.task_id != report.task_id for known in reports):
+        if away is not None:
+            reports += _found_off_record(call, name, away)
+        elif report.task_id is None or all(known.task_id != report.task_id for known in reports):
             reports.append(report)
     return reports
 
 
+def _found_off_record(call: "Call", typed: str, error: DatabaseUnusable) -> list[Report]:
+    try:
+        found = direct.found_runs(call, typed, error)
+    except WatchkeeperError as wrong:
+        return [Report(typed=typed, error=wrong)]
+    tasks = {each.run.task_id: [one for one in found if one.run.task_id == each.run.task_id] for each in found}
+    return [
+        Report(typed=typed or task_id, task_id=task_id, unwritten=error, found=runs) for task_id, runs in tasks.items()
+    ]
+
+
+def _ask_all(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
+    """Put every wish on record. What the database cannot take, or not in time, is noted in the report."""
+    asked = [report for report in reports if report.task_id is not None and report.unwritten is None]
+    left = iter(asked)
+
+    def work() -> None:
+        for report in left:
+            _ask(call, report, how, grace_s)
+
+    try:
+        direct.within(work, tasks=len(asked))
+    except DatabaseUnusable as error:
+        left = iter(())  # whoever still waits for the database asks for no more of them
+        for report in asked:
+            if report.task is None and report.error is None and report.unwritten is None:
+                report.unwritten = error
+
+
 def _ask(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> None:
+    try:
+        try:
+            _record(call, report, how, grace_s)
+        except DatabaseFull:
+            if not direct.make_room(call):
+                raise
+            _record(call, report, how, grace_s)
+    except DatabaseUnusable as error:
+        if direct.is_away(error):
+            report.unwritten = error
+        else:
+            report.error = error
+    except WatchkeeperError as error:
+        report.error = error
+
+
+def _record(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> None:
+    from watchkeeper.app.off_record import put_on_record
     from watchkeeper.app.stop import stop
 
     store, task_id = call.writing.store, report.task_id or ""
-    try:
-        was = store.read(lambda tx: tx.tasks.get(task_id)).state
-        report.ended_before = was in FINAL_TASK_STATES
-        # Looked at before, because a daemon may end it in the same instant.
-        left = _left_alive(call, task_id) if report.ended_before or was is TaskState.HELD else None
-        report.task = stop(store, call.writing.clock, task_id, how, call.person, grace_s)
-    except WatchkeeperError as error:
-        report.error = error
-    else:
-        if left is not None and report.task.state in FINAL_TASK_STATES:
-            report.left, report.alive = left, True
+    _ = put_on_record(store, call.writing.clock, call.writing.runtime, task_id)
+    was = store.read(lambda tx: tx.tasks.get(task_id)).state
+    report.ended_before = was in FINAL_TASK_STATES
+    # Looked at before, because a daemon may end it in the same instant.
+    left = _left_alive(call, task_id) if report.ended_before or was is TaskState.HELD else None
+    task = stop(store, call.writing.clock, task_id, how, call.person, grace_s)
+    if left is not None and task.state in FINAL_TASK_STATES:
+        report.left, report.alive = left, True
+    report.task = task
+
+
+def _end_off_record(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
+    """End what the database could not be told of, noted first."""
+    off = [report for report in reports if report.unwritten is not None]
+    for report in off:
+        if report.unwritten is not None and not report.found:
+            try:
+                report.found = direct.found_runs(call, report.task_id or report.typed, report.unwritten)
+            except WatchkeeperError as wrong:
+                report.error = wrong
+        report.noted = direct.note(call, report.found, how, grace_s)
+    pairs = [(report, each.run) for report in off for each in report.found]
+    if not pairs:
+        return
+    grace = grace_s if grace_s is not None else call.writing.settings.stop_grace_s
+    ended = direct.end_all(call.writing.runtime_alone, [run for _, run in pairs], how, grace)
+    for (report, _), came in zip(pairs, ended, strict=True):
+        if report.direct is None or report.direct.over:
+            report.direct = came
 
 
 def _wait(
@@ -105,45 +184,101 @@ def _wait(
 ) -> WatchkeeperError | None:
     """Have a daemon act and wait for the ends; what went wrong on the way is returned, because the reports come first."""
     asked = [report for report in reports if report.task is not None and not report.ended_before]
-    going = [report for report in asked if report.task is not None and report.task.state not in FINAL_TASK_STATES]
+    going = [report for report in asked if report.is_going]
     left = [report for report in reports if report.left is not None]
     if not (asked or left):
         return None
+    trouble: WatchkeeperError | None = None
     try:
         daemon.ensure(call, "The wish is on record", starts=False)
     except WatchkeeperError as error:
-        return error if going or left else None
+        if not going and not left:
+            return None
+        trouble = error
     if not wait:
-        return None
+        return trouble
     from watchkeeper.cli.errors import Detached
-    from watchkeeper.cli.waiting import wait_for
 
-    patience_s = (
-        _KILL_S if how is StopHow.KILL else (grace_s if grace_s is not None else call.writing.settings.stop_grace_s)
-    )
-    ids = [report.task_id or "" for report in going]
-    deadline = time.monotonic() + patience_s + _BEYOND_GRACE_S
+    grace = grace_s if grace_s is not None else call.writing.settings.stop_grace_s
+    patience_s = _KILL_S if how is StopHow.KILL else grace
     try:
-        tasks = wait_for(
-            call,
-            call.writing.store,
-            ids,
-            lambda now: all(task.state in FINAL_TASK_STATES for task in now),
-            patience_s + _BEYOND_GRACE_S,
-            lambda now, passed_s: call.terminal.status(f"stopping {len(now)} · {render.duration(passed_s)}"),
-        )
+        _wait_for_ends(call, going, how, grace, patience_s, acts=trouble is None)
+        deadline = time.monotonic() + patience_s + _BEYOND_GRACE_S
         for report in left:
-            report.alive = not _dies(call, report.left, deadline - time.monotonic())
+            report.alive = trouble is not None or not _dies(call, report.left, deadline - time.monotonic())
     except KeyboardInterrupt:
         raise Detached("Detached; the wish stays on record and is acted on. Look: wk ls") from None
-    known = {task.id: task for task in tasks}
-    for report in going:
-        report.task = known.get(report.task_id or "", report.task)
-    return None
+    return trouble
+
+
+def _wait_for_ends(
+    call: "Call", going: list[Report], how: StopHow, grace_s: float, patience_s: float, *, acts: bool
+) -> None:
+    """Wait until they are settled. Where no daemon acts they are ended from here; what is alive beyond its time is not waited for any longer."""
+    began = time.monotonic()
+    if acts:
+        _look(call, going, _ACTS_S, lambda report: not report.is_going or _is_acted_on(call, report))
+    idle = [report for report in going if report.is_going and not (acts and _is_acted_on(call, report))]
+    runs = [(report, run) for report in idle if (run := _run_of(call, report)) is not None]
+    came = direct.end_all(call.writing.runtime, [run for _, run in runs], how, grace_s)
+    for (report, _), ended in zip(runs, came, strict=True):
+        report.direct = ended
+    rest = [report for report in going if report.is_going and report.direct is None]
+    _look(call, rest, began + patience_s + _END_S - time.monotonic(), lambda report: not report.is_going)
+    for report in rest:
+        run = _run_of(call, report) if report.is_going else None
+        if run is not None and call.writing.runtime.living_agent(run) is not None:
+            report.failed = run.stop_failed or "Its agent has not ended in time."
+    slow = [report for report in rest if report.is_going and report.failed is None]
+    _look(call, slow, began + patience_s + _BEYOND_GRACE_S - time.monotonic(), lambda report: not report.is_going)
+    for report in slow:
+        run = _run_of(call, report) if report.is_going else None
+        report.failed = None if run is None else run.stop_failed
+
+
+def _look(call: "Call", reports: list[Report], within_s: float, enough: "Callable[[Report], bool]") -> None:
+    """Wait for so long until it is enough with each, and keep how each task stands then."""
+    from watchkeeper.cli.waiting import wait_for
+
+    if not reports:
+        return
+
+    def refresh(now: "list[Task]") -> bool:
+        known = {task.id: task for task in now}
+        for report in reports:
+            report.task = known.get(report.task_id or "", report.task)
+        return all(enough(report) for report in reports)
+
+    ids = [report.task_id or "" for report in reports]
+    _ = wait_for(
+        call,
+        call.writing.store,
+        ids,
+        refresh,
+        max(0.0, within_s),
+        lambda now, passed_s: call.terminal.status(f"stopping {len(now)} · {render.duration(passed_s)}"),
+    )
+
+
+def _run_of(call: "Call", report: Report) -> Run | None:
+    """The run that is to end, if there is one that a shim was started for."""
+    task_id = report.task_id or ""
+    runs = call.writing.store.read(lambda tx: tx.runs.of_task(task_id))
+    mine = call.writing.runtime.machine
+    alive = bool(runs) and runs[-1].state not in {RunState.RESERVED, RunState.SETTLED}
+    return runs[-1] if alive and (not mine or runs[-1].machine == mine) else None
+
+
+def _is_acted_on(call: "Call", report: Report) -> bool:
+    """Whether a daemon has done something about a wish, or somebody else must, because the run is on another machine."""
+    run = _run_of(call, report)
+    return run is None or run.stop_told is not None or run.stop_failed is not None
 
 
 def _left_alive(call: "Call", task_id: str) -> Run | None:
     """The last run of a task that is held or has ended, with its agent, if that is alive all the same: a person's word is not its end."""
+    from dataclasses import replace
+
     runs = call.writing.store.read(lambda tx: tx.runs.of_task(task_id))
     if not runs or runs[-1].proof is Proof.PROVEN:
         return None
@@ -153,6 +288,7 @@ def _left_alive(call: "Call", task_id: str) -> Run | None:
 
 def _dies(call: "Call", run: Run | None, within_s: float) -> bool:
     """Wait for the end of a run's agent; whether it came."""
+    import os
     import select
 
     fd = None if run is None else call.writing.runtime.watch(run)
@@ -175,111 +311,3 @@ def _prove(call: "Call", reports: list[Report]) -> None:
         runs = call.writing.store.read(lambda tx, task_id=task_id: tx.runs.of_task(task_id))
         if runs:
             report.run, report.proof = runs[-1], runs[-1].proof
-
-
-def _tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
-    from watchkeeper.cli import errors
-    from watchkeeper.cli.machines import where
-
-    if report.error is not None:
-        _ = errors.ours(report.error, call.terminal, as_json=as_json)
-    elif report.task is not None and not as_json:
-        there = where(call, report.task) if report.task.state is TaskState.RUNNING else ""
-        call.terminal.say(f"{report.task.id}  {_says(report, report.task, waited=waited)}{there}")
-
-
-def _says(report: Report, task: Task, *, waited: bool) -> str:
-    if report.ended_before:
-        when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
-        return f"had ended already: {task.state.value}{when}{_left(report, waited=waited)}"
-    if task.state is TaskState.STOPPED:
-        return f"stopped{_left(report, waited=waited) or _doubt(report)}"
-    if task.state in FINAL_TASK_STATES:
-        return f"ended by itself before it could be stopped: {task.state.value}"
-    if not waited:
-        return "will be stopped"
-    return f"is still being stopped (wk show {task.id})"
-
-
-def _left(report: Report, *, waited: bool) -> str:
-    """What is said of an agent that was alive although its run is settled."""
-    run = report.left
-    if run is None or run.agent is None:
-        return ""
-    agent = f"its agent, pid {run.agent.pid},"
-    if not report.alive:
-        return f"; {agent} was alive and has ended, but it is not proven that nothing else of it is (wk show {run.task_id})"
-    if waited:
-        return f", but {agent} is still alive (wk kill {run.task_id}, or wk show {run.task_id})"
-    return f"; {agent} is alive and will be ended"
-
-
-def _doubt(report: Report) -> str:
-    """What a person must know before another agent works there."""
-    run = report.run
-    if run is None or report.proof is Proof.PROVEN:
-        return ""
-    if report.proof is Proof.SWEPT:
-        return "; nothing of it was found alive, which is no proof"
-    pid = f"; its agent was pid {run.agent.pid}" if run.agent is not None else ""
-    return f", but it is not proven that nothing of it is alive{pid} (wk show {run.task_id})"
-
-
-def _code(reports: list[Report], *, wait: bool) -> int:
-    for report in reports:
-        if report.error is not None:
-            return report.error.exit_code
-    going = any(
-        report.alive or (report.task is not None and report.task.state not in FINAL_TASK_STATES) for report in reports
-    )
-    return Exit.TIMEOUT if going and wait else Exit.OK
-
-
-def _tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool) -> int:
-    from watchkeeper.app.views import plain
-    from watchkeeper.app.views.rows import one
-
-    rows: list[TaskRow] = []
-    for report in reports:
-        if report.error is not None or report.task_id is None:
-            _tell(call, report, waited=False, as_json=as_json)
-            continue
-        store = call.store
-        if store is None:
-            continue
-        row = one(store, call.runtime, report.task_id)
-        rows.append(row)
-        if not as_json:
-            call.terminal.say(f"{row.task.id}  {_would(row, how)}")
-    if as_json:
-        call.terminal.document([{**plain.row(row), "would": _would(row, how)} for row in rows])
-    return _code(reports, wait=False)
-
-
-def _would(row: "TaskRow", how: StopHow) -> str:
-    task = row.task
-    if task.state in FINAL_TASK_STATES:
-        return f"has ended already ({task.state.value}); nothing would be done"
-    if task.state is TaskState.HELD:
-        known = row.run is None or row.run.proof in {Proof.PROVEN, Proof.SWEPT}
-        then = "nothing would be signalled" if known else "what of it is found alive would be ended"
-        return f"is held; it would be stopped, and {then}"
-    evidence = row.standing.evidence
-    agent = (evidence.agent if evidence is not None else None) or (row.run.agent if row.run is not None else None)
-    if agent is None:
-        return f"is {row.standing.word}; it would be stopped, and no agent of it would start"
-    signals = "KILL" if how is StopHow.KILL else "TERM, then KILL"
-    return f"is {row.standing.word}; {signals} would go to its agent (pid {agent.pid}) and everything it started"
-
-
-def _plain(report: Report) -> dict[str, object]:
-    from watchkeeper.app.views import plain
-
-    return {
-        "asked": report.typed,
-        "ended_before": report.ended_before,
-        "error": None if report.error is None else str(report.error),
-        "task": None if report.task is None else plain.task(report.task),
-        "proof": None if report.proof is None else report.proof.value,
-        "alive": report.left.agent.pid if report.alive and report.left is not None and report.left.agent else None,
-    }

@@ -216,6 +216,8 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.stop_wanted": _with("its agent is to end", "how", " by "),
     "run.interrupt_wanted": "its agent is to end together with the daemon",
     "run.stop_told": "its shim was told to end it",
+    "run.stop_failed": _with("it could not be ended yet, and is tried again", "reason"),
+    "run.stop_overdue": _with("it has not ended in time, so its shim is told again", "reason"),
     "run.session_seen": _with("its conversation is", "harness_session", " "),
     "run.settled": _settled,
     "run.swept": _swept,

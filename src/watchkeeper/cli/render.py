@@ -20,6 +20,7 @@ _COLOURS = {
     "ending": CYAN,
     "needs you": YELLOW,
     "held": YELLOW,
+    "stop failed": RED,
     "lost?": RED,
     "unknown": RED,
     "done": GREEN,

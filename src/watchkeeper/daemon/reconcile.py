@@ -1,5 +1,8 @@
 """The net under the events: look at every live run now and then, so that a lost hint costs time and never work."""
 
+from collections.abc import Callable
+
+from watchkeeper.app.enforce import renew
 from watchkeeper.app.observe import Observer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
@@ -17,13 +20,23 @@ class ReconcileLoop(Loop):
 
     name = "reconcile"
 
-    def __init__(self, log: Log, every_s: float, store: Store, machine: str, clock: Clock, observer: Observer) -> None:
-        """Observe with `observer`."""
+    def __init__(
+        self,
+        log: Log,
+        every_s: float,
+        store: Store,
+        machine: str,
+        clock: Clock,
+        observer: Observer,
+        keep_spare: Callable[[], bool],
+    ) -> None:
+        """Observe with `observer`; `keep_spare` sets room aside for stops on a full disk, if there is some."""
         super().__init__(log, every_s)
         self._store = store
         self._machine = machine
         self._clock = clock
         self._observer = observer
+        self._keep_spare = keep_spare
         self._last_s: float | None = None
         self._mark = 0
 
@@ -39,8 +52,17 @@ class ReconcileLoop(Loop):
             for run in self._store.read(lambda tx: tx.runs.live(self._machine))
             if run.state is not RunState.RESERVED
         ]
+        self._set_room_aside()
         after = look(runs, self._observer, self.log)
+        for run_id in renew(self._store, self._clock, self._machine):
+            self.log.info("stop overdue", run=run_id)
         # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
         changed, self._mark = self._store.changed(self._mark)
         # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.
         return Ticked(worked=changed or bool(after))
+
+    def _set_room_aside(self) -> None:
+        try:
+            _ = self._keep_spare()
+        except OSError as problem:
+            self.log.problem("no spare room", problem)

@@ -13,6 +13,7 @@ from watchkeeper import __version__
 from watchkeeper.app.interrupt import interrupt_all
 from watchkeeper.app.lease import Lease, Me, begin
 from watchkeeper.app.observe import RestartWord
+from watchkeeper.app.off_record import put_on_record
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.crash import crashpoint
 from watchkeeper.daemon.lease import LeaseLoop
@@ -188,6 +189,7 @@ class _Service:
     def _take_stock(self) -> None:
         """Say of every run that is there what became of it, one word each, before anything new begins."""
         parts = self._parts
+        _ = put_on_record(parts.store, parts.clock, parts.runtime)
         live = parts.store.read(lambda tx: tx.runs.live(self._machine.id))
         words: dict[str, str] = {}
         for was in live:

@@ -84,7 +84,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     observe = ObserveLoop(log, _NET_S, own["observe"].store, here, own["observe"].observer, seen)
     p = own["claim"]
     claimant = Claimant(machine=machine, limit=limit)
-    claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant)
+    claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant, p.runtime)
     p = own["follow"]
     followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
     loops = Loops(
@@ -92,7 +92,9 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
         launch=LaunchLoop(log, _NET_S, own["launch"].store, here, own["launch"].launcher),
         outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
         observe=observe,
-        reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer),
+        reconcile=ReconcileLoop(
+            log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer, parts.state.keep_spare
+        ),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
         settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
         prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner, retention_of(own["prune"])),

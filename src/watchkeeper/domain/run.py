@@ -142,6 +142,21 @@ class StopTold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StopFailed:
+    """A stop that was asked for has not ended the run yet. It stays wished, and is tried again until the end is on record."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopOverdue:
+    """A shim acknowledged a stop, and the run has not ended in the time that it takes: it is told again."""
+
+    how: StopHow
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionSeen:
     """The harness named the conversation."""
 
@@ -172,6 +187,8 @@ RunEvent = (
     | StopWanted
     | InterruptWanted
     | StopTold
+    | StopFailed
+    | StopOverdue
     | SessionSeen
     | Settled
 )
@@ -193,6 +210,8 @@ RUN_EVENTS: tuple[type[RunEvent], ...] = (
     StopWanted,
     InterruptWanted,
     StopTold,
+    StopFailed,
+    StopOverdue,
     SessionSeen,
     Settled,
 )
@@ -258,13 +277,13 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
         case ((S.RUNNING | S.ENDED), AgentSeen()):
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), ExitSeen(exit=fact)):
-            return replace(run, state=S.ENDED, exit=run.exit or fact, kind=None, reason="")
+            return replace(run, state=S.ENDED, exit=run.exit or fact, kind=None, reason="", stop_failed=None)
         case S.ENDED, ExitSeen():
             return run
         case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):
-            return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN)
+            return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN, stop_failed=None)
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), Lost(proof=proof, reason=reason)):
-            return replace(run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof)
+            return replace(run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof, stop_failed=None)
         case S.ENDED, NeverLaunched() | Lost():
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED), HeldBack(reason=reason)):
@@ -317,6 +336,8 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
         ):
             strongest = StopHow.KILL if StopHow.KILL in {how, run.stop_told} else how
             return RunDecision(run=replace(run, stop_told=strongest))
+        case _, StopFailed() | StopOverdue():
+            return _not_ended(run, event)
         case (
             (S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD),
             SessionSeen(harness_session=session),
@@ -324,6 +345,18 @@ def _steered(run: Run, event: RunEvent) -> RunDecision:
             return RunDecision(run=replace(run, harness_session=session))
         case _:
             raise _refusal(run, event)
+
+
+def _not_ended(run: Run, event: StopFailed | StopOverdue) -> RunDecision:
+    """A stop has not brought about the end. What was reserved and no more cannot be in its way."""
+    if run.state is S.RESERVED:
+        return RunDecision(run=run)
+    if isinstance(event, StopFailed):
+        return RunDecision(run=replace(run, stop_failed=event.reason))
+    if run.stop_told is None:
+        return RunDecision(run=run)  # it is being told already
+    again = (_end(run, event.how, None, EndReason(event.how.value)),) if _may_be_alive(run) else ()
+    return RunDecision(run=replace(run, stop_told=None, stop_failed=event.reason), effects=again)
 
 
 def _may_be_alive(run: Run) -> bool:
@@ -388,6 +421,7 @@ def _settled(run: Run, outcome: Outcome) -> Run:
         proof=outcome.proof,
         harness_session=outcome.harness_session or run.harness_session,
         settled_at=outcome.at,
+        stop_failed=None,
     )
 
 

@@ -1,6 +1,6 @@
 """From the facts of a finished run to its outcome and what that does to the task (R11). Pure; decided once, stored and applied in one transaction."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from watchkeeper.domain.account import Bearing
@@ -108,6 +108,9 @@ class Hold:
 def settle(facts: Facts) -> Outcome | Hold:
     """Decide the outcome of an ended run, or hold it."""
     kind, reason = _judge(facts)
+    if kind is not None and is_stopped_by_us(facts.task, facts.run):
+        says = ROWS[FailureKind.STOPPED].says
+        kind, reason = FailureKind.STOPPED, says if facts.run.exit is not None else f"{says} {reason}"
     if kind is not None:
         reason = with_host(kind, reason, facts.host)
     proof = _proof(facts)
@@ -146,8 +149,35 @@ def settle(facts: Facts) -> Outcome | Hold:
     )
 
 
-def resolve_held(task: Task, run: Run, at: datetime, *, stopped: bool, by: str) -> Outcome:
-    """The outcome of a held run that a person settles: by stopping the task, or by asking for another run."""
+_OUR_HAND = frozenset({EndReason.STOP, EndReason.KILL, EndReason.INTERRUPTED})
+"""Reasons in an exit record that say that the agent was told to end, whichever way its shim was reached."""
+
+_OUR_SIGNALS = frozenset({9, 15})
+"""KILL and TERM."""
+
+
+def is_stopped_by_us(task: Task, run: Run) -> bool:
+    """Whether a person's stop is what ended a run, by whatever way it took.
+
+    The shim may have been told by its socket or by a signal; it may have been deaf, hung or dead, so that the agent was ended by its identity and its record
+    names a bare signal, or there is none. What counts is that the stop was wished before the end, and that the end is one that we bring about.
+    """
+    stop, fact = task.stop, run.exit
+    if stop is None:
+        return False
+    if fact is None:
+        return run.kind is FailureKind.LOST
+    if fact.reason in _OUR_HAND:
+        return True
+    return fact.reason is EndReason.EXITED and fact.signal in _OUR_SIGNALS and stop.at <= fact.at
+
+
+def resolve_held(task: Task, run: Run, at: datetime, *, stopped: bool, by: str, proof: Proof | None = None) -> Outcome:
+    """The outcome of a held run that a person settles: by stopping the task, or by asking for another run.
+
+    `proof`: what was found since it was held.
+    """
+    run = replace(run, proof=proof or run.proof)
     return Outcome(
         run_id=run.id,
         fence=run.fence,

@@ -11,6 +11,7 @@ from watchkeeper.domain.evidence import DecidedBy, Evidence, GoneFact
 from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
 from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.ports.off_record import OffRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,16 @@ class SweepReport:
     """What was ended, as `pid command`."""
     spared: tuple[str, ...] = ()
     """What was left alone and why, a sentence each: a stranger under a recorded pid, a process that cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forced:
+    """What one step towards the end of a run past its shim came to."""
+
+    sweep: SweepReport | None = None
+    """What was ended and what is proven; None while the agent has its grace."""
+    wait_s: float = 0.0
+    """When to take the next step, if the agent has its grace."""
 
 
 class Prepared(Protocol):
@@ -161,8 +172,18 @@ class Runtime(Protocol):
         """Publish the write-once decision; False if somebody was first."""
         ...
 
-    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
-        """Tell the shim to end its agent; `why` is what its exit record will say. Raises ShimUnreachable."""
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
+        """Tell the shim to end its agent; `why` is what its exit record will say. One that somebody has stopped is made to go on first.
+
+        True: it has acknowledged that. False: it was signalled, and whether it heard that is not known. Raises ShimUnreachable.
+        """
+        ...
+
+    def force(self, run: Run, how: StopHow, *, grace_s: float | None, signalled: bool) -> Forced:
+        """Take a step towards the end of a run whose shim does not answer: the agent and all that is its, by their identities; then a shim that hangs.
+
+        `signalled`: its shim was sent TERM, and may be passing it on. Raises OSError.
+        """
         ...
 
     def watch(self, run: Run) -> int | None:
@@ -182,6 +203,15 @@ class Runtime(Protocol):
 
     def executions(self) -> "Executions":
         """The directories themselves."""
+        ...
+
+    def watch_agent(self, agent: AgentIdentity) -> int | None:
+        """As `watch`, of an agent that no row names."""
+        ...
+
+    @property
+    def off_record(self) -> OffRecord:
+        """What is known, and kept, without the database."""
         ...
 
     @property
@@ -232,6 +262,10 @@ class Executions(Protocol):
 
     def may_lack_end(self, run: Run) -> bool:
         """Whether the end of the output of a run that is over may be missing. Raises OSError."""
+        ...
+
+    def still_open(self, run: Run) -> bool:
+        """Whether its directory is there and nobody has decided yet whether its agent is launched. Raises OSError."""
         ...
 
     def names(self) -> list[str]:

@@ -157,6 +157,11 @@ class ExecutionDirectories:
         with self.open(run) as found:
             return found if isinstance(found, DirectoryState) else DirectoryState.INTACT
 
+    def still_open(self, run: Run) -> bool:
+        """Whether its directory is there and nobody has decided yet whether its agent is launched. Raises OSError if the system is in trouble."""
+        with self.open(run) as found:
+            return isinstance(found, OpenExecution) and not found.exists(records.DECISION)
+
     def before(self, run: Run) -> Mapping[str, object] | None:
         """What the workspace looked like before the agent; None if that was not kept or cannot be read."""
         data = self._read(run, records.BEFORE)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState
-from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Proof, Run, StopHow
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Run, StopHow
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.runtime import ExecutionOrder, ShimUnreachable, SweepReport
-from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, spec_parts, survivors, told
+from watchkeeper.ports.runtime import ExecutionOrder, Forced, ShimUnreachable, SweepReport
+from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, spec_parts, told
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import (
     RECORD_LIMIT,
@@ -28,15 +28,16 @@ from watchkeeper.runtimes.executions import (
     delete,
     identity_of,
 )
+from watchkeeper.runtimes.force import Force
 from watchkeeper.runtimes.log_pipes import LogPipes
+from watchkeeper.runtimes.off_record import DirectoryOffRecord
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
-from watchkeeper.runtimes.sweep import MARKER, Sweep
+from watchkeeper.runtimes.sweep import MARKER
 
 RUN_MARKER = "WATCHKEEPER_RUN"
 """The variable that tells an agent, and `wk` inside it, which run it is."""
 
-_BY_WORD = frozenset({EndReason.CONDEMNED, EndReason.ANSWERED})  # a signal would say another reason
 _MOST_PATIENT = 6
 _LEFTOVERS_GRACE_S = 5.0
 
@@ -83,6 +84,8 @@ class ProcessRuntime:
         self._pipes = pipes if pipes is not None else LogPipes(lingers=False)
         self.machine = ""
         """The id of this machine, where several share a database; whoever joins us sets it."""
+        self.off_record = DirectoryOffRecord(state_dir, self._directories)
+        self._force = Force(self._directories, self._pipes, self._is_for)
         self._guard = threading.Lock()
         self._shims: list[subprocess.Popen[bytes]] = []
         self._since: dict[str, float] = {}
@@ -271,8 +274,8 @@ class ProcessRuntime:
         with self._directories.intact(run) as files:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 
-    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
-        """Tell the shim to end its agent; takes two seconds at most.
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
+        """Tell the shim to end its agent; takes two seconds at most. True: it has acknowledged that. False: it was only signalled.
 
         A shim whose address was cleared away is told by a record in its directory.
 
@@ -291,16 +294,24 @@ class ProcessRuntime:
         else:
             request = {"do": "stop", "grace_s": grace_s, "how": why.value}
         crashpoint("control.end.before")
+        with contextlib.suppress(OSError):
+            self._force.wake_shim(run)  # where that cannot be, it does not answer
         # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
         try:
             control.ask(spec.socket, token, request)
         except ShimUnreachable as problem:
             if why is EndReason.ANSWERED and "is no reason" in str(problem):  # a shim of an earlier version
                 control.ask(spec.socket, token, {**request, "how": EndReason.CONDEMNED.value})
-                return
+                return True
             if os.path.lexists(spec.socket) or not self._told_by_record(run, found, request):
                 raise
+            return False
         crashpoint("control.end.after")
+        return True
+
+    def force(self, run: Run, how: StopHow, *, grace_s: float | None, signalled: bool) -> Forced:
+        """Take a step towards the end of a run whose shim does not answer. Raises OSError if the system is in trouble."""
+        return self._force.end(run, how, grace_s, signalled=signalled)
 
     def _told_by_record(self, run: Run, found: observation.Gathered, request: Mapping[str, object]) -> bool:
         try:
@@ -312,10 +323,11 @@ class ProcessRuntime:
 
     def watch(self, run: Run) -> int | None:
         """A pidfd of the run's agent, checked after opening; None if it is dead or not of this boot."""
-        agent = run.agent
-        if agent is None or agent.boot_id != boot_id():
-            return None
-        return proc.open_checked(agent.pid, agent.start_ticks)
+        return None if run.agent is None else self.watch_agent(run.agent)
+
+    def watch_agent(self, agent: AgentIdentity) -> int | None:
+        """The same, of an agent that no row names."""
+        return None if agent.boot_id != boot_id() else proc.open_checked(agent.pid, agent.start_ticks)
 
     def living_agent(self, run: Run) -> AgentIdentity | None:
         """The run's recorded agent if exactly that process is alive. Where the row has none, its directory is asked. Raises OSError."""
@@ -336,24 +348,9 @@ class ProcessRuntime:
         It satisfies itself that the shim is dead, on this boot and in this pid namespace; if that is not so nothing is signalled. Raises OSError.
 
         `asked`: a person wants everything of this run ended. Then the identities on record and the marker, a random word that nobody else carries, are
-        enough: neither its directory nor its shim is asked.
+        enough, whether or not its directory can be read; and a shim that hangs although nothing is left of its agent is ended too.
         """
-        if asked:
-            return survivors.sweep_asked(self._directories, self._pipes, run)
-        with self._directories.open(run) as files:
-            if isinstance(files, DirectoryState):
-                return _nothing_done("its execution directory is not the one that was prepared")
-            found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
-            decision = found.decision
-            if found.unreadable or found.identity is None or not self._is_for(found.identity, run):
-                return _nothing_done("its records cannot be read")
-            if found.lock is not LockState.FREE or decision is None or decision.record.by is not DecidedBy.SHIM:
-                return _nothing_done("its shim is not known to be dead")
-            if (decision.record.boot_id, decision.record.pid_namespace) != (boot_id(), pid_namespace()):
-                return _nothing_done("its processes are not those of this boot and pid namespace")
-            agent = found.agent.agent if found.agent is not None else run.agent
-            with survivors.draining(self._pipes, run, files, lambda: True):
-                return Sweep(run.execution_id, agent).run()
+        return self._force.at_once(run) if asked else self._force.after_shim(run)
 
     def _is_for(self, identity: SpecIdentity, run: Run) -> bool:
         return identity == SpecIdentity.of(self._database_id or identity.database_id, run)
@@ -403,7 +400,3 @@ def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:
         msg = "it is missing"
         raise BadRecord(msg)
     return records.parse_spec(spec), token.decode("ascii", "replace").strip()
-
-
-def _nothing_done(why: str) -> SweepReport:
-    return SweepReport(proof=Proof.UNPROVEN, spared=(f"Nothing was signalled: {why}.",))

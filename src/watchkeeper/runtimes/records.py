@@ -133,34 +133,34 @@ def parse_asked(data: bytes) -> tuple[str, ...]:
 def parse_spec(data: bytes) -> Spec:
     """Parse `spec.json`. Raises BadRecord."""
     record = load(data)
-    if _integer(record, "format") != FORMAT:
+    if integer(record, "format") != FORMAT:
         msg = "it is of another format"
         raise BadRecord(msg)
     return Spec(
         identity=SpecIdentity(
-            database_id=_text(record, "database"),
-            task_id=_text(record, "task"),
-            run_id=_text(record, "run"),
-            fence=_integer(record, "fence"),
-            execution_id=_text(record, "execution"),
+            database_id=text(record, "database"),
+            task_id=text(record, "task"),
+            run_id=text(record, "run"),
+            fence=integer(record, "fence"),
+            execution_id=text(record, "execution"),
         ),
-        socket=_text(record, "socket"),
-        log_limit_bytes=_integer(record, "log_limit_bytes") if "log_limit_bytes" in record else 64 * 1024 * 1024,
+        socket=text(record, "socket"),
+        log_limit_bytes=integer(record, "log_limit_bytes") if "log_limit_bytes" in record else 64 * 1024 * 1024,
     )
 
 
 def parse_decision(data: bytes) -> Decision:
     """Parse `decide`. Raises BadRecord."""
     record = load(data)
-    _time(record, "at")
+    time(record, "at")
     return Decision(
         record=DecisionRecord(
-            by=_word(record, "by", DecidedBy),
-            boot_id=_text(record, "boot_id"),
-            pid_namespace=_text(record, "pid_namespace"),
+            by=word(record, "by", DecidedBy),
+            boot_id=text(record, "boot_id"),
+            pid_namespace=text(record, "pid_namespace"),
         ),
         pid=_pid(record, "pid"),
-        start_ticks=_integer(record, "start_ticks"),
+        start_ticks=integer(record, "start_ticks"),
     )
 
 
@@ -170,13 +170,13 @@ def parse_agent(data: bytes) -> AgentRecord:
     return AgentRecord(
         agent=AgentIdentity(
             pid=_pid(record, "pid"),
-            start_ticks=_integer(record, "start_ticks"),
-            boot_id=_text(record, "boot_id"),
-            started_at=_time(record, "started_at"),
+            start_ticks=integer(record, "start_ticks"),
+            boot_id=text(record, "boot_id"),
+            started_at=time(record, "started_at"),
         ),
-        pid_namespace=_text(record, "pid_namespace"),
+        pid_namespace=text(record, "pid_namespace"),
         shim_pid=_pid(record, "shim_pid"),
-        shim_start_ticks=_integer(record, "shim_start_ticks"),
+        shim_start_ticks=integer(record, "shim_start_ticks"),
         hears_requests=record.get("hears_requests") is True,
     )
 
@@ -184,18 +184,18 @@ def parse_agent(data: bytes) -> AgentRecord:
 def parse_exit(data: bytes) -> ExitFact:
     """Parse `exit.json`. Raises BadRecord."""
     record = load(data)
-    reason = _word(record, "reason", EndReason)
-    status = _optional(record, "status", _integer)
+    reason = word(record, "reason", EndReason)
+    status = _optional(record, "status", integer)
     if (status is None) is not (reason is EndReason.SPAWN_FAILED):
         msg = "its status does not go with its reason"
         raise BadRecord(msg)
     return ExitFact(
         status=status,
         reason=reason,
-        at=_time(record, "at"),
+        at=time(record, "at"),
         elapsed_s=_number(record, "elapsed_s"),
-        errno=_optional(record, "errno", _integer),
-        max_rss_kib=_optional(record, "max_rss_kib", _integer),
+        errno=_optional(record, "errno", integer),
+        max_rss_kib=_optional(record, "max_rss_kib", integer),
         step=_if_there(record, "step"),
         path=_if_there(record, "path"),
     )
@@ -204,8 +204,8 @@ def parse_exit(data: bytes) -> ExitFact:
 def parse_gone(data: bytes) -> GoneFact:
     """Parse `gone.json`. Raises BadRecord."""
     record = load(data)
-    _time(record, "at")
-    proof = _text(record, "proof")
+    time(record, "at")
+    proof = text(record, "proof")
     if proof not in {"proven", "unproven"}:
         msg = "it names a proof that is not known"
         raise BadRecord(msg)
@@ -226,6 +226,11 @@ def parse_dropped(data: bytes, log: str) -> list[tuple[int, int]]:
                 msg = f"'{log}' is not a list of ranges"
                 raise BadRecord(msg)
     return ranges
+
+
+def moment(seconds: float) -> datetime:
+    """A moment that a file system tells."""
+    return datetime.fromtimestamp(seconds, UTC)
 
 
 def _refuse(constant: str) -> Never:
@@ -254,10 +259,11 @@ def _optional(record: Mapping[str, object], key: str, parse: Callable[[Mapping[s
 
 def _if_there(record: Mapping[str, object], key: str) -> str | None:
     """A text that records of earlier versions lack."""
-    return _optional(record, key, _text) if key in record else None
+    return _optional(record, key, text) if key in record else None
 
 
-def _text(record: Mapping[str, object], key: str) -> str:
+def text(record: Mapping[str, object], key: str) -> str:
+    """A text that is not empty. Raises BadRecord."""
     value = _value(record, key)
     if not isinstance(value, str) or not value:
         msg = f"'{key}' is not text"
@@ -265,7 +271,8 @@ def _text(record: Mapping[str, object], key: str) -> str:
     return value
 
 
-def _integer(record: Mapping[str, object], key: str) -> int:
+def integer(record: Mapping[str, object], key: str) -> int:
+    """A whole number of zero or more. Raises BadRecord."""
     value = _value(record, key)
     # bool is a kind of int in Python, and never a number in a record.
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST:
@@ -275,7 +282,7 @@ def _integer(record: Mapping[str, object], key: str) -> int:
 
 
 def _pid(record: Mapping[str, object], key: str) -> int:
-    value = _integer(record, key)
+    value = integer(record, key)
     if not 0 < value <= _LARGEST_PID:
         msg = f"'{key}' is not a pid"
         raise BadRecord(msg)
@@ -290,9 +297,10 @@ def _number(record: Mapping[str, object], key: str) -> float:
     return float(value)
 
 
-def _time(record: Mapping[str, object], key: str) -> datetime:
+def time(record: Mapping[str, object], key: str) -> datetime:
+    """A moment, in UTC. Raises BadRecord."""
     try:
-        at = datetime.fromisoformat(_text(record, key))
+        at = datetime.fromisoformat(text(record, key))
         if at.tzinfo is not None:
             return at.astimezone(UTC)
     except (ValueError, OverflowError) as error:
@@ -302,9 +310,10 @@ def _time(record: Mapping[str, object], key: str) -> datetime:
     raise BadRecord(msg)
 
 
-def _word(record: Mapping[str, object], key: str, words: type[E]) -> E:
+def word(record: Mapping[str, object], key: str, words: type[E]) -> E:
+    """One of a closed list. Raises BadRecord."""
     try:
-        return words(_text(record, key))
+        return words(text(record, key))
     except ValueError as error:
         msg = f"'{key}' is a word that is not known"
         raise BadRecord(msg) from error

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from watchkeeper.errors import StateDirectoryUnusable
-from watchkeeper.runtimes import atomic
+from watchkeeper.runtimes import atomic, spare
 
 LEAST_FREE_BYTES = 16 * 1024 * 1024
 """With less room than this nothing is begun."""
@@ -144,6 +144,14 @@ class StateDirectory(NamedTuple):
         if room.f_bavail * room.f_frsize < LEAST_FREE_BYTES:
             msg = f"There is no room left where the state directory {self.path} is."
             raise StateDirectoryUnusable(msg, hint="Free some space, then type it again.")
+
+    def keep_spare(self) -> bool:
+        """Set room aside for what has to be written on a full disk; False if there is too little. Raises OSError."""
+        return spare.keep(self.path, least_free=LEAST_FREE_BYTES)
+
+    def release_spare(self) -> bool:
+        """Give that room back, to end something; True if there was some. Raises OSError."""
+        return spare.release(self.path)
 
     def place(self) -> str:
         """Which directory of this host it is, so that a copy of it is told apart. Raises OSError."""

@@ -5,13 +5,11 @@ from contextlib import contextmanager
 
 from watchkeeper.domain.evidence import DirectoryState, LockState
 from watchkeeper.domain.model import Run
-from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.runtimes import observation, records
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import ExecutionDirectories, OpenExecution, Unreadable
 from watchkeeper.runtimes.log_pipes import LogPipes
 from watchkeeper.runtimes.records import BadRecord
-from watchkeeper.runtimes.sweep import Sweep
 
 _DEFAULT_LIMIT = 64 * 1024 * 1024
 """How much is kept of the log of an execution whose spec cannot be read any more, in bytes."""
@@ -28,15 +26,16 @@ def draining(pipes: LogPipes, run: Run, files: OpenExecution, may_begin: Callabl
         yield
 
 
-def sweep_asked(directories: ExecutionDirectories, pipes: LogPipes, run: Run) -> SweepReport:
-    """Sweep because a person wants everything of a run ended; its shim, which may live, drains its pipes itself until it is dead. Raises OSError."""
-    sweep = Sweep(run.execution_id, run.agent)
+@contextmanager
+def keeping_output(directories: ExecutionDirectories, pipes: LogPipes, run: Run) -> Generator[None]:
+    """Keep what a run's processes print while the body ends them. A shim that lives drains its pipes itself, until it is dead. Raises OSError."""
     with directories.open(run) as files:
         if isinstance(files, DirectoryState):
-            return sweep.run()
+            yield
+            return
 
         def is_shim_dead() -> bool:
             return observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace()).lock is LockState.FREE
 
         with draining(pipes, run, files, is_shim_dead):
-            return sweep.run()
+            yield

@@ -7,6 +7,7 @@ Only a shim that lives can prove that nothing of its agent is left. Once it was 
 Found are: processes that carry the execution's marker in their environment, the recorded agent itself, and everything that is provably theirs, that is,
 descends from one of them or is in a session or group that one of them leads. What started before the agent cannot be its, whatever it carries. What carries
 another execution's marker is left alone. A process that shed marker, parent and session cannot be found; that is why this proves `swept` and not `proven`.
+One that shed them and can still write to the run's files is not provably the agent's either: it is named, and nothing is claimed.
 
 A process that forks and exits all the time may slip through any one listing. So a look reads whatever is new, state and environment, until a listing shows
 nothing new: whoever had gone when it was to be read left a child that a later listing shows. A look that never comes to that point does not count as empty.
@@ -26,6 +27,7 @@ from watchkeeper.domain.model import AgentIdentity, Proof
 from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
+from watchkeeper.runtimes.holders import writes_below
 from watchkeeper.runtimes.proc import Found, Reached, Stat
 
 MARKER = "WATCHKEEPER_EXECUTION"
@@ -52,8 +54,19 @@ class Mark(StrEnum):
 class Sweep:
     """One sweep for one execution, on the boot and in the pid namespace that its agent ran in."""
 
-    def __init__(self, execution_id: str, agent: AgentIdentity | None, *, grace_s: float = _GRACE_S) -> None:
-        """Sweep for `execution_id`, whose recorded agent is `agent`; TERM is followed by KILL after `grace_s`."""
+    def __init__(
+        self,
+        execution_id: str,
+        agent: AgentIdentity | None,
+        *,
+        grace_s: float = _GRACE_S,
+        shim: tuple[int, int] | None = None,
+    ) -> None:
+        """Sweep for `execution_id`, whose recorded agent is `agent`; TERM is followed by KILL after `grace_s`.
+
+        `shim`: pid and start ticks of its shim if that may live: it is neither doubted nor signalled.
+        """
+        self._execution_id = execution_id
         self._marker = f"{MARKER}={execution_id}".encode()
         self._agent = agent if agent is not None and agent.boot_id == boot_id() else None
         self._grace_s = grace_s
@@ -64,11 +77,29 @@ class Sweep:
         self._ended: dict[tuple[int, int], str] = {}
         self._spared: dict[int, str] = {}
         self._proven = True
+        self._shim = shim
 
-    def run(self) -> SweepReport:
-        """Look and end until two looks in a row find nothing. Raises OSError if the system is in trouble."""
+    def ask(self) -> tuple[Stat, ...]:
+        """Look once, and send TERM to all that is found; returns it. Waits for nobody. Raises OSError if the system is in trouble."""
+        all_, marks, _ = self._look()
+        found = self._theirs(all_, marks)
+        for stat in found:
+            reached = proc.reach(stat.pid, stat.start_ticks, self._boot_id)
+            if isinstance(reached, Reached):
+                with reached:
+                    _ = reached.send(signal.SIGTERM)
+                    _ = reached.send(signal.SIGCONT)  # one that was halted could not even hear it
+        return tuple(found)
+
+    def finds(self) -> bool:
+        """Look once, and say whether anything of the execution is alive. Raises OSError if the system is in trouble."""
+        all_, marks, settled = self._look()
+        return not settled or bool(self._theirs(all_, marks))
+
+    def run(self, *, polite: bool = True) -> SweepReport:
+        """Look and end until two looks in a row find nothing. `polite`: TERM goes first. Raises OSError if the system is in trouble."""
         deadline = time.monotonic() + _LIMIT_S
-        empty, polite = 0, True
+        empty = 0
         while empty < _LOOKS_IN_A_ROW:
             all_, marks, settled = self._look()
             found = [stat for stat in self._theirs(all_, marks) if (stat.pid, stat.start_ticks) not in self._hopeless]
@@ -81,6 +112,7 @@ class Sweep:
             if found:
                 self._end(found[:_AT_ONCE], polite=polite)
                 polite = False
+        self._doubt_holders()
         return SweepReport(
             proof=Proof.SWEPT if self._proven else Proof.UNPROVEN,
             ended=tuple(f"{pid} {command}" for (pid, _), command in self._ended.items()),
@@ -91,26 +123,34 @@ class Sweep:
         """Everything that can be seen, the marks of what could be the agent's, and whether the last listing showed nothing that was not read."""
         all_: dict[int, Stat] = {}
         marks: dict[int, Mark] = {}
-        listed: set[int] = set()
-        since = self._agent.start_ticks if self._agent is not None else 0
         for _ in range(_LISTINGS):
-            new = {int(name) for name in os.listdir("/proc") if name.isdecimal()} - listed  # noqa: PTH208 - names are what is wanted
-            if not new:
-                return all_, marks, True
-            listed |= new
-            for pid in new:
-                stat = proc.stat_of(pid)
-                if stat is not None:
+            news = False
+            for pid in [int(name) for name in os.listdir("/proc") if name.isdecimal()]:  # noqa: PTH208 - names are what is wanted
+                stat, known = proc.stat_of(pid), all_.get(pid)
+                if stat is None:
+                    # It went between the listing and now, and may have left a child that the next listing shows.
+                    news = news or known is None
+                elif known is None or known.start_ticks != stat.start_ticks:
+                    # A pid that was seen before may be another process's by now.
+                    news = True
                     all_[pid] = stat
-                    if stat.alive and stat.start_ticks >= since:
+                    _ = marks.pop(pid, None)
+                    if stat.alive and stat.start_ticks >= self._since:
                         marks[pid] = self._mark(stat)
+            if not news:
+                return all_, marks, True
         return all_, marks, False
+
+    @property
+    def _since(self) -> int:
+        """What started before this, in ticks since boot, cannot be the agent's."""
+        return self._agent.start_ticks if self._agent is not None else 0
 
     def _theirs(self, all_: Mapping[int, Stat], marks: Mapping[int, Mark]) -> list[Stat]:
         """Everything alive that is provably the execution's and may be signalled."""
         self._name_stranger(all_)
         young = [all_[pid] for pid in marks]
-        untouchable = proc.protected()
+        untouchable = proc.protected() | self._living_shim(all_)
         ours: dict[int, Stat] = {}
         for stat in young:
             if marks[stat.pid] is Mark.OURS or self._is_agent(stat):
@@ -144,6 +184,21 @@ class Sweep:
                 if descends or stat.session in led or stat.group in led:
                     ours[stat.pid] = stat
                     grown = True
+
+    def _living_shim(self, all_: Mapping[int, Stat]) -> frozenset[int]:
+        shim = self._shim
+        known = shim is not None and shim[0] in all_ and all_[shim[0]].start_ticks == shim[1]
+        return frozenset({shim[0]} if shim is not None and known else ())
+
+    def _doubt_holders(self) -> None:
+        """Name who is left and can write to the run's files: the agent may have started it, and it shed everything else that would tell."""
+        all_, marks, _ = self._look()
+        spared = proc.protected() | self._living_shim(all_)
+        for pid, mark in marks.items():
+            if mark in {Mark.NONE, Mark.HIDDEN} and pid not in spared and writes_below(pid, self._execution_id):
+                self._doubt(
+                    all_[pid], "has the run's files open for writing, so it may be the agent's: it was not signalled"
+                )
 
     def _led(self, all_: Mapping[int, Stat]) -> set[int]:
         """Ids of the sessions and groups that the agent's processes lead or led.

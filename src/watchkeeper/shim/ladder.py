@@ -244,6 +244,8 @@ class Ladder:
         if release_reserve(self._directory) and self._try("exit.json", record):
             self._told()
             return True
+        if self._is_deleted():
+            return True
         self._timers.no_later("again", _AGAIN_S)
         return False
 
@@ -265,10 +267,19 @@ class Ladder:
             "killed": len(self._signalled),
         }
         if not self._try("gone.json", record):
+            if self._is_deleted():
+                return True
             self._timers.no_later("again", _AGAIN_S)
             return False
         self._told()
         return True
+
+    def _is_deleted(self) -> bool:
+        """Whether the directory was deleted. Nothing can ever be written there again, and nobody would find it: the shim ends with what it supervised."""
+        try:
+            return os.fstat(self._directory).st_nlink == 0
+        except OSError:
+            return False
 
     def _try(self, name: str, record: dict[str, object]) -> bool:
         try:

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from watchkeeper.app.views.brief import brief
+from watchkeeper.app.views.live import STOP_FAILED
 from watchkeeper.app.views.rows import TaskRow, row
+from watchkeeper.app.views.standing import Standing
 from watchkeeper.domain.lanes import scope_says
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.model import Run, Task, TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
 
@@ -29,7 +31,10 @@ class Health:
     outbox_pending: int
     journal_last: int
     needs_you: tuple[TaskRow, ...]
-    """What needs a person, failures that nobody has looked at, and queued tasks that can never start, because one that they wait for failed."""
+    """What could not be stopped, what needs a person, failures that nobody has looked at, and queued tasks that can never start.
+
+    A queued task can never start if one that it waits for failed.
+    """
     live_runs: int
     paused: tuple[str, ...] = ()
     """Which parts of the queue a person paused: `the queue`, `harness claude`."""
@@ -54,18 +59,31 @@ def health(store: Store, runtime: Callable[[], Runtime], *, everything: bool = F
     def read(tx: Tx) -> Health:
         # What needs a person is at rest, so no evidence is looked at and the runtime is not made here.
         needing = _needing(tx, named + 1)
+        live = tx.runs.live()
+        failed = [run for run in live if run.stop_failed is not None]
+        stops = tuple(_stop_failed(tx, run) for run in failed[:named])
+        stopped = {run.task_id for run in failed}
+        needing = [task for task in needing if task.id not in stopped]
         return Health(
             counts={state: count for state, count in tx.tasks.counts().items() if count},
             outbox_pending=tx.outbox.pending(),
             journal_last=tx.journal.last(),
-            needs_you=tuple(row(task, None, runtime)._replace(brief=brief(tx, task)) for task in needing[:named]),
-            live_runs=len(tx.runs.live()),
+            needs_you=(
+                *stops,
+                *(row(task, None, runtime)._replace(brief=brief(tx, task)) for task in needing[:named]),
+            ),
+            live_runs=len(live),
             waits=_waits(tx, looked_at),
             paused=_paused(tx),
             more=len(needing) > named,
         )
 
     return store.read(read)
+
+
+def _stop_failed(tx: Tx, run: Run) -> TaskRow:
+    """A run that a person wants ended and that has not ended yet."""
+    return TaskRow(task=tx.tasks.get(run.task_id), run=run, standing=Standing(STOP_FAILED, run.stop_failed or ""))
 
 
 def _needing(tx: Tx, most: int) -> list[Task]:

@@ -24,6 +24,7 @@ _BY_VERDICT = {
     VerdictKind.UNKNOWN: "unknown",
 }
 
+STOP_FAILED = "stop failed"
 _MAY_BE_STOPPING = frozenset({"running", "starting"})
 
 
@@ -38,6 +39,8 @@ def look(
         return whereabouts.look(task, run, afar)
     evidence, trouble = _look(task, run, runtime)
     verdict = judge(evidence) if evidence is not None else None
+    if run.stop_failed is not None:
+        return STOP_FAILED, run.stop_failed, evidence, verdict
     if task.state is TaskState.HELD:
         return "held", task.reason, evidence, verdict
     word = _word(run, verdict)

@@ -79,6 +79,7 @@ def run(run: Run) -> Json:
         "reason": run.reason,
         "proof": None if run.proof is None else run.proof.value,
         "harness_session": run.harness_session,
+        "stop_failed": run.stop_failed,
     }
 
 

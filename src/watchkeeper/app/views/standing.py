@@ -21,6 +21,7 @@ WORDS: dict[str, str] = {
     "starting": "claimed; its agent is being started",
     "running": "its agent works",
     "stopping": "it was told to stop and has not ended yet",
+    "stop failed": "it was told to stop, and could not be ended yet; it is tried again",
     "ending": "its agent has ended; the outcome is being decided",
     "lost?": "its agent is gone without an exit record; a daemon will look and decide",
     "unreachable": "the machine that it is on was not heard of lately; nothing is concluded from that",

@@ -5,17 +5,17 @@ import click
 from watchkeeper.cli import errors, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.types import TASK_ID
+from watchkeeper.cli.picking import CANCEL, pick, pick_options, picked
 from watchkeeper.domain.model import Task
 from watchkeeper.errors import Exit, WatchkeeperError
 
 
 @click.command(cls=Command, name="cancel", short_help="Take back tasks that never ran.")
-@click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
+@pick_options
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
+def command(call: Call, as_json: bool, **which: object) -> int:
     """Take back tasks that wait for their first run. What has run is ended with `wk stop`.
 
     Each of several is tried, and reported. A cancelled task is `stopped`; `wk retry` queues it again. Tasks that wait
@@ -23,6 +23,7 @@ def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
     """
     from watchkeeper.app.views import plain
 
+    task_ids = pick(call, CANCEL, picked(which))
     cancelled: list[Task] = []
     code = Exit.OK
     for typed in dict.fromkeys(task_ids):

@@ -9,7 +9,7 @@ import click
 from watchkeeper.cli import accounts, asking, daemon, errors, harnesses, machines, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.types import TASK_ID
+from watchkeeper.cli.picking import RETRY, pick, pick_options, picked
 from watchkeeper.domain.model import Task
 from watchkeeper.errors import BadTask, Exit, ProgramMissing, WatchkeeperError
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, name="retry", short_help="Run tasks again.")
-@click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
+@pick_options
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
+def command(call: Call, as_json: bool, **which: object) -> int:
     """Run tasks again, with a fresh budget of tries and the environment of this shell.
 
     What they may do is what was allowed before, whatever your settings say now; what differs all the same, such as
@@ -37,6 +37,7 @@ def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
     """
     from watchkeeper.app.views import plain
 
+    task_ids = pick(call, RETRY, picked(which))
     again: list[Task] = []
     code = Exit.OK
     for typed in dict.fromkeys(task_ids):
@@ -56,12 +57,15 @@ def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
 
 
 def _retry(call: Call, typed: str, *, as_json: bool) -> Task:
+    from watchkeeper.app.off_record import put_on_record
     from watchkeeper.app.retry import retry
     from watchkeeper.environment import capture
 
     _, task_id = call.find(typed)
     parts = call.writing
     parts.state.require_room()
+    # A stop that came before this is not to come after it.
+    _ = put_on_record(parts.store, parts.clock, parts.runtime, task_id)
     spec, allowed, approved = parts.store.read(lambda tx: _read(tx, task_id))
     place = _place(call, spec, allowed)
     environ, keys = accounts.environment(call, spec)

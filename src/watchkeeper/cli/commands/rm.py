@@ -8,7 +8,7 @@ import click
 from watchkeeper.cli import daemon, errors, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.types import TASK_ID
+from watchkeeper.cli.picking import REMOVE, pick, pick_options, picked
 from watchkeeper.errors import Exit, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -29,20 +29,21 @@ class _Report:
 
 
 @click.command(cls=Command, name="rm", short_help="Remove tasks that have ended.")
-@click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
+@pick_options
 @click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
 @click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, task_ids: tuple[str, ...], keep_log: bool, force: bool, dry_run: bool, as_json: bool) -> int:
+def command(call: Call, keep_log: bool, force: bool, dry_run: bool, as_json: bool, **which: object) -> int:
     """Remove tasks: their records, outcomes and logs. What agents changed in your files stays.
 
     A task is removed only when it has ended, nothing of it may be alive, no other task waits for it, and it is not
     pinned. Each that is not removed is told with every reason. That it was there stays in `wk events` for a while; its
     id is never given again.
     """
+    task_ids = pick(call, REMOVE, picked(which), asks=not dry_run)
     reports = [
         _remove(call, typed, keep_log=keep_log, force=force, dry_run=dry_run) for typed in dict.fromkeys(task_ids)
     ]

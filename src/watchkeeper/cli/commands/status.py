@@ -111,6 +111,8 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
 def _why(row: "TaskRow") -> str:
     """Why a task needs a person."""
     task = row.task
+    if row.run is not None and row.run.stop_failed is not None:
+        return f"stop failed: {row.run.stop_failed}"
     if task.state is TaskState.FAILED:
         return f"failed: {task.reason}" if task.reason else "failed"
     if task.state is TaskState.QUEUED and row.brief is not None:

@@ -1,0 +1,126 @@
+"""Stops that the database could not take: end the runs all the same, keep a note of each, and put it on record as soon as that can be.
+
+    note ─▶ shim told, or gone past ─▶ … the database is back: stop and note in one order ─▶ stop on record ─▶ note forgotten
+
+A note is recorded before anything else is concluded of its run, so that no run that a person stopped is tried again.
+"""
+
+import os
+import select
+import time
+from dataclasses import dataclass
+
+from watchkeeper.app.enforce import step
+from watchkeeper.app.stop import stop
+from watchkeeper.domain.effects import EndExecution
+from watchkeeper.domain.evidence import DecidedBy
+from watchkeeper.domain.model import EndReason, Run, StopHow
+from watchkeeper.errors import NotFound
+from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.off_record import StopNote
+from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.store import Store, Tx
+
+_BEYOND_S = 4.0
+"""How long an end may take beyond its grace before it is said to have failed."""
+
+_AGAIN_S = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """What the attempt to end a run from here came to."""
+
+    over: bool
+    """Its agent is not alive any more, or will never be."""
+    says: str = ""
+    """Why not."""
+
+
+def end_now(runtime: Runtime, run: Run, how: StopHow, grace_s: float) -> Ended:
+    """End a run from here, whoever else may be at it, and wait for the end of its agent: the grace, and a few seconds more.
+
+    Raises:
+        OSError: the system is in trouble.
+    """
+    deadline = time.monotonic() + (0.0 if how is StopHow.KILL else grace_s) + _BEYOND_S
+    if run.agent is None and runtime.executions().still_open(run) and runtime.take_decision(run, DecidedBy.STOP):
+        return Ended(over=True)
+    effect = EndExecution(
+        run_id=run.id,
+        fence=run.fence,
+        execution_id=run.execution_id,
+        how=how,
+        why=EndReason(how.value),
+        grace_s=grace_s,
+    )
+    while True:
+        made = step(runtime, run, effect, lambda sweep: sweep)
+        if made.swept or (made.done and _has_ended(runtime, run, deadline)):
+            return Ended(over=True)
+        if time.monotonic() >= deadline:
+            return Ended(over=False, says=made.says or "Its shim was told, and its agent has not ended.")
+        time.sleep(min(made.wait_s or _AGAIN_S, _AGAIN_S))
+
+
+def _has_ended(runtime: Runtime, run: Run, deadline: float) -> bool:
+    """Wait for the end of a run's agent; whether it came."""
+    while True:
+        agent = runtime.living_agent(run)
+        fd = None if agent is None else runtime.watch_agent(agent)
+        if fd is None:
+            return True
+        try:
+            poller = select.poll()
+            poller.register(fd, select.POLLIN)
+            if not poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                return False
+        finally:
+            os.close(fd)
+
+
+def note_of(run: Run, database_id: str, how: StopHow, by: str, clock: Clock, grace_s: float | None) -> StopNote:
+    """The note of a person's stop of a run."""
+    return StopNote(
+        database_id=database_id,
+        task_id=run.task_id,
+        run_id=run.id,
+        fence=run.fence,
+        execution_id=run.execution_id,
+        how=how,
+        by=by,
+        at=clock.now(),
+        grace_s=grace_s,
+    )
+
+
+def put_on_record(store: Store, clock: Clock, runtime: Runtime, task_id: str | None = None) -> bool:
+    """Record the stops that the database could not take when they were made; of one task, or of all; True if there were any.
+
+    Where there are none, the database is neither read nor written.
+
+    Raises:
+        StateError: the database cannot be used; the notes stay.
+        OSError: the notes cannot be read.
+    """
+    notes = [note for note in runtime.off_record.notes() if task_id in {None, note.task_id}]
+    for note in notes:
+        if store.read(lambda tx: tx.machines.database_id()) == note.database_id:
+            _record(store, clock, note)
+            runtime.off_record.forget(note)
+    return bool(notes)
+
+
+def _record(store: Store, clock: Clock, note: StopNote) -> None:
+    """Stop its task, unless that has gone on to another run since: a person must have wanted that."""
+    at = clock.recorded(note.at)
+
+    def concerns(tx: Tx) -> bool:
+        try:
+            run, task = tx.runs.get(note.run_id), tx.tasks.get(note.task_id)
+        except NotFound:
+            return False
+        return (run.fence, run.task_id) == (note.fence, note.task_id) and task.runs == run.number
+
+    if store.read(concerns):
+        _ = stop(store, clock, note.task_id, note.how, note.by, note.grace_s, at=at)

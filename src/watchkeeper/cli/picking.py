@@ -1,0 +1,158 @@
+"""Which tasks a command is for: those that are named, or all of which something holds, after a look at how many these are."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import click
+
+from watchkeeper.cli.render import counted
+from watchkeeper.cli.types import LABEL, TASK_ID
+from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
+from watchkeeper.errors import Refused, UsageError
+
+if TYPE_CHECKING:
+    from watchkeeper.cli.call import Call
+
+F = TypeVar("F", bound=Callable[..., object])
+
+_PAGE = 500
+_STATES = [state.value for state in TaskState]
+
+
+class Picked(NamedTuple):
+    """What was typed to say which tasks are meant."""
+
+    task_ids: tuple[str, ...]
+    labels: tuple[str, ...]
+    states: tuple[TaskState, ...]
+    projects: tuple[str, ...]
+    everything: bool
+    yes: bool
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether the tasks are chosen by what holds of them, not named."""
+        return bool(self.labels or self.states or self.projects or self.everything)
+
+    @property
+    def is_everything(self) -> bool:
+        """Whether nothing but `--all` says which."""
+        return self.everything and not (self.labels or self.states or self.projects)
+
+
+class Verb(NamedTuple):
+    """What is done to the tasks, and to which it can be done at all."""
+
+    word: str
+    """As in `Stop 12 tasks?`."""
+    applies: Callable[[Task], bool]
+
+
+def _can_end(task: Task) -> bool:
+    return task.state not in FINAL_TASK_STATES
+
+
+def _never_ran(task: Task) -> bool:
+    return task.state is TaskState.QUEUED and not task.runs
+
+
+def _can_run_again(task: Task) -> bool:
+    return task.state not in {TaskState.QUEUED, TaskState.RUNNING, TaskState.DONE}
+
+
+def _can_go(task: Task) -> bool:
+    return task.state in FINAL_TASK_STATES and task.pinned_at is None
+
+
+STOP = Verb("Stop", _can_end)
+KILL = Verb("Kill", _can_end)
+CANCEL = Verb("Cancel", _never_ran)
+RETRY = Verb("Retry", _can_run_again)
+REMOVE = Verb("Remove", _can_go)
+
+_OPTIONS = (
+    click.argument("task_ids", metavar="[ID…]", nargs=-1, type=TASK_ID),
+    click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help="Those with this label; may be repeated: all of them."),
+    click.option("--state", "states", type=click.Choice(_STATES), multiple=True, help="Those in this state; may be repeated: one of them."),
+    click.option("--project", "projects", metavar="NAME", multiple=True, help="Those of this project; may be repeated: one of them."),
+    click.option("--all", "everything", is_flag=True, help="All that it can be done to."),
+    click.option("-y", "--yes", is_flag=True, help="Do not ask whether so many are meant."),
+)  # fmt: skip
+
+
+def pick_options(function: F) -> F:
+    """The arguments and options that say which tasks are meant."""
+    decorated = function
+    for option in reversed(_OPTIONS):
+        decorated = option(decorated)
+    return decorated
+
+
+def picked(values: dict[str, object]) -> Picked:
+    """What was typed, taken out of a command's arguments."""
+    states = cast("tuple[str, ...]", values.pop("states"))
+    return Picked(
+        task_ids=cast("tuple[str, ...]", values.pop("task_ids")),
+        labels=cast("tuple[str, ...]", values.pop("labels")),
+        states=tuple(TaskState(state) for state in states),
+        projects=cast("tuple[str, ...]", values.pop("projects")),
+        everything=bool(values.pop("everything")),
+        yes=bool(values.pop("yes")),
+    )
+
+
+def pick(call: "Call", verb: Verb, wanted: Picked, *, asks: bool = True) -> Sequence[str]:
+    """The ids that were typed, or of the tasks that were chosen, once a person has agreed to their number. `asks`: something is done to them.
+
+    Raises:
+        UsageError: neither or both were typed.
+        Refused: it was not agreed to, or there is nobody to ask.
+        DatabaseUnusable: the database cannot tell.
+    """
+    if wanted.task_ids and wanted.is_filtered:
+        raise UsageError("Name tasks, or choose them by what holds of them, not both.")
+    if wanted.task_ids:
+        return wanted.task_ids
+    if not wanted.is_filtered:
+        raise UsageError("Which tasks?", hint="Name them, or choose them: --label, --state, --project, --all.")
+    found = matching(call, verb, wanted)
+    if not found:
+        call.terminal.note("There is no such task that this can be done to.")
+    elif asks:
+        agree(call, verb, len(found), wanted)
+    return found
+
+
+def agree(call: "Call", verb: Verb, count: int, wanted: Picked) -> None:
+    """Ask whether so many are meant.
+
+    Raises:
+        Refused: they are not, or there is nobody to ask.
+    """
+    if wanted.yes:
+        return
+    question = f"{verb.word} {counted(count, 'task')}?"
+    if not (call.terminal.stdin_is_terminal and call.terminal.stderr_is_terminal):
+        raise Refused(
+            f"{question} There is no terminal to ask on, so nothing was done.", hint="Say that you mean it: --yes"
+        )
+    if not click.confirm(question, default=False, err=True):
+        raise Refused("Nothing was done.", hint="`wk ls` lists tasks, with the same --label and --state.")
+
+
+def matching(call: "Call", verb: Verb, wanted: Picked) -> list[str]:
+    """The ids of the tasks of which all that was typed holds, in the order of handing over."""
+    store = call.store
+    if store is None:
+        return []
+    states, found, after = wanted.states or tuple(TaskState), list[str](), 0
+    while True:
+        tasks, after = store.read(lambda tx, after=after: tx.tasks.in_order(states, _PAGE, after))
+        found += [task.id for task in tasks if verb.applies(task) and _holds(task, wanted)]
+        if len(tasks) < _PAGE:
+            return found
+
+
+def _holds(task: Task, wanted: Picked) -> bool:
+    spec = task.spec
+    return set(wanted.labels) <= set(spec.labels) and (not wanted.projects or spec.project in wanted.projects)
