@@ -13,6 +13,7 @@ from watchkeeper.errors import Refused, SettingsError
 if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
     from watchkeeper.ports.clock import Clock
+    from watchkeeper.ports.damage import Met
     from watchkeeper.ports.databases import LongTransaction, MovedFacts, StoreFacts
     from watchkeeper.ports.service import Wake
     from watchkeeper.ports.store import Store, Tx
@@ -46,11 +47,22 @@ def driver() -> Generator[None]:
         ) from missing
 
 
-def open_postgres(url: str, *, host: str, create: bool, upgrade: bool) -> "Store":
+def open_store(
+    url: str | None, state: "StateDirectory", *, host: str, create: bool, upgrade: bool, met: "Met"
+) -> "Store":
+    """The database that is in use. Raises DatabaseUnusable and its kinds, NoDatabase where nothing was ever written and `create` is False."""
+    if url is not None:
+        return open_postgres(url, host=host, create=create, upgrade=upgrade, met=met)
+    from watchkeeper.store.sqlite.store import SqliteStore
+
+    return SqliteStore.open(state.database, state.turnstile, create=create, upgrade=upgrade, met=met)
+
+
+def open_postgres(url: str, *, host: str, create: bool, upgrade: bool, met: "Met | None" = None) -> "Store":
     """The database at `url`. Raises DatabaseUnusable and its kinds, SettingsError."""
     with driver():
         from watchkeeper.store.postgres.store import PostgresStore
-    return PostgresStore.open(url, create=create, upgrade=upgrade, application=_application(host))
+    return PostgresStore.open(url, create=create, upgrade=upgrade, application=_application(host), met=met)
 
 
 def listen(url: str | None, *, host: str) -> "Wake | None":

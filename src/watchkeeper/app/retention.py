@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from watchkeeper.app.remove import NotRemovable, Remover
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
-from watchkeeper.errors import NoSuchTask
+from watchkeeper.errors import NoSuchTask, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
@@ -105,7 +105,8 @@ class Retention:
             after = on
 
     def _one(self, swept: Swept, task_id: str, *, by: str, dry_run: bool) -> None:
-        with contextlib.suppress(NoSuchTask):  # somebody else was first
+        # Somebody else was first, or it cannot be read and stays.
+        with contextlib.suppress(NoSuchTask, RecordTorn):
             task = self.store.read(lambda tx: tx.tasks.get(task_id))
             try:
                 if dry_run:

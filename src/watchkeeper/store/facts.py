@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, cast
 
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
 from watchkeeper.domain.run_record import EndReason, ExitFact, Leftover
+from watchkeeper.store.checked import checked
 from watchkeeper.store.values import from_json, moment, plain_text, plain_texts, record
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ def exit_from(text: str | None) -> ExitFact | None:
     data = record(text)
     data["reason"] = EndReason(plain_text(data["reason"]))
     data["at"] = moment(cast("int", data["at"]))
-    return ExitFact(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call, values were ours
+    return checked(ExitFact, data)
 
 
 def usage_from(text: str) -> Usage:
     """What a run used."""
-    return Usage(**record(text))  # pyright: ignore[reportArgumentType] - as above
+    return checked(Usage, record(text))
 
 
 def changes_from(text: str | None) -> Changes | None:
@@ -31,16 +32,16 @@ def changes_from(text: str | None) -> Changes | None:
         return None
     data = record(text)
     files = cast("list[dict[str, str]]", data.get("files", []))
-    data["files"] = tuple(FileChange(path=one["path"], change=one["change"]) for one in files)
+    data["files"] = tuple(checked(FileChange, {"path": one["path"], "change": one["change"]}) for one in files)
     data["beside"] = plain_texts(data.get("beside", []))
     data["commits"] = plain_texts(data.get("commits", []))
-    return Changes(**data)  # pyright: ignore[reportArgumentType] - as above
+    return checked(Changes, data)
 
 
 def leftovers_from(text: str) -> tuple[Leftover, ...]:
     """What outlived the agent."""
     found = cast("list[dict[str, object]]", from_json(text))
-    return tuple(Leftover(pid=cast("int", one["pid"]), command=plain_text(one["command"])) for one in found)
+    return tuple(checked(Leftover, {"pid": one["pid"], "command": one["command"]}) for one in found)
 
 
 def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | None":
@@ -55,7 +56,7 @@ def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | 
     data["argv"] = tuple(cast("list[str | None]", data["argv"]))
     for pairs in ("options", "environment"):
         data[pairs] = tuple((one[0], one[1]) for one in cast("list[list[str]]", data[pairs]))
-    profile = LaunchProfile(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call
+    profile = checked(LaunchProfile, data)
     if profile.fingerprint != fingerprint:
         msg = "the fingerprint of a launch profile does not fit it"
         raise ValueError(msg)

@@ -82,7 +82,7 @@ def why_at(tx: Tx, task: Task, here: Place) -> Why:
 
 
 def _queue(tx: Tx, here: Place, most: int) -> QueueView:
-    waiting = tuple(why_at(tx, tx.tasks.get(task_id), here) for task_id in tx.queue.waiting(most))
+    waiting = tuple(why_at(tx, task, here) for task in tx.tasks.some(tx.queue.waiting(most)))
     return QueueView(
         at_work=sum(each.agents for each in here.occupied if each.machine == here.machine),
         limit=here.limit,
