@@ -12,8 +12,9 @@ from watchkeeper.errors import Refused, SettingsError
 
 if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
+    from watchkeeper.domain.repair import Repair
     from watchkeeper.ports.clock import Clock
-    from watchkeeper.ports.damage import Met
+    from watchkeeper.ports.damage import Damage, Met
     from watchkeeper.ports.databases import LongTransaction, MovedFacts, StoreFacts
     from watchkeeper.ports.service import Wake
     from watchkeeper.ports.store import Store, Tx
@@ -226,3 +227,24 @@ def _bound(task: "Task", node: str) -> "Task":
     if task.state is not TaskState.QUEUED or task.spec.machine is not None or task.environment_machine:
         return kept
     return replace(kept, spec=replace(task.spec, machine=node))
+
+
+def repair(
+    store: "Store", there: "Place", damage: "Damage", what: "Repair", *, reason: str, by: str, clock: "Clock"
+) -> None:
+    """Do to a record that cannot be read what a person chose, and journal it.
+
+    Raises:
+        DatabaseUnusable: and its kinds. Nothing was changed.
+    """
+    from watchkeeper.store.repair import repair as do
+
+    def work(tx: "Tx") -> None:
+        rows, at = _raw(tx), clock.now()
+        aside = there.set_rules_aside(rows)
+        do(cast("StoredTx", tx).rows, damage, what, reason, at)
+        there.put_rules_back(rows, aside)
+        data = {"record": damage.name, "what": what.value, "by": by, "reason": damage.reason}
+        _ = tx.journal.append("record.repaired", at, task_id=damage.task_id, data=data)
+
+    store.transact("repair", work)

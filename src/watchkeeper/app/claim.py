@@ -15,8 +15,8 @@ from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
 from watchkeeper.errors import DatabaseUnusable, RecordTorn, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.damage import START
+from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Claim, Crowd, Damage, MachineRecord, Store, Tx
 
 
@@ -49,7 +49,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
             return None if earlier.cancelled else earlier.claim
-        newest = tx.machines.get(machine.id)
+        newest = _own(tx, machine, is_shared=store.is_shared)
         if newest is None or (newest.incarnation, newest.holder) != (machine.incarnation, machine.holder):
             return None  # a newer daemon has taken over; this one claims nothing more
         if newest.lease_until is not None and newest.lease_until <= at:
@@ -81,7 +81,20 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
     return answer
 
 
-def _try(store: Store, clock: Clock, work: Callable[[Tx], Claim | _Again | None], chosen: list[str]) -> Claim | _Again | None:
+def _own(tx: Tx, machine: MachineRecord, *, is_shared: bool) -> MachineRecord | None:
+    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn is mended."""
+    try:
+        return tx.machines.get(machine.id)
+    except RecordTorn:
+        if is_shared:
+            raise
+        tx.machines.mend(machine)
+        return machine
+
+
+def _try(
+    store: Store, clock: Clock, work: Callable[[Tx], Claim | _Again | None], chosen: list[str]
+) -> Claim | _Again | None:
     """One try. A task that cannot be claimed because of what is stored about it is set aside, and keeps no other from its turn.
 
     Raises:
@@ -107,7 +120,9 @@ def set_aside(tx: Tx, damage: Damage, at: datetime) -> None:
     """Put a task aside of whose records one cannot be read, or contradicts the others: it is not claimed before that is mended. Its agent, if any, goes on."""
     if tx.damage.keep(damage, at):
         data = {"record": damage.name, "reason": damage.reason}
-        _ = tx.journal.append("task.torn" if damage.place == START else "record.torn", at, task_id=damage.task_id, data=data)
+        _ = tx.journal.append(
+            "task.torn" if damage.place == START else "record.torn", at, task_id=damage.task_id, data=data
+        )
 
 
 def _is_idle(tx: Tx, claimant: Claimant, operation_id: str, at: datetime) -> bool:

@@ -51,9 +51,7 @@ class Since:
 def look_around(store: Store, facts: BackupFacts, described: list[DescribedExecution]) -> Since:
     """Compare a backup with the directories that are there. Changes nothing."""
     ours = [one for one in described if one.database_id == facts.database_id]
-    unknown = tuple(
-        one for one in ours if not store.read(lambda tx, one=one: _is_known(tx, one.execution_id))
-    )
+    unknown = tuple(one for one in ours if not store.read(lambda tx, one=one: _is_known(tx, one.execution_id)))
     there = {one.execution_id for one in ours}
     ran = {one.task_id for one in unknown}
     open_tasks = store.read(_not_ended)

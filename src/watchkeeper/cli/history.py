@@ -216,7 +216,9 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "history.torn": _with("this entry cannot be read", "reason"),
     "record.torn": lambda facts: f"a record cannot be read any more ({_get(facts, 'record')}): {_get(facts, 'reason')}",
     "record.mended": lambda facts: f"a record can be read again, or is gone ({_get(facts, 'record')})",
-    "record.repaired": lambda facts: f"a record was repaired by {_get(facts, 'by')} ({_get(facts, 'record')}): {_get(facts, 'what')}",
+    "record.repaired": lambda facts: (
+        f"a record was repaired by {_get(facts, 'by')} ({_get(facts, 'record')}): {_get(facts, 'what')}"
+    ),
     "task.torn": _with("it is not started: something about it cannot be read or does not fit", "reason"),
 }
 KINDS = frozenset(_WORDS)

@@ -22,7 +22,15 @@ from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, RecordTorn, Refused, StateError, WatchkeeperError
+from watchkeeper.errors import (
+    DaemonError,
+    DatabaseNewer,
+    InsideAgent,
+    RecordTorn,
+    Refused,
+    StateError,
+    WatchkeeperError,
+)
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
 

@@ -43,6 +43,8 @@ class Met:
         """Nothing was met yet."""
         self._guard = threading.Lock()
         self._found: dict[tuple[str, str], Damage] = {}
+        self.whole = ""
+        """What was last said of damage that is not of single records; empty: none was met. Whoever looks at the whole database takes it back."""
 
     def note(self, torn: RecordTorn) -> None:
         """Remember it; the newest word on a record counts."""

@@ -27,6 +27,10 @@ class Machines(Protocol):
         """Every machine that ever had a daemon on this database."""
         ...
 
+    def mend(self, machine: MachineRecord) -> None:
+        """Write a machine's record anew over one that cannot be read."""
+        ...
+
     def renew(self, machine: MachineRecord, until: datetime) -> bool:
         """Renew a machine's lease; False if that incarnation is no longer the newest one."""
         ...

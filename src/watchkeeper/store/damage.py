@@ -101,7 +101,6 @@ class StoredDamages:
 
     def _one(self, place: str, key: str) -> Iterator[Damage]:
         """Read one record by its key."""
-
         by_key = {
             "task": lambda: tasks.StoredTasks(self._rows).get(key),
             "run": lambda: StoredRuns(self._rows).get(key),

@@ -17,7 +17,7 @@ def exit_from(text: str | None) -> ExitFact | None:
         return None
     data = record(text)
     data["reason"] = EndReason(plain_text(data["reason"]))
-    data["at"] = moment(cast("int", data["at"]))
+    data["at"] = moment(data["at"])
     return checked(ExitFact, data)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import cast
 
 from watchkeeper.domain.model import Run
 from watchkeeper.errors import RecordTorn
@@ -71,7 +70,7 @@ class StoredJournal:
 def _at(row: Row) -> datetime:
     """When it was, as far as that can be told."""
     try:
-        return moment(cast("int", row[1]))
+        return moment(row[1])
     except (TypeError, ValueError):
         return moment(0)
 

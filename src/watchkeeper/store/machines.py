@@ -4,7 +4,7 @@ from datetime import datetime
 
 from watchkeeper.ports.store import MachineRecord
 from watchkeeper.store.rows import Row, Rows
-from watchkeeper.store.values import Columns, readable, ticks
+from watchkeeper.store.values import Columns, readable, ticks, ticks_or_none
 
 
 class StoredMachines:
@@ -42,6 +42,20 @@ class StoredMachines:
     def all(self) -> list[MachineRecord]:
         """Every machine that ever had a daemon on this database."""
         return readable(self._rows, self._rows.all("machines_all"), machine_from)
+
+    def mend(self, machine: MachineRecord) -> None:
+        """Write a machine's record anew over one that cannot be read."""
+        _ = self._rows.run(
+            "machines_mend",
+            id=machine.id,
+            incarnation=machine.incarnation,
+            boot_id=machine.boot_id,
+            started_at=ticks(machine.started_at),
+            name=machine.name,
+            holder=machine.holder,
+            version=machine.version,
+            lease_until=ticks_or_none(machine.lease_until),
+        )
 
     def renew(self, machine: MachineRecord, until: datetime) -> bool:
         """Renew a machine's lease; False if that incarnation is no longer the newest one."""

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, TaskSpec, TaskState
@@ -97,6 +96,10 @@ class StoredTasks:
             _ = self._rows.run("tasks_drop_labels", task_id=task.id)
             self._relate(task)
             _ = self._rows.run("tasks_count_unmet", id=task.id)
+
+    def place_anew(self, task: Task) -> None:
+        """Find its place in the queue again from what was asked for."""
+        _ = self._rows.run("tasks_save_place", id=task.id, **self._place(task.spec))
 
     def _place(self, spec: TaskSpec) -> dict[str, Value]:
         """Where a task stands in the queue: its priority, its lane, its checkout."""
@@ -203,7 +206,10 @@ class StoredTasks:
         while len(found) < limit:
             most = limit - len(found)
             walks = [
-                [_rank(row) for row in self._rows.all("tasks_in_state_after", state=state.value, after=after, limit=most)]
+                [
+                    _rank(row)
+                    for row in self._rows.all("tasks_in_state_after", state=state.value, after=after, limit=most)
+                ]
                 for state in dict.fromkeys(states)
             ]
             page = list(islice(merge(*walks), most))
@@ -330,6 +336,6 @@ def spec_from(text: str) -> TaskSpec:
     data["after"] = plain_texts(data.get("after", []))
     data["labels"] = plain_texts(data.get("labels", []))
     not_before = data.get("not_before")
-    data["not_before"] = None if not_before is None else moment(cast("int", not_before))
+    data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
     return checked(TaskSpec, data)

@@ -38,7 +38,7 @@ def ticks_or_none(at: datetime | None) -> int | None:
     return None if at is None else ticks(at)
 
 
-def moment(column: int) -> datetime:
+def moment(column: object) -> datetime:
     """The time that a column holds. Raises ValueError for one that is out of range, TypeError."""
     if isinstance(column, bool) or not isinstance(column, int):
         raise TypeError("not a time")
@@ -165,7 +165,9 @@ class Columns:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Say which record cannot be read."""
-        if isinstance(error, ValueError | TypeError | KeyError | IndexError | OverflowError | AttributeError | RecursionError):
+        if isinstance(
+            error, ValueError | TypeError | KeyError | IndexError | OverflowError | AttributeError | RecursionError
+        ):
             first: object = self._row[0] if self._row else "?"
             raise torn(self._what, first if self._key is None else self._key, error, self._task) from error
 

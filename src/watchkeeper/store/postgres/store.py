@@ -232,6 +232,9 @@ class PostgresStore:
             except RecordTorn as torn:
                 self.met.note(torn)
                 raise
+            except DatabaseCorrupt as damaged:
+                self.met.whole = str(damaged)
+                raise
             finally:
                 if seat.connection is not None and not seat.connection.roll_back():
                     seat.drop()

@@ -18,3 +18,9 @@ SELECT id, incarnation, boot_id, started_at, name, holder, version, lease_until 
 -- name: machines_renew
 UPDATE machine SET lease_until = :lease_until
 WHERE id = :id AND incarnation = :incarnation AND holder = :holder;
+
+-- name: machines_mend
+UPDATE machine SET
+    incarnation = :incarnation, boot_id = :boot_id, started_at = :started_at, name = :name, holder = :holder,
+    version = :version, lease_until = :lease_until
+WHERE id = :id;

@@ -11,7 +11,7 @@ from typing import cast
 import apsw
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.errors import DatabaseUnusable, NoDatabase
+from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.rows import Row, Value
 from watchkeeper.store.sqlite import newest
@@ -139,21 +139,24 @@ class Connection:
         Raises:
             DatabaseUnusable: it was deleted or replaced.
         """
-        try:
-            same = _identity(self._path) == self._identity
-        except DatabaseUnusable:
-            same = False
-        if not same:
+        if not self._is_in_place():
             raise DatabaseUnusable(
                 f"The database '{self._path}' was deleted or replaced while it was open: nothing was changed.",
                 hint="Put the file back, or restart the daemon to begin with the new one.",
             )
 
+    def _is_in_place(self) -> bool:
+        try:
+            return _identity(self._path) == self._identity
+        except DatabaseUnusable:
+            return False
+
     def refuse_lost(self) -> None:
         """In an open transaction: does the database still hold all that it held? Asked once. Raises DatabaseUnusable."""
-        if self._kept is not None:
-            newest.refuse_lost(self._path, self._kept, self.newest())
-            self._kept = None
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            with contextlib.suppress(DatabaseCorrupt):  # whoever reads what is damaged is told so
+                newest.refuse_lost(self._path, kept, self.newest())
 
     def newest(self) -> newest.Newest:
         """How far the database has come, as the open transaction sees it."""
@@ -162,14 +165,14 @@ class Connection:
 
     @property
     def log_is_gone(self) -> bool:
-        """Whether the log that we have open has lost its name: what is written now would be lost with it. It is there for as long as it is open."""
+        """Whether the log that we have open has lost its name: what is written now would be lost with it. It stays for as long as somebody has it open."""
         found = _log_identity(self._path)
         if self._log is None:
             self._log = found
-        return found != self._log
+        return found != self._log and self._is_in_place()
 
     def save_log(self) -> None:
-        """Bring what the nameless log holds into the database, unless another log was begun. The caller has its turn; the connection is of no use afterwards."""
+        """Bring what the nameless log holds into the database, unless another log was begun. It is our turn; the connection is of no use afterwards."""
         log = Path(f"{self._path}-wal")
         if not log.exists() or not log.stat().st_size:
             crashpoint("database.save_log.before")
@@ -212,17 +215,25 @@ class Connection:
 
     def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""
-        _ = self.query(self._statements[name], values)
+        _ = self._named(name, values)
         return self._raw.changes()
 
     def one(self, name: str, /, **values: Value) -> Row | None:
         """The first row of a statement's answer."""
-        found = self.query(self._statements[name], values)
+        found = self._named(name, values)
         return found[0] if found else None
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
         """All rows of a statement's answer."""
-        return self.query(self._statements[name], values)
+        return self._named(name, values)
+
+    def _named(self, name: str, values: Mapping[str, Value]) -> list[Row]:
+        try:
+            return self.query(self._statements[name], values)
+        except DatabaseCorrupt as damaged:
+            raise DatabaseCorrupt(
+                f"{damaged} It was met in '{name.partition('_')[0]}'.", hint=damaged.hint
+            ) from damaged
 
     def _rows(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
         try:
@@ -238,14 +249,16 @@ class Connection:
         import apsw.ext  # noqa: PLC0415 - only for what is damaged
 
         question = sql.strip().rstrip(";")
-        facts = apsw.ext.query_info(self._raw, question)
+        facts = apsw.ext.query_info(self._raw, question)  # pyright: ignore[reportUnknownMemberType] - apsw's stub
         if not facts.is_readonly:
             raise corrupt(self._path)
         names = [f"c{number}" for number in range(len(facts.description))]
-        taken = ", ".join(f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names)
+        taken = ", ".join(
+            f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
+        )
         again = f"WITH torn ({', '.join(names)}) AS ({question}) SELECT {taken} FROM torn"  # noqa: S608 - names of our own
-        found = self._raw.execute(again, values)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
-        return [tuple(_text(value) for value in row) for row in cast("list[Row]", found.fetchall())]
+        found = cast("list[Row]", self._raw.execute(again, values).fetchall())  # pyright: ignore[reportUnknownMemberType] - apsw's stub
+        return [tuple(_text(value) for value in row) for row in found]
 
 
 def _text(value: Value) -> Value:

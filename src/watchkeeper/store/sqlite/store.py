@@ -160,7 +160,7 @@ class SqliteStore:
             says = str(found[0][0]) if found != [("ok",)] else "records refer to missing ones"
             raise DatabaseCorrupt(
                 f"The database '{self._path}' is damaged: {says}.",
-                hint="Keep the file and its '-wal', and put a backup in their place.",
+                hint="`wk restore FILE` puts a backup in its place; the damaged file is kept.",
             )
 
     @property
@@ -196,7 +196,9 @@ class SqliteStore:
                     self._connection.save_log()
                     self._drop()
                 if self._connection is None:
-                    self._connection = Connection(self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met)
+                    self._connection = Connection(
+                        self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met
+                    )
                 yield self._connection
             finally:
                 self._user = None
@@ -213,6 +215,10 @@ class SqliteStore:
             yield
         except RecordTorn as torn:
             self.met.note(torn)
+            raise
+        except DatabaseCorrupt as damaged:
+            self.met.whole = str(damaged)
+            good = False
             raise
         except DatabaseUnusable:
             good = False
