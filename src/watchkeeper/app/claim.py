@@ -82,14 +82,16 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
 
 
 def _own(tx: Tx, machine: MachineRecord, *, is_shared: bool) -> MachineRecord | None:
-    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn is mended."""
+    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn, or gone, is mended."""
     try:
-        return tx.machines.get(machine.id)
+        found = tx.machines.get(machine.id)
+        if found is not None or is_shared:
+            return found
     except RecordTorn:
         if is_shared:
             raise
-        tx.machines.mend(machine)
-        return machine
+    tx.machines.mend(machine)
+    return machine
 
 
 def _try(

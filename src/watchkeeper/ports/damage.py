@@ -67,6 +67,10 @@ class Met:
 class Damages(Protocol):
     """Rows of the table of damage, and the search for more."""
 
+    def note(self, problem: RecordTorn) -> None:
+        """A pass over many goes on without this record."""
+        ...
+
     def all(self) -> list[Damage]:
         """What is on record."""
         ...

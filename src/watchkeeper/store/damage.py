@@ -39,6 +39,10 @@ class StoredDamages:
         """Work within one transaction."""
         self._rows = rows
 
+    def note(self, problem: RecordTorn) -> None:
+        """A pass over many goes on without this record."""
+        self._rows.met.note(problem)
+
     def all(self) -> list[Damage]:
         """What is on record."""
         return [_damage(row) for row in self._rows.all("damage_all")]
@@ -73,8 +77,8 @@ class StoredDamages:
         for place in _SMALL:
             yield from self._small(place)
         yield from self._claims()
-        for task_id in self._keys("damage_tasks"):
-            yield from self._one("task", task_id)
+        for row in self._pages("damage_tasks"):
+            yield from self._one("task", row[1] if isinstance(row[1], str) else f"#{row[0]}")
         for row in self._pages("damage_runs"):
             yield from self._one("run", str(row[1]))
             if row[3] == "settled":
@@ -95,14 +99,16 @@ class StoredDamages:
             yield from _try(lambda row=row: decode(row))
 
     def _claims(self) -> Iterator[Damage]:
-        """Claims that no run and task stand behind: what they hold, nobody would let go of."""
+        """Claims that cannot be read, or that no run and task stand behind: what they hold, nobody would let go of."""
+        for row in self._rows.all("damage_whole_claims"):
+            yield from _try(lambda row=row: _claim(row))
         for task_id, run_id in self._rows.all("damage_claims"):
             yield Damage.of(torn("claim", task_id, f"task and run {run_id} do not fit it", str(task_id)))
 
     def _one(self, place: str, key: str) -> Iterator[Damage]:
         """Read one record by its key."""
         by_key = {
-            "task": lambda: tasks.StoredTasks(self._rows).get(key),
+            "task": lambda: self._task(key),
             "run": lambda: StoredRuns(self._rows).get(key),
             "outcome": lambda: self._outcome(key),
             "authorisation": lambda: self._numbered("damage_authorisation", outcomes.authorisation_from, id=key),
@@ -115,6 +121,15 @@ class StoredDamages:
             yield from _try(by_key[place])
         except (NoSuchTask, NotFound, ValueError):
             return  # it is gone
+
+    def _task(self, key: str) -> None:
+        """By its id, or by its number where the id cannot be read."""
+        if not key.startswith("#"):
+            _ = tasks.StoredTasks(self._rows).get(key)
+            return
+        for row in self._rows.all("damage_tasks", after=int(key[1:]) - 1, limit=1):
+            if f"#{row[0]}" == key and not isinstance(row[1], str):
+                raise torn("task", key, "its id is not a text")
 
     def _outcome(self, run_id: str) -> None:
         if outcomes.StoredOutcomes(self._rows).get(run_id) is None:
@@ -132,10 +147,6 @@ class StoredDamages:
         except RecordTorn:
             return True
 
-    def _keys(self, statement: str) -> Iterator[str]:
-        for row in self._pages(statement):
-            yield str(row[1])
-
     def _pages(self, statement: str) -> Iterator[Row]:
         """All rows of a statement that pages by the number in its first column."""
         after = 0
@@ -144,6 +155,12 @@ class StoredDamages:
             yield from page
             if len(page) < _PAGE:
                 return
+
+
+def _claim(row: Row) -> None:
+    with Columns(row, "claim", task_id=str(row[0])) as column:
+        _, _, _ = column.text(), column.text(), column.number()
+        _, _, _ = column.text(), column.number(), column.text_or_none()
 
 
 def _try(read: Callable[[], object]) -> Iterable[Damage]:

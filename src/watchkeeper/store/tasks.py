@@ -260,8 +260,9 @@ def count_from(row: Row) -> tuple[TaskState, int]:
 
 
 def _rank(row: Row) -> tuple[int, str]:
+    """Number and id. Whether there is a task of that id, the next look tells."""
     with Columns(row, "task") as column:
-        return column.number(), column.text()
+        return column.number(), str(column.value())
 
 
 def _columns(task: Task) -> dict[str, Value]:

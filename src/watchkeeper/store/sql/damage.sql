@@ -24,6 +24,9 @@ LEFT JOIN run ON run.id = claim.run_id AND run.fence = claim.fence AND run.state
 LEFT JOIN task ON task.id = claim.task_id AND task.run_id = claim.run_id
 WHERE run.id IS NULL OR task.id IS NULL;
 
+-- name: damage_whole_claims
+SELECT task_id, run_id, fence, machine, lane, checkout FROM claim;
+
 -- name: damage_authorisations
 SELECT seq, id, task_id, kind, by, says, at, profile, fingerprint, directory FROM authorisation
 WHERE seq > :after ORDER BY seq LIMIT :limit;

@@ -20,7 +20,8 @@ UPDATE machine SET lease_until = :lease_until
 WHERE id = :id AND incarnation = :incarnation AND holder = :holder;
 
 -- name: machines_mend
-UPDATE machine SET
-    incarnation = :incarnation, boot_id = :boot_id, started_at = :started_at, name = :name, holder = :holder,
-    version = :version, lease_until = :lease_until
-WHERE id = :id;
+INSERT INTO machine (id, incarnation, boot_id, started_at, name, holder, version, lease_until)
+VALUES (:id, :incarnation, :boot_id, :started_at, :name, :holder, :version, :lease_until)
+ON CONFLICT (id) DO UPDATE SET
+    incarnation = excluded.incarnation, boot_id = excluded.boot_id, started_at = excluded.started_at,
+    name = excluded.name, holder = excluded.holder, version = excluded.version, lease_until = excluded.lease_until;
