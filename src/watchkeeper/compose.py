@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.domain.store_url import masked
 from watchkeeper.errors import NoDatabase, SettingsError
+from watchkeeper.ports.damage import Met
 from watchkeeper.settings import Settings, load, user_file
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Watchkeeper:
         self._is_daemon = is_daemon
         self._nofile: int | None = None
         self._pipes: LogPipes | None = None
+        self.met = Met()
+        """Records that anything joined here has met and could not read."""
 
     @classmethod
     def open(
@@ -84,15 +87,11 @@ class Watchkeeper:
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
-        url = self.settings.store_url
-        if url is not None:
-            from watchkeeper.databases import open_postgres
+        from watchkeeper.databases import open_store
 
-            _ = self.state  # what runs here is kept there, wherever the database is
-            return open_postgres(url, host=self.host_name, create=self._writes, upgrade=self._is_daemon)
-        from watchkeeper.store.sqlite.store import SqliteStore
-
-        return SqliteStore.open(self.state.database, self.state.turnstile, create=self._writes, upgrade=self._is_daemon)
+        # What runs here is kept in the state directory, wherever the database is.
+        opened = {"create": self._writes, "upgrade": self._is_daemon}
+        return open_store(self.settings.store_url, self.state, host=self.host_name, met=self.met, **opened)
 
     @property
     def store_name(self) -> str:
@@ -236,7 +235,7 @@ class Watchkeeper:
         """The same parts for another thread, with a runtime and a database connection of its own; one to a server is shared, as those are few, unless `apart`."""
         again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
-        again.system_clock = self.system_clock
+        again.system_clock, again.met = self.system_clock, self.met
         again._pipes = self._pipes
         again.workspace = self.workspace
         if self.settings.store_url is not None and not apart:

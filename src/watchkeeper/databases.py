@@ -12,7 +12,9 @@ from watchkeeper.errors import Refused, SettingsError
 
 if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
+    from watchkeeper.domain.repair import Repair
     from watchkeeper.ports.clock import Clock
+    from watchkeeper.ports.damage import Damage, Met
     from watchkeeper.ports.databases import LongTransaction, MovedFacts, StoreFacts
     from watchkeeper.ports.service import Wake
     from watchkeeper.ports.store import Store, Tx
@@ -46,11 +48,22 @@ def driver() -> Generator[None]:
         ) from missing
 
 
-def open_postgres(url: str, *, host: str, create: bool, upgrade: bool) -> "Store":
+def open_store(
+    url: str | None, state: "StateDirectory", *, host: str, create: bool, upgrade: bool, met: "Met"
+) -> "Store":
+    """The database that is in use. Raises DatabaseUnusable and its kinds, NoDatabase where nothing was ever written and `create` is False."""
+    if url is not None:
+        return open_postgres(url, host=host, create=create, upgrade=upgrade, met=met)
+    from watchkeeper.store.sqlite.store import SqliteStore
+
+    return SqliteStore.open(state.database, state.turnstile, create=create, upgrade=upgrade, met=met)
+
+
+def open_postgres(url: str, *, host: str, create: bool, upgrade: bool, met: "Met | None" = None) -> "Store":
     """The database at `url`. Raises DatabaseUnusable and its kinds, SettingsError."""
     with driver():
         from watchkeeper.store.postgres.store import PostgresStore
-    return PostgresStore.open(url, create=create, upgrade=upgrade, application=_application(host))
+    return PostgresStore.open(url, create=create, upgrade=upgrade, application=_application(host), met=met)
 
 
 def listen(url: str | None, *, host: str) -> "Wake | None":
@@ -214,3 +227,24 @@ def _bound(task: "Task", node: str) -> "Task":
     if task.state is not TaskState.QUEUED or task.spec.machine is not None or task.environment_machine:
         return kept
     return replace(kept, spec=replace(task.spec, machine=node))
+
+
+def repair(
+    store: "Store", there: "Place", damage: "Damage", what: "Repair", *, reason: str, by: str, clock: "Clock"
+) -> None:
+    """Do to a record that cannot be read what a person chose, and journal it.
+
+    Raises:
+        DatabaseUnusable: and its kinds. Nothing was changed.
+    """
+    from watchkeeper.store.repair import repair as do
+
+    def work(tx: "Tx") -> None:
+        rows, at = _raw(tx), clock.now()
+        aside = there.set_rules_aside(rows)
+        do(cast("StoredTx", tx).rows, damage, what, reason, at)
+        there.put_rules_back(rows, aside)
+        data = {"record": damage.name, "what": what.value, "by": by, "reason": damage.reason}
+        _ = tx.journal.append("record.repaired", at, task_id=damage.task_id, data=data)
+
+    store.transact("repair", work)

@@ -14,6 +14,7 @@
     │   ├── DatabaseUnusable
     │   │   ├── NoDatabase
     │   │   ├── DatabaseCorrupt
+    │   │   │   └── RecordTorn           one record of it
     │   │   ├── DatabaseNewer
     │   │   ├── DatabaseMoved
     │   │   ├── DatabaseBusy
@@ -138,6 +139,20 @@ class NoDatabase(DatabaseUnusable):
 
 class DatabaseCorrupt(DatabaseUnusable):
     """The database file is damaged."""
+
+
+class RecordTorn(DatabaseCorrupt):
+    """One record of the database cannot be read; all others can."""
+
+    hint = "`wk store repair` shows what can be done about it; nothing was changed."
+
+    def __init__(self, *, place: str, key: str, reason: str, task_id: str | None = None) -> None:
+        """Name the record: its table, its key, what is wrong with it, and the task that it is about, if that is known."""
+        self.place = place
+        self.key = key
+        self.reason = reason or "it does not say what such a record says"
+        self.task_id = task_id
+        super().__init__(f"The {place} '{key}' in the database cannot be read ({self.reason}).")
 
 
 class DatabaseNewer(DatabaseUnusable):

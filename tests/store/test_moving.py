@@ -13,7 +13,7 @@ from watchkeeper.domain.effects import ForgetEnvironment
 from watchkeeper.domain.lanes import HarnessState, QueueRule
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState, StopHow, StopRequest
 from watchkeeper.errors import DatabaseMoved, Refused
-from watchkeeper.ports.store import Authorisation, Store, Tx
+from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
 from watchkeeper.store import moving
 from watchkeeper.store.marks import RawRows
 from watchkeeper.store.moving import ORDER, Moved, Place, move
@@ -72,6 +72,7 @@ def _fill(tx: Tx) -> None:
     for row in tx.outbox.due(later(1), 9, "m1")[1:]:
         tx.outbox.done(row.id)
     _ = tx.journal.append("done", NOON, run=first, data={"what": "ü"})
+    tx.damage.keep(Damage(place="outbox", id="3", task_id=None, reason="torn"), NOON)
 
 
 def nothing(_: Tx) -> None:

@@ -9,6 +9,7 @@ from watchkeeper.domain.lanes import Reason
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import busy, own_reasons
+from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import Tx
 
 _DEAD = frozenset({TaskState.FAILED, TaskState.STOPPED})
@@ -45,15 +46,18 @@ def tell_dependents(tx: Tx, was: Task, task: Task, at: datetime) -> None:
     """A task is done, has failed or was stopped, or is none of that any more: tell what that is to those that wait for it."""
     if _class(was.state) == _class(task.state):
         return
-    for task_id in tx.waits.dependents(task.id):
-        other = tx.tasks.get(task_id)
+    for other in tx.tasks.some(tx.waits.dependents(task.id)):
         if other.state is not TaskState.QUEUED:
             continue
-        reason = first_own(tx, other, at)
+        try:
+            reason = first_own(tx, other, at)
+        except RecordTorn as problem:
+            tx.damage.note(problem)
+            continue
         on_others = reason is not None and reason.wait is Wait.DEPENDENCY and reason.tasks != (task.id,)
         # One of several that it waits for came, or went, and the others keep it: nothing has changed.
         if not on_others or task.state in _DEAD:
-            _tell(tx, task_id, reason, at)
+            _tell(tx, other.id, reason, at)
 
 
 def _class(state: TaskState) -> str:

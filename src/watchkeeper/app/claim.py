@@ -1,6 +1,6 @@
 """Take the next task from the queue for a new run: one transaction with all eligibility inside it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -13,10 +13,11 @@ from watchkeeper.domain.model import Cause, Run, RunState, Task
 from watchkeeper.domain.run import NeverLaunched
 from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
-from watchkeeper.errors import Refused
+from watchkeeper.errors import DatabaseUnusable, RecordTorn, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.damage import START
 from watchkeeper.ports.ids import Ids
-from watchkeeper.ports.store import Claim, Crowd, MachineRecord, Store, Tx
+from watchkeeper.ports.store import Claim, Crowd, Damage, MachineRecord, Store, Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +41,15 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         DatabaseUnusable: nothing was claimed, or the answer was lost: ask again with the same id.
     """
     machine = claimant.machine
+    chosen: list[str] = []
 
     def work(tx: Tx) -> Claim | _Again | None:
+        chosen.clear()
         at = clock.now()  # now that it is our turn: while we waited for it, or were stopped, the lease may have ended
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
             return None if earlier.cancelled else earlier.claim
-        newest = tx.machines.get(machine.id)
+        newest = _own(tx, machine, is_shared=store.is_shared)
         if newest is None or (newest.incarnation, newest.holder) != (machine.incarnation, machine.holder):
             return None  # a newer daemon has taken over; this one claims nothing more
         if newest.lease_until is not None and newest.lease_until <= at:
@@ -64,6 +67,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         if task is None:
             _tell_closed(tx, lanes, here)
             return None
+        chosen.append(task.id)
         claimed = _reserve(tx, task, claimant, ids, at)
         if task.spec.account_id in probed:
             _begin_probe(tx, task, claimed, here)
@@ -72,9 +76,55 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
 
     if store.read(lambda tx: _is_idle(tx, claimant, operation_id, clock.now())):
         return None  # an idle daemon takes no turn and writes nothing
-    while isinstance(answer := store.transact("claim", work), _Again):
+    while isinstance(answer := _try(store, clock, work, chosen), _Again):
         pass
     return answer
+
+
+def _own(tx: Tx, machine: MachineRecord, *, is_shared: bool) -> MachineRecord | None:
+    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn, or gone, is mended."""
+    try:
+        found = tx.machines.get(machine.id)
+        if found is not None or is_shared:
+            return found
+    except RecordTorn:
+        if is_shared:
+            raise
+    tx.machines.mend(machine)
+    return machine
+
+
+def _try(
+    store: Store, clock: Clock, work: Callable[[Tx], Claim | _Again | None], chosen: list[str]
+) -> Claim | _Again | None:
+    """One try. A task that cannot be claimed because of what is stored about it is set aside, and keeps no other from its turn.
+
+    Raises:
+        DatabaseUnusable: as a whole.
+    """
+    try:
+        return store.transact("claim", work)
+    except RecordTorn as torn:
+        if torn.task_id is None:
+            raise
+        damage = Damage.of(torn)
+    except DatabaseUnusable:
+        raise
+    except WatchkeeperError as problem:
+        if not chosen:
+            raise
+        damage = Damage(place=START, id=chosen[0], task_id=chosen[0], reason=str(problem))
+    store.transact("set_aside", lambda tx: set_aside(tx, damage, clock.now()))
+    return _Again()
+
+
+def set_aside(tx: Tx, damage: Damage, at: datetime) -> None:
+    """Put a task aside of whose records one cannot be read, or contradicts the others: it is not claimed before that is mended. Its agent, if any, goes on."""
+    if tx.damage.keep(damage, at):
+        data = {"record": damage.name, "reason": damage.reason}
+        _ = tx.journal.append(
+            "task.torn" if damage.place == START else "record.torn", at, task_id=damage.task_id, data=data
+        )
 
 
 def _is_idle(tx: Tx, claimant: Claimant, operation_id: str, at: datetime) -> bool:

@@ -12,7 +12,7 @@ from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, RemoveEx
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
 from watchkeeper.domain.run import RunEvent, ShimStarted
-from watchkeeper.errors import NotFound
+from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime, SweepReport
@@ -79,6 +79,9 @@ class Performer:
                 break
             try:
                 run_id = self._perform(row, done)
+            except RecordTorn:
+                self._again(row, _SELDOM_S)  # what it is about cannot be read, which is on record; the others are done
+                continue
             except OSError as problem:
                 self._again(row)
                 problems.append(problem)

@@ -1,11 +1,12 @@
 """Remove what is provably no longer needed: old execution directories, directories of runs that were never prepared, environments of nobody."""
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState
-from watchkeeper.errors import WatchkeeperError
+from watchkeeper.errors import RecordTorn, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Executions
@@ -41,9 +42,10 @@ class Pruner:
     def candidates(self) -> Iterator[Run]:
         """The runs whose executions may go."""
         for execution_id in self.executions.names():
-            run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
-            if run is not None and self._may_go(run):
-                yield run
+            with contextlib.suppress(RecordTorn):  # what is not understood stays
+                run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
+                if run is not None and self._may_go(run):
+                    yield run
 
     def forget_unused_environments(self, known_before: frozenset[str]) -> frozenset[str]:
         """Delete environments that no task names and that were already unused at the last pass.
@@ -51,6 +53,8 @@ class Pruner:
         An environment is written before the transaction that names it, so one that is new may still be about to be named. Returns what is unused now, for
         the next pass.
         """
+        if self.store.met.all() or self.store.read(lambda tx: tx.damage.all()):
+            return frozenset()  # a task that cannot be read may name any of them
         unused = frozenset(
             name
             for name in self.environments.ids()

@@ -15,12 +15,16 @@ from watchkeeper.app.stop import stop
 from watchkeeper.domain.lanes import QueueRule
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, TaskState
+from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.backup import BackupFacts, DescribedExecution, Staged
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store, Tx
 
 BY = "wk restore"
 """In whose name tasks are stopped."""
+
+UNREADABLE = ""
+"""Stands for an execution whose record cannot be read."""
 
 _PAGE = 500
 _NOT_ENDED = tuple(state for state in TaskState if state not in FINAL_TASK_STATES)
@@ -47,9 +51,7 @@ class Since:
 def look_around(store: Store, facts: BackupFacts, described: list[DescribedExecution]) -> Since:
     """Compare a backup with the directories that are there. Changes nothing."""
     ours = [one for one in described if one.database_id == facts.database_id]
-    unknown = tuple(
-        one for one in ours if store.read(lambda tx, one=one: tx.runs.by_execution(one.execution_id)) is None
-    )
+    unknown = tuple(one for one in ours if not store.read(lambda tx, one=one: _is_known(tx, one.execution_id)))
     there = {one.execution_id for one in ours}
     ran = {one.task_id for one in unknown}
     open_tasks = store.read(_not_ended)
@@ -96,8 +98,18 @@ def _not_ended(tx: Tx) -> list[tuple[str, str | None]]:
     return found
 
 
+def _is_known(tx: Tx, execution_id: str) -> bool:
+    try:
+        return tx.runs.by_execution(execution_id) is not None
+    except RecordTorn:
+        return True
+
+
 def _reserved(tx: Tx, run_id: str | None) -> str | None:
     if run_id is None:
         return None
-    run = tx.runs.get(run_id)
+    try:
+        run = tx.runs.get(run_id)
+    except (RecordTorn, NotFound):
+        return UNREADABLE  # no directory has this name: it may have run
     return run.execution_id if run.state is RunState.RESERVED else None

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from watchkeeper.app.remove import NotRemovable, Remover
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
-from watchkeeper.errors import NoSuchTask
+from watchkeeper.errors import NoSuchTask, RecordTorn, Stale, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
@@ -29,6 +29,8 @@ class Swept:
 
     removed: list[Task] = field(default_factory=list["Task"])
     """Or, where nothing was to be changed, would be."""
+    failed: list[tuple[str, WatchkeeperError]] = field(default_factory=list["tuple[str, WatchkeeperError]"])
+    """Tasks that could not be removed because something stored about them contradicts the rest; they stay."""
     refused: list[tuple[Task, NotRemovable]] = field(default_factory=list["tuple[Task, NotRemovable]"])
 
 
@@ -105,7 +107,8 @@ class Retention:
             after = on
 
     def _one(self, swept: Swept, task_id: str, *, by: str, dry_run: bool) -> None:
-        with contextlib.suppress(NoSuchTask):  # somebody else was first
+        # Somebody else was first, or it cannot be read and stays.
+        with contextlib.suppress(NoSuchTask, RecordTorn):
             task = self.store.read(lambda tx: tx.tasks.get(task_id))
             try:
                 if dry_run:
@@ -114,6 +117,8 @@ class Retention:
                     _ = self.remover.remove(task_id, by=by)
             except NotRemovable as refusal:
                 swept.refused.append((task, refusal))
+            except Stale as problem:
+                swept.failed.append((task_id, problem))
             else:
                 swept.removed.append(task)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import Terminal, clean
-from watchkeeper.errors import NoDatabase, NoSuchTask, SettingsError, StateDirectoryUnusable
+from watchkeeper.errors import NoDatabase, NoSuchTask, SettingsError, StateDirectoryUnusable, UsageError
 from watchkeeper.ports.service import inside_agent
 
 if TYPE_CHECKING:
@@ -27,15 +27,23 @@ class Call:
     def __init__(
         self,
         environ: Mapping[str, str],
-        cwd: Path,
+        cwd: Path | None,
         terminal: Terminal,
         *,
         debug: bool = False,
         umask: int | None = None,
     ) -> None:
-        """Nothing is opened yet. `umask`: the caller's; None: this process still has it."""
+        """Nothing is opened yet.
+
+        Args:
+            environ: the caller's environment.
+            cwd: None where the directory of the caller was deleted; most commands do not need one.
+            terminal: where people read.
+            debug: show where an error comes from.
+            umask: the caller's; None: this process still has it.
+        """
         self.environ = environ
-        self.cwd = cwd
+        self._cwd = cwd
         self.terminal = terminal
         self.debug = debug
         self.umask = umask
@@ -43,11 +51,25 @@ class Call:
         self._checkouts: dict[str, Checkout | None] = {}
         self.flags: Mapping[str, object] = {}
         """Settings that the command line sets, by their keys; looked at when the parts are joined."""
-        self.settings_from = cwd
+        self.settings_from = cwd or Path("/")
         """In which directory the settings are looked for."""
         self.heeds_repository = False
         """Whether the repository's file counts, and every setting must be right. Looking and ending must work whatever somebody wrote there."""
         self._warned = False
+        self._opened: list[Watchkeeper] = []
+        self.names_damage = False
+        """The command itself says which records cannot be read."""
+
+    @property
+    def cwd(self) -> Path:
+        """The directory of the caller. Raises UsageError where it was deleted."""
+        if self._cwd is None:
+            raise UsageError("The directory you are in was deleted.", hint="`cd` to one that exists.")
+        return self._cwd
+
+    def named(self, file: Path) -> Path:
+        """A file that was named on the command line, from the root. Raises UsageError where that takes the caller's directory, and it was deleted."""
+        return file if file.is_absolute() else self.cwd / file
 
     @cached_property
     def reading(self) -> "Watchkeeper":
@@ -72,6 +94,7 @@ class Call:
             more = f" (and {len(wrong) - 1} more: wk config show)" if len(wrong) > 1 else ""
             self.terminal.note(f"wk: Passed over in your settings: {clean(str(wrong[0]))}{more}")
         self._warned = self._warned or bool(wrong)
+        self._opened.append(parts)
         return parts
 
     @cached_property
@@ -118,6 +141,16 @@ class Call:
             if isinstance(error.__cause__, FileNotFoundError):
                 return None
             raise
+
+    def tell_damage(self) -> None:
+        """Say on the error output that records were met that cannot be read, so that no list looks whole that is not."""
+        met = [each for parts in self._opened for each in parts.met.all()]
+        if met and not self.names_damage:
+            more = f" and {len(met) - 1} more" if len(met) > 1 else ""
+            about = f" of task {met[0].task_id}" if met[0].task_id else ""
+            self.terminal.note(
+                f"wk: A record of the database cannot be read and was passed over: {clean(met[0].name)}{about}{more}. See: wk store repair"
+            )
 
     def find(self, typed: str) -> "tuple[Store, str]":
         """The database, and the whole id of the task that was meant.

@@ -126,7 +126,7 @@ def _settings(call: "Call") -> Check:
     def look() -> Check:
         from watchkeeper.settings import load, user_file
 
-        _ = load(call.cwd, call.environ)  # with the repository's file, as `wk run` would
+        _ = load(call.settings_from, call.environ)  # with the repository's file, as `wk run` would
         file = user_file(call.environ)
         return Check(
             name="settings", level=Level.OK, says=f"your file: {file if file and file.exists() else f'none ({file})'}"
@@ -179,6 +179,9 @@ def _database(call: "Call") -> Check:
             store = call.reading.store
         except NoDatabase:
             return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
+        torn = _torn(call)
+        if torn is not None:
+            return torn
         served = server(call)
         if served is not None:
             notes = remarks(served)
@@ -195,6 +198,33 @@ def _database(call: "Call") -> Check:
         )
 
     return _guarded("database", Exit.STATE, look)
+
+
+def _torn(call: "Call") -> Check | None:
+    """Records that cannot be read, or what the daemon says of the database as a whole."""
+    from watchkeeper.app.damage import known
+    from watchkeeper.cli import repairing
+
+    call.names_damage = True
+    whole, torn = call.reading.state.damage(), known(call.reading.store)
+    if whole:
+        return Check(
+            name="database",
+            level=Level.BAD,
+            says=whole,
+            hint="wk restore FILE puts a backup in its place",
+            code=Exit.STATE,
+        )
+    if not torn:
+        return None
+    listed = "; ".join(repairing.line(each) for each in torn[:_NAMED]) + (" …" if len(torn) > _NAMED else "")
+    return Check(
+        name="database",
+        level=Level.NOTE,
+        says=f"{render.counted(len(torn), 'record')} cannot be read, and all others can: {listed}",
+        hint="wk store repair",
+        facts={"damage": [repairing.plain(each) for each in torn]},
+    )
 
 
 def _queue(call: "Call") -> Check:

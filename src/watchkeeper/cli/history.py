@@ -231,6 +231,13 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.removed": lambda facts: f"removed by {_get(facts, 'by')}: {_get(facts, 'title')}",
     "execution.left": _with("the directory of one of its runs was left alone", "reason"),
     "database.restored": _restored,
+    "history.torn": _with("this entry cannot be read", "reason"),
+    "record.torn": lambda facts: f"a record cannot be read any more ({_get(facts, 'record')}): {_get(facts, 'reason')}",
+    "record.mended": lambda facts: f"a record can be read again, or is gone ({_get(facts, 'record')})",
+    "record.repaired": lambda facts: (
+        f"a record was repaired by {_get(facts, 'by')} ({_get(facts, 'record')}): {_get(facts, 'what')}"
+    ),
+    "task.torn": _with("it is not started: something about it cannot be read or does not fit", "reason"),
 }
 KINDS = frozenset(_WORDS)
 """The kinds of entries that have words. A test compares them with all that there are."""

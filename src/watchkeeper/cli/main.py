@@ -16,7 +16,7 @@ from watchkeeper.cli import errors
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS
 from watchkeeper.cli.render import Terminal
-from watchkeeper.errors import Exit, UsageError, WatchkeeperError
+from watchkeeper.errors import Exit, WatchkeeperError
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
@@ -91,14 +91,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
             stream.reconfigure(errors="replace")  # a terminal that has no letter for it shows `?`
     terminal = Terminal(environ)
     as_json = _wants_json(arguments)
-    try:
-        call = Call(environ, Path.cwd(), terminal, umask=_usable_umask())
-    except FileNotFoundError:
-        return errors.ours(
-            UsageError("The directory you are in was deleted.", hint="`cd` to one that exists."),
-            terminal,
-            as_json=as_json,
-        )
+    call = Call(environ, _cwd(), terminal, umask=_usable_umask())
     try:
         code = _call(call, list(arguments), as_json=as_json)
         sys.stdout.flush()
@@ -120,6 +113,14 @@ def _usable_umask() -> int:
     if not was & 0o700:
         _ = os.umask(was)
     return was
+
+
+def _cwd() -> Path | None:
+    """The directory we are in, None if it was deleted."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        return None
 
 
 def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
@@ -151,6 +152,7 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
             raise  # it is the output that has no room: the state directory's own troubles come as StateError
         return _unknown(call, error, as_json=as_json)
+    call.tell_damage()
     return int(result) if isinstance(result, int) else Exit.OK
 
 

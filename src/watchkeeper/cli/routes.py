@@ -22,7 +22,7 @@ def of_harness(call: "Call", name: str) -> "Route":
     from watchkeeper.environment import capture
 
     settings = call.reading.settings
-    spec = TaskSpec(prompt="", title="", harness=name, model=settings.run_model, cwd=str(call.cwd))
+    spec = TaskSpec(prompt="", title="", harness=name, model=settings.run_model, cwd=str(call.settings_from))
     spec, environ, keys = accounts.choose(call, spec, None)
     named = tuple(each for each in settings.environment_names if each in environ)
     environment, _ = accounts.applied(call, spec, capture(environ, (*named, *keys), name))

@@ -4,6 +4,7 @@ from watchkeeper.app.launch import Launcher
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.domain.model import RunState
+from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import Store
 
 
@@ -29,6 +30,8 @@ class LaunchLoop(Loop):
             try:
                 self._launcher.launch(run_id)
                 self.log.info("prepared", run=run_id)
+            except RecordTorn:
+                continue  # noted, and named where people look
             except Exception as problem:  # noqa: BLE001 - collected, so that every run gets its turn, and raised together below
                 problems.append(problem)
         if problems:

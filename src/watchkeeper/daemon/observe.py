@@ -7,6 +7,7 @@ from watchkeeper.app.observe import Observation, Observer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Run, RunState
+from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import Store
 
 _WHILE_UNDECIDED_S = 0.25
@@ -61,6 +62,9 @@ def look(runs: list[Run], observer: Observer, log: Log) -> list[Run]:
     for run in runs:
         try:
             found = observer.observe(run.id)
+        except RecordTorn:
+            after.append(run)  # noted, and named where people look; nothing is concluded
+            continue
         except Exception as problem:  # noqa: BLE001 - collected, so that every run is looked at, and raised together below
             problems.append(problem)
             after.append(run)

@@ -30,7 +30,10 @@ class PruneLoop(Loop):
         """Prune."""
         # Environments first: a directory that cannot be removed must not keep a secret on disk.
         self._unused = self._pruner.forget_unused_environments(self._unused)
-        tasks = self._retention.tasks(by=BY, at_most=_AT_ONCE).removed
+        swept = self._retention.tasks(by=BY, at_most=_AT_ONCE)
+        tasks = swept.removed
+        for task_id, problem in swept.failed:
+            self.log.problem("not removed", problem, task=task_id)
         if self._passes % _HISTORY_EVERY == 0:
             _ = self._retention.history()
         self._passes += 1

@@ -23,7 +23,15 @@ from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
+from watchkeeper.errors import (
+    DaemonError,
+    DatabaseNewer,
+    InsideAgent,
+    RecordTorn,
+    Refused,
+    StateError,
+    WatchkeeperError,
+)
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order, inside_agent
 from watchkeeper.ports.store import MachineRecord, Tx
 from watchkeeper.shim.system import set_title
@@ -195,7 +203,11 @@ class _Service:
         for was in live:
             try:
                 found = None if was.state is RunState.RESERVED else parts.observer.observe(was.id)
-            except OSError as problem:
+            except RecordTorn as problem:
+                self._log.problem("record torn", problem, run=was.id)
+                words[was.id] = RestartWord.UNREACHABLE.value
+                continue
+            except (OSError, Refused) as problem:
                 # One directory that the system cannot read keeps no other run from being taken care of; the loops try it again.
                 self._log.problem("tick failed", problem, loop="stock", run=was.id)
                 words[was.id] = RestartWord.UNREACHABLE.value

@@ -4,6 +4,7 @@ from watchkeeper.app.settle import Settler
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.domain.model import RunState
+from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import Store
 
 _WHILE_LEFTOVERS_S = 1.0
@@ -31,6 +32,8 @@ class SettleLoop(Loop):
         for run_id in ended:
             try:
                 worked = self._settle(run_id) or worked
+            except RecordTorn:
+                continue  # noted, and named where people look; nothing is decided by guess
             except Exception as problem:  # noqa: BLE001 - collected, so that every run gets its turn, and raised together below
                 problems.append(problem)
         if problems:

@@ -6,9 +6,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from watchkeeper.app.claim import Claimant
+from watchkeeper.app.damage import Damaged
 from watchkeeper.app.follow import Followers
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon.claim import ClaimLoop
+from watchkeeper.daemon.damage import DamageLoop
 from watchkeeper.daemon.follow import FollowLoop
 from watchkeeper.daemon.keeping import retention_of
 from watchkeeper.daemon.launch import LaunchLoop
@@ -43,6 +45,7 @@ class Loops:
     settle: SettleLoop
     prune: PruneLoop
     sign_ins: SignInLoop
+    damage: DamageLoop
     lease: LeaseLoop | None = None
     """Only machines that share a database have one."""
 
@@ -58,6 +61,7 @@ class Loops:
             self.settle,
             self.prune,
             self.sign_ins,
+            self.damage,
             *((self.lease,) if self.lease is not None else ()),
         )
 
@@ -65,6 +69,11 @@ class Loops:
         """Something was said, whatever it was: look."""
         for loop in (self.claim, self.outbox, self.observe, self.settle, self.sign_ins):
             loop.nudge()
+
+
+def _damage_loop(log: Log, every_s: float, parts: Watchkeeper) -> DamageLoop:
+    damaged = Damaged(store=parts.store, clock=parts.clock)
+    return DamageLoop(log, every_s, parts.store, parts.clock, damaged, parts.state.tell_damage)
 
 
 def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup) -> Loops:
@@ -75,7 +84,18 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     watches = Watches(tasks, watching.runtime)
     own = {
         name: parts.sibling()
-        for name in ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs")
+        for name in (
+            "claim",
+            "launch",
+            "outbox",
+            "observe",
+            "reconcile",
+            "follow",
+            "settle",
+            "prune",
+            "signs",
+            "damage",
+        )
     }
 
     def seen(run: Run) -> None:
@@ -99,6 +119,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
         settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
         prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner, retention_of(own["prune"])),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
+        damage=_damage_loop(log, poll_s, own["damage"]),
     )
     loops.prune.wakes = (loops.outbox,)
     loops.claim.wakes = (loops.launch,)

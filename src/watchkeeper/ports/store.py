@@ -9,7 +9,9 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 
 from watchkeeper.domain.waiting import Dependency, WaitFacts
+from watchkeeper.ports.damage import Damage, Damages, Met
 from watchkeeper.ports.keeping import Keeping
+from watchkeeper.ports.machines import Machines
 from watchkeeper.ports.stored import (
     Authorisation,
     Claim,
@@ -20,7 +22,7 @@ from watchkeeper.ports.stored import (
     OperationRecord,
     OutboxRow,
 )
-from watchkeeper.ports.tables import Accounts, Journal, Machines, Outbox, Outcomes, Queue, Rules, Runs, Tasks, Waits
+from watchkeeper.ports.tables import Accounts, Journal, Outbox, Outcomes, Queue, Rules, Runs, Tasks, Waits
 
 T = TypeVar("T")
 
@@ -29,6 +31,8 @@ __all__ = [
     "Authorisation",
     "Claim",
     "Crowd",
+    "Damage",
+    "Damages",
     "Dependency",
     "Journal",
     "JournalEntry",
@@ -36,6 +40,7 @@ __all__ = [
     "Launch",
     "MachineRecord",
     "Machines",
+    "Met",
     "OperationRecord",
     "Outbox",
     "OutboxRow",
@@ -105,6 +110,11 @@ class Tx(Protocol):
         ...
 
     @property
+    def damage(self) -> Damages:
+        """Records that cannot be read."""
+        ...
+
+    @property
     def machines(self) -> Machines:
         """The machine."""
         ...
@@ -126,6 +136,11 @@ class Store(Protocol):
 
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""
+        ...
+
+    @property
+    def met(self) -> Met:
+        """Records that a pass could not read and passed over, and those for which a transaction was given up."""
         ...
 
     def changed(self, since: int) -> tuple[bool, int]:

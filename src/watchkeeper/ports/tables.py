@@ -3,7 +3,7 @@
 Writes are guarded: a row that has moved on raises `Stale`, and the transaction is undone.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -20,7 +20,6 @@ from watchkeeper.ports.stored import (
     Crowd,
     JournalEntry,
     Launch,
-    MachineRecord,
     OperationRecord,
     OutboxRow,
 )  # fmt: skip
@@ -35,6 +34,10 @@ class Tasks(Protocol):
 
     def get(self, task_id: str) -> Task:
         """One task by its whole id. Raises NoSuchTask."""
+        ...
+
+    def some(self, task_ids: Iterable[str]) -> list[Task]:
+        """Those of these tasks that are there and can be read, in that order; the others are noted as met."""
         ...
 
     def save(self, task: Task, was: Task) -> None:
@@ -371,30 +374,4 @@ class Outbox(Protocol):
 
     def pending(self) -> int:
         """How many wait."""
-        ...
-
-
-class Machines(Protocol):
-    """The machine that this state directory is."""
-
-    def database_id(self) -> str:
-        """A random id of this database, made with it."""
-        ...
-
-    def begin_incarnation(
-        self, machine_id: str, boot_id: str, at: datetime, *, name: str = "", holder: str = "", version: str = ""
-    ) -> MachineRecord:
-        """A new daemon took over: the next incarnation."""
-        ...
-
-    def get(self, machine_id: str) -> MachineRecord | None:
-        """The machine's record, if a daemon ever ran."""
-        ...
-
-    def all(self) -> list[MachineRecord]:
-        """Every machine that ever had a daemon on this database."""
-        ...
-
-    def renew(self, machine: MachineRecord, until: datetime) -> bool:
-        """Renew a machine's lease; False if that incarnation is no longer the newest one."""
         ...

@@ -138,6 +138,27 @@ class StateDirectory(NamedTuple):
             raise StateDirectoryUnusable(msg, hint=_HOME_HINT) from error
         return cls(path=path)
 
+    @property
+    def damage_file(self) -> Path:
+        """Where the daemon says that the database as a whole is damaged: it may be that nothing can be written into it."""
+        return self.path / "database.damaged"
+
+    def tell_damage(self, says: str) -> None:
+        """Say what is wrong with the database; empty: nothing is any more. Raises OSError."""
+        if says:
+            with atomic.directory(self.path.resolve()) as fd:
+                atomic.replace(fd, self.damage_file.name, f"{says}\n".encode("utf-8", "replace"), point="damage")
+        else:
+            self.damage_file.unlink(missing_ok=True)
+
+    def damage(self) -> str:
+        """What the daemon last said of that; empty: nothing. Raises OSError."""
+        try:
+            with atomic.directory(self.path.resolve()) as fd:
+                return atomic.read_limited(fd, self.damage_file.name, 4096).decode("utf-8", "replace").strip()
+        except FileNotFoundError:
+            return ""
+
     def require_room(self) -> None:
         """Refuse to begin something new where there is next to no room left; what ends something is never refused. Raises StateDirectoryUnusable, OSError."""
         room = os.statvfs(self.path)

@@ -6,7 +6,7 @@ from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.service import Seen, observed
 from watchkeeper.errors import Stale
 from watchkeeper.store.rows import Row, RowConflict, Rows
-from watchkeeper.store.values import Columns, from_json, plain_texts, ticks, ticks_or_none, to_json
+from watchkeeper.store.values import Columns, from_json, plain_texts, readable, ticks, ticks_or_none, to_json
 
 
 class StoredAccounts:
@@ -18,7 +18,7 @@ class StoredAccounts:
 
     def all(self) -> list[Account]:
         """Every account that somebody added."""
-        return [_account(row) for row in self._rows.all("accounts_all")]
+        return readable(self._rows, self._rows.all("accounts_all"), account_from)
 
     def add(self, account: Account) -> None:
         """Insert one. Raises Stale if the id is taken."""
@@ -43,22 +43,18 @@ class StoredAccounts:
 
     def states(self, machine: str) -> dict[str, AccountState]:
         """What is known on that machine, by the account's id."""
-        found = [_state(row) for row in self._rows.all("accounts_states", machine=machine)]
+        found = readable(self._rows, self._rows.all("accounts_states", machine=machine), state_from)
         return {state.account: state for state in found}
 
     def open_tasks(self) -> dict[str, int]:
         """By account, how many tasks have not ended."""
-        found: dict[str, int] = {}
-        for row in self._rows.all("accounts_open_tasks"):
-            with Columns(row, "account") as column:
-                account = column.text()
-                found[account] = column.number()
-        return found
+        return dict(readable(self._rows, self._rows.all("accounts_open_tasks"), _open))
 
     def observe(self, account: str, machine: str, seen: Seen) -> bool:
         """Record an observation, unless a newer one is known; True if the state is another one now."""
-        row = self._rows.one("accounts_state", account=account, machine=machine)
-        was = AccountState(account=account, machine=machine) if row is None else _state(row)
+        # One that cannot be read is observed anew: what is written now stands in its place.
+        known = readable(self._rows, self._rows.all("accounts_state", account=account, machine=machine), state_from)
+        was = known[0] if known else AccountState(account=account, machine=machine)
         now = observed(was, seen)
         if now == was:
             return False
@@ -85,7 +81,7 @@ class StoredAccounts:
 
     def harnesses(self, machine: str) -> dict[str, HarnessState]:
         """Which programs that machine has, by harness, as far as was found out."""
-        found = [_harness(row) for row in self._rows.all("accounts_harnesses", machine=machine)]
+        found = readable(self._rows, self._rows.all("accounts_harnesses", machine=machine), harness_from)
         return {state.harness: state for state in found}
 
     def found(self, state: HarnessState) -> bool:
@@ -101,8 +97,14 @@ class StoredAccounts:
         return changed == 1
 
 
-def _account(row: Row) -> Account:
-    with Columns(row, "account") as column:
+def _open(row: Row) -> tuple[str, int]:
+    with Columns(row, "lane") as column:
+        return column.text(), column.number()
+
+
+def account_from(row: Row) -> Account:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "account", key=f"{row[0]}:{row[1]}") as column:
         return Account(
             harness=column.text(),
             name=column.text(),
@@ -113,8 +115,9 @@ def _account(row: Row) -> Account:
         )
 
 
-def _state(row: Row) -> AccountState:
-    with Columns(row, "account") as column:
+def state_from(row: Row) -> AccountState:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "account_state", key=f"{row[0]} {row[1]}") as column:
         return AccountState(
             account=column.text(),
             machine=column.text(),
@@ -135,8 +138,9 @@ def _state(row: Row) -> AccountState:
         )
 
 
-def _harness(row: Row) -> HarnessState:
-    with Columns(row, "harness") as column:
+def harness_from(row: Row) -> HarnessState:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "harness_state", key=f"{row[0]} {row[1]}") as column:
         return HarnessState(
             harness=column.text(),
             machine=column.text(),

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
 from watchkeeper.domain.run_record import EndReason, ExitFact, Leftover
 from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.store.checked import checked
 from watchkeeper.store.values import from_json, moment, plain_text, plain_texts, record
 
 if TYPE_CHECKING:
@@ -18,13 +19,13 @@ def exit_from(text: str | None) -> ExitFact | None:
         return None
     data = record(text)
     data["reason"] = EndReason(plain_text(data["reason"]))
-    data["at"] = moment(cast("int", data["at"]))
-    return ExitFact(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call, values were ours
+    data["at"] = moment(data["at"])
+    return checked(ExitFact, data)
 
 
 def usage_from(text: str) -> Usage:
     """What a run used."""
-    return Usage(**record(text))  # pyright: ignore[reportArgumentType] - as above
+    return checked(Usage, record(text))
 
 
 def changes_from(text: str | None) -> Changes | None:
@@ -33,12 +34,12 @@ def changes_from(text: str | None) -> Changes | None:
         return None
     data = record(text)
     files = cast("list[dict[str, str]]", data.get("files", []))
-    data["files"] = tuple(FileChange(path=one["path"], change=one["change"]) for one in files)
+    data["files"] = tuple(checked(FileChange, {"path": one["path"], "change": one["change"]}) for one in files)
     data["beside"] = plain_texts(data.get("beside", []))
     data["commits"] = plain_texts(data.get("commits", []))
     left = data.get("left")
     data["left"] = None if left is None else _place(cast("dict[str, object]", left))
-    return Changes(**data)  # pyright: ignore[reportArgumentType] - as above
+    return checked(Changes, data)
 
 
 def place_from(text: str | None) -> WorkingDirectory | None:
@@ -51,13 +52,13 @@ def _place(data: dict[str, object]) -> WorkingDirectory:
     if known is not None:
         device, inode, generation = cast("list[int | None]", known)
         data["repository"] = (device, inode, generation)
-    return WorkingDirectory(**data)  # pyright: ignore[reportArgumentType] - as above
+    return checked(WorkingDirectory, data)
 
 
 def leftovers_from(text: str) -> tuple[Leftover, ...]:
     """What outlived the agent."""
     found = cast("list[dict[str, object]]", from_json(text))
-    return tuple(Leftover(pid=cast("int", one["pid"]), command=plain_text(one["command"])) for one in found)
+    return tuple(checked(Leftover, {"pid": one["pid"], "command": one["command"]}) for one in found)
 
 
 def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | None":
@@ -75,7 +76,7 @@ def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | 
     inherits = data.get("inherits")
     if inherits is not None:
         data["inherits"] = _inheritance(cast("dict[str, object]", inherits))
-    profile = LaunchProfile(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call
+    profile = checked(LaunchProfile, data)
     if profile.fingerprint != fingerprint:
         msg = "the fingerprint of a launch profile does not fit it"
         raise ValueError(msg)
@@ -87,4 +88,4 @@ def _inheritance(data: dict[str, object]) -> "Inheritance":
 
     limits = cast("list[list[int | str]]", data["limits"])
     data["limits"] = tuple((plain_text(name), cast("int", soft), cast("int", hard)) for name, soft, hard in limits)
-    return Inheritance(**data)  # pyright: ignore[reportArgumentType] - as above
+    return checked(Inheritance, data)

@@ -4,9 +4,13 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from watchkeeper.domain.model import Run
+from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import JournalEntry
 from watchkeeper.store.rows import Row, Rows
-from watchkeeper.store.values import Columns, record, ticks, to_json
+from watchkeeper.store.values import Columns, moment, record, ticks, to_json
+
+TORN = "history.torn"
+"""The kind of an entry that cannot be read."""
 
 
 class StoredJournal:
@@ -35,7 +39,7 @@ class StoredJournal:
             fence=None if run is None else run.fence,
             data=to_json(data or {}),
         )
-        with Columns(row or (), "journal entry") as column:
+        with Columns(row or (), "journal") as column:
             return column.number()
 
     def after(self, seq: int, limit: int, task_id: str | None = None) -> list[JournalEntry]:
@@ -44,16 +48,36 @@ class StoredJournal:
             found = self._rows.all("journal_after", seq=seq, limit=limit)
         else:
             found = self._rows.all("journal_after_of_task", seq=seq, limit=limit, task_id=task_id)
-        return [_entry(row) for row in found]
+        return [self._readable(row) for row in found]
+
+    def _readable(self, row: Row) -> JournalEntry:
+        """The entry. One that cannot be read stands in its place all the same, so that nobody who goes on behind it misses that."""
+        try:
+            return entry_from(row)
+        except RecordTorn as problem:
+            self._rows.met.note(problem)
+            seq = row[0] if isinstance(row[0], int) else 0
+            return JournalEntry(
+                seq=seq, at=_at(row), kind=TORN, task_id=None, run_id=None, fence=None, data={"reason": problem.reason}
+            )
 
     def last(self) -> int:
         """The largest number, 0 if there is none."""
-        with Columns(self._rows.one("journal_last") or (), "journal entry") as column:
+        with Columns(self._rows.one("journal_last") or (), "journal") as column:
             return column.number_or_none() or 0
 
 
-def _entry(row: Row) -> JournalEntry:
-    with Columns(row, "journal entry") as column:
+def _at(row: Row) -> datetime:
+    """When it was, as far as that can be told."""
+    try:
+        return moment(row[1])
+    except (TypeError, ValueError):
+        return moment(0)
+
+
+def entry_from(row: Row) -> JournalEntry:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "journal", task_id=None if row[3] is None else str(row[3])) as column:
         return JournalEntry(
             seq=column.number(),
             at=column.time(),

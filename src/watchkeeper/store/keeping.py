@@ -70,7 +70,7 @@ class StoredKeeping:
 
 def _place(row: Row) -> tuple[int, str]:
     with Columns(row, "task") as column:
-        return column.number(), column.text()
+        return column.number(), str(column.value())
 
 
 def _number_pair(row: Row) -> tuple[int, int]:

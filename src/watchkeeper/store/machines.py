@@ -4,7 +4,7 @@ from datetime import datetime
 
 from watchkeeper.ports.store import MachineRecord
 from watchkeeper.store.rows import Row, Rows
-from watchkeeper.store.values import Columns, ticks
+from watchkeeper.store.values import Columns, readable, ticks, ticks_or_none
 
 
 class StoredMachines:
@@ -32,16 +32,30 @@ class StoredMachines:
             holder=holder,
             version=version,
         )
-        return _machine(row or ())
+        return machine_from(row or ())
 
     def get(self, machine_id: str) -> MachineRecord | None:
         """The machine's record, if a daemon ever ran."""
         row = self._rows.one("machines_get", id=machine_id)
-        return None if row is None else _machine(row)
+        return None if row is None else machine_from(row)
 
     def all(self) -> list[MachineRecord]:
         """Every machine that ever had a daemon on this database."""
-        return [_machine(row) for row in self._rows.all("machines_all")]
+        return readable(self._rows, self._rows.all("machines_all"), machine_from)
+
+    def mend(self, machine: MachineRecord) -> None:
+        """Write a machine's record anew over one that cannot be read."""
+        _ = self._rows.run(
+            "machines_mend",
+            id=machine.id,
+            incarnation=machine.incarnation,
+            boot_id=machine.boot_id,
+            started_at=ticks(machine.started_at),
+            name=machine.name,
+            holder=machine.holder,
+            version=machine.version,
+            lease_until=ticks_or_none(machine.lease_until),
+        )
 
     def renew(self, machine: MachineRecord, until: datetime) -> bool:
         """Renew a machine's lease; False if that incarnation is no longer the newest one."""
@@ -55,7 +69,8 @@ class StoredMachines:
         return renewed == 1
 
 
-def _machine(row: Row) -> MachineRecord:
+def machine_from(row: Row) -> MachineRecord:
+    """What a row holds. Raises RecordTorn."""
     with Columns(row, "machine") as column:
         return MachineRecord(
             id=column.text(),

@@ -1,5 +1,6 @@
 """Rows of the outbox. A kind of effect that is not known here was put by a newer version; it is left for that version, and stands in nobody's way."""
 
+import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import cast
@@ -7,14 +8,16 @@ from typing import cast
 from watchkeeper.domain.effects import EFFECTS, LONGEST_WAIT, Effect
 from watchkeeper.domain.model import EndReason, StopHow
 from watchkeeper.ports.store import OutboxRow
+from watchkeeper.store.checked import checked
 from watchkeeper.store.rows import Row, Rows
-from watchkeeper.store.values import Columns, record, ticks, to_json
+from watchkeeper.store.values import Columns, readable, record, ticks, to_json
 
 _BY_KIND = {effect.kind: effect for effect in EFFECTS}
 _CHOICES = {"how": StopHow, "why": EndReason}
 """The fields of effects that hold one of a closed list."""
 
 _PAGE = 100
+_RUN = re.compile(r'"run_id":\s*"([^".]+)\.')
 
 
 class StoredOutbox:
@@ -42,7 +45,7 @@ class StoredOutbox:
                 machine=machine,
                 limit=_PAGE,
             )
-            due += [row for row in map(_row, page) if row is not None]
+            due += [row for row in readable(self._rows, page, row_from) if row is not None]
             if len(page) < _PAGE:
                 break
             after = _id(page[-1])
@@ -60,7 +63,7 @@ class StoredOutbox:
         """When the next effect that this machine may do, and knows how to do, is due."""
         offset = 0
         while page := self._rows.all("outbox_soonest", machine=machine, limit=_PAGE, offset=offset):
-            for row in map(_row, page):
+            for row in readable(self._rows, page, row_from):
                 if row is not None:
                     return row.not_before
             offset += _PAGE
@@ -73,25 +76,30 @@ class StoredOutbox:
 
 
 def _id(row: Row) -> int:
-    with Columns(row, "effect") as column:
+    with Columns(row, "outbox") as column:
         return column.number()
 
 
-def _row(row: Row) -> OutboxRow | None:
-    with Columns(row, "effect") as column:
+def row_from(row: Row) -> OutboxRow | None:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "outbox", task_id=_task_of(str(row[2]))) as column:
         row_id, kind, payload = column.number(), column.text(), column.text()
         attempts, not_before = column.number(), column.time()
         effect = _effect(kind, record(payload))
     return None if effect is None else OutboxRow(id=row_id, effect=effect, attempts=attempts, not_before=not_before)
 
 
+def _task_of(payload: str) -> str | None:
+    """The task of a payload, as far as that can be told of a torn one."""
+    found = _RUN.search(payload)
+    return None if found is None else found[1]
+
+
 def _effect(kind: str, payload: dict[str, object]) -> Effect | None:
+    """The effect; None for a kind that is not known. Raises ValueError, TypeError."""
     known = _BY_KIND.get(kind)
     if known is None:
         return None
-    try:
-        for name in _CHOICES.keys() & payload.keys():
-            payload[name] = _CHOICES[name](cast("str", payload[name]))
-        return cast("Effect", cast("object", known(**payload)))  # pyright: ignore[reportArgumentType] - the call checks the names
-    except (TypeError, ValueError):
-        return None
+    for name in _CHOICES.keys() & payload.keys():
+        payload[name] = _CHOICES[name](cast("str", payload[name]))
+    return cast("Effect", cast("object", checked(known, payload)))

@@ -8,7 +8,7 @@ from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Authorisation, Launch
 from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, place_from, profile_from, usage_from
 from watchkeeper.store.rows import Row, RowConflict, Rows
-from watchkeeper.store.values import Columns, record, ticks, ticks_or_none, to_json
+from watchkeeper.store.values import Columns, readable, record, ticks, ticks_or_none, to_json
 
 
 class StoredOutcomes:
@@ -75,7 +75,8 @@ class StoredOutcomes:
 
     def allowed_in(self, directory: str) -> Authorisation | None:
         """The newest authorisation for that directory that has a profile."""
-        return _authorisation(self._rows.one("outcomes_allowed_in", directory=directory))
+        found = readable(self._rows, self._rows.all("outcomes_allowed_in", directory=directory), authorisation_from)
+        return found[0] if found else None
 
     def record_launch(self, run: Run, authorisation_id: str) -> None:
         """Record that a run's launch uses this authorisation. Raises Stale if the run has one already, or there is no such authorisation (R9)."""
@@ -105,9 +106,12 @@ _SAID = ("text", "harness_session", "model", "turns", "tool_calls")
 
 
 def _authorisation(row: Row | None) -> Authorisation | None:
-    if row is None:
-        return None
-    with Columns(row, "authorisation") as column:
+    return None if row is None else authorisation_from(row)
+
+
+def authorisation_from(row: Row) -> Authorisation:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "authorisation", task_id=str(row[1])) as column:
         return Authorisation(
             id=column.text(),
             task_id=column.text(),
@@ -122,7 +126,7 @@ def _authorisation(row: Row | None) -> Authorisation | None:
 
 
 def _outcome(row: Row) -> Outcome:
-    with Columns(row, "outcome of run") as column:
+    with Columns(row, "outcome", task_id=str(row[0]).rpartition(".")[0]) as column:
         return Outcome(
             run_id=column.text(),
             fence=column.number(),
@@ -133,9 +137,18 @@ def _outcome(row: Row) -> Outcome:
             at=column.time(),
             proof=column.choice(Proof),
             wake_at=column.time_or_none(),
-            **record(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`, checked by the call
+            **_said(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`
             usage=usage_from(column.text()),
             exit=exit_from(column.text_or_none()),
             changes=changes_from(column.text_or_none()),
             leftovers=leftovers_from(column.text()),
         )
+
+
+def _said(text: str) -> dict[str, object]:
+    """What the agent program told of itself. Raises ValueError, TypeError."""
+    said = record(text)
+    for name in ("text", "harness_session", "model"):
+        if said.get(name) is not None and not isinstance(said.get(name), str):
+            raise TypeError(f"'{name}' is not a text")
+    return said

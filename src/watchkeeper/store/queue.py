@@ -23,7 +23,7 @@ from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Claim, Crowd, OperationRecord
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.tasks import StoredTasks
-from watchkeeper.store.values import Columns, ticks, to_json
+from watchkeeper.store.values import Columns, readable, ticks, to_json
 
 WAKE_AT_ONCE = 500
 """How many tasks whose time has come are made ready in one transaction."""
@@ -53,11 +53,11 @@ class StoredQueue:
 
     def lanes(self) -> list[Lane]:
         """The lanes that have ready tasks."""
-        return [lane_from(row) for row in self._rows.all("queue_lanes")]
+        return readable(self._rows, self._rows.all("queue_lanes"), lane_from)
 
     def occupied(self) -> list[Occupied]:
         """How many claimed tasks may have an agent at work, by lane and machine; those held for a person do not count."""
-        return [_occupied(row) for row in self._rows.all("queue_occupied")]
+        return readable(self._rows, self._rows.all("queue_occupied"), _occupied)
 
     def waiting(self, limit: int) -> list[str]:
         """The ids of queued tasks by priority, then age, whatever keeps them."""
@@ -89,7 +89,7 @@ class StoredQueue:
     def firsts(self, lanes: Sequence[Lane]) -> list[Task]:
         """The first ready task of each of these lanes, whatever closes its lane."""
         rows = [self._rows.one("queue_first", lanes=to_json([lane.id])) for lane in lanes]
-        return [StoredTasks(self._rows).get(str(row[0])) for row in rows if row is not None]
+        return StoredTasks(self._rows).some(str(row[0]) for row in rows if row is not None)
 
     def _best(self, lanes: str, probes: str | None) -> Row | None:
         """The first ready task: of these lanes, or of those of which one is wanted as a probe."""
@@ -103,7 +103,7 @@ class StoredQueue:
     def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
         """The checkouts and lanes whose tasks are parked only for what goes on on other machines."""
         found = self._rows.all("queue_parked_for_others", machine=machine)
-        return [(str(row[0]), lane_from(row[1:])) for row in found]
+        return readable(self._rows, found, lambda row: (str(row[0]), lane_from(row[1:])))
 
     def bring_back(self, checkout: str, lane: Lane) -> None:
         """Look at the best parked task of a checkout and lane again."""

@@ -2,6 +2,8 @@
 
 from typing import Protocol
 
+from watchkeeper.ports.damage import Met
+
 Value = str | int | float | bytes | None
 """What a column holds."""
 
@@ -14,6 +16,11 @@ class RowConflict(Exception):  # noqa: N818 - not an error by itself: the adapte
 
 class Rows(Protocol):
     """One open transaction of a database."""
+
+    @property
+    def met(self) -> Met:
+        """Where a record that cannot be read is noted."""
+        ...
 
     @property
     def writable(self) -> bool:

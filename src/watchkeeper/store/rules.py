@@ -4,7 +4,7 @@ from datetime import datetime
 
 from watchkeeper.domain.lanes import Lane, QueueRule
 from watchkeeper.store.rows import Row, Rows
-from watchkeeper.store.values import Columns, ticks_or_none
+from watchkeeper.store.values import Columns, readable, ticks_or_none
 
 
 class StoredRules:
@@ -16,7 +16,7 @@ class StoredRules:
 
     def all(self) -> list[QueueRule]:
         """Every rule."""
-        return [_rule(row) for row in self._rows.all("rules_all")]
+        return readable(self._rows, self._rows.all("rules_all"), rule_from)
 
     def put(self, rule: QueueRule) -> None:
         """Set a rule, in place of an earlier one about the same; one that says nothing is dropped."""
@@ -35,12 +35,7 @@ class StoredRules:
 
     def told(self, machine: str) -> dict[int, str]:
         """By lane, why it was last told to be closed on that machine."""
-        told: dict[int, str] = {}
-        for row in self._rows.all("rules_told", machine=machine):
-            with Columns(row, "lane") as column:
-                lane, reason = column.number(), column.text()
-                told[lane] = reason
-        return told
+        return dict(readable(self._rows, self._rows.all("rules_told", machine=machine), told_from))
 
     def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
         """Remember what was told; None: that it is open."""
@@ -54,8 +49,15 @@ class StoredRules:
         _ = self._rows.run("rules_open", machine=machine, lane=lane_id)
 
 
-def _rule(row: Row) -> QueueRule:
-    with Columns(row, "rule") as column:
+def told_from(row: Row) -> tuple[int, str]:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "lane_closed") as column:
+        return column.number(), column.text()
+
+
+def rule_from(row: Row) -> QueueRule:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "queue_rule", key=f"{row[0]} {row[1]}".strip()) as column:
         return QueueRule(
             scope=column.text(),
             name=column.text(),

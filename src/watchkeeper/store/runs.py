@@ -16,7 +16,7 @@ from watchkeeper.domain.task_record import StopHow
 from watchkeeper.errors import NotFound, Stale
 from watchkeeper.store.facts import exit_from
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
-from watchkeeper.store.values import Columns, signed, ticks, ticks_or_none, to_json, unsigned
+from watchkeeper.store.values import Columns, readable, signed, ticks, ticks_or_none, to_json, torn, unsigned
 
 _MOST_ROWS = 1000
 """Runs beside another that are looked at; their tasks are fewer."""
@@ -64,6 +64,9 @@ class StoredRuns:
         """One run. Raises NotFound."""
         row = self._rows.one("runs_get", id=run_id)
         if row is None:
+            found = self._rows.one("runs_task", id=run_id)
+            if found is not None:
+                raise torn("run", run_id, "its execution is missing", str(found[0]))
             raise NotFound(f"There is no run '{run_id}'.")
         return _run(row)
 
@@ -92,12 +95,12 @@ class StoredRuns:
 
     def live(self, machine: str | None = None) -> list[Run]:
         """Every run that is not settled, of one machine or of all, oldest claim first."""
-        if machine is None:
-            return [_run(row) for row in self._rows.all("runs_live")]
-        return [_run(row) for row in self._rows.all("runs_live_on", machine=machine)]
+        found = self._rows.all("runs_live") if machine is None else self._rows.all("runs_live_on", machine=machine)
+        return readable(self._rows, found, _run)
 
     def of_task(self, task_id: str) -> list[Run]:
         """All runs of a task, oldest first."""
+        # All or none: what is decided of a task from its runs must not leave one out.
         return [_run(row) for row in self._rows.all("runs_of_task", task_id=task_id)]
 
     def by_execution(self, execution_id: str) -> Run | None:
@@ -163,7 +166,7 @@ def _run_columns(run: Run) -> dict[str, Value]:
 
 
 def _run(row: Row) -> Run:
-    with Columns(row, "run") as column:
+    with Columns(row, "run", task_id=str(row[1])) as column:
         return Run(
             id=column.text(),
             task_id=column.text(),

@@ -1,17 +1,28 @@
 """Rows of tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, TaskSpec, TaskState
 from watchkeeper.domain.wait import BriefWait, Wait
-from watchkeeper.errors import NoSuchTask, Stale
+from watchkeeper.errors import NoSuchTask, RecordTorn, Stale
+from watchkeeper.store.checked import checked
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
-from watchkeeper.store.values import Columns, moment, plain_text, plain_texts, record, ticks, ticks_or_none, to_json
+from watchkeeper.store.values import (
+    Columns,
+    moment,
+    plain_text,
+    plain_texts,
+    readable,
+    record,
+    ticks,
+    ticks_or_none,
+    to_json,
+    torn,
+)
 
 _BEYOND = "\U0010ffff"
 _NEWEST = (1 << 63) - 1
@@ -44,8 +55,22 @@ class StoredTasks:
         """One task by its whole id. Raises NoSuchTask."""
         row = self._rows.one("tasks_get", id=task_id)
         if row is None:
+            if self._rows.one("tasks_seq", id=task_id) is not None:
+                raise torn("task", task_id, "what was asked for is missing", task_id)
             raise NoSuchTask(f"There is no task '{task_id}'.")
         return _task(row)
+
+    def some(self, task_ids: Iterable[str]) -> list[Task]:
+        """Those of these tasks that are there and can be read, in that order."""
+        found: list[Task] = []
+        for task_id in task_ids:
+            try:
+                found.append(self.get(task_id))
+            except RecordTorn as problem:
+                self._rows.met.note(problem)
+            except NoSuchTask:
+                continue  # it went while the ids were collected
+        return found
 
     def save(self, task: Task, was: Task) -> None:
         """Write `task` over `was`. Raises Stale unless exactly the row that was read is still there."""
@@ -71,6 +96,10 @@ class StoredTasks:
             _ = self._rows.run("tasks_drop_labels", task_id=task.id)
             self._relate(task)
             _ = self._rows.run("tasks_count_unmet", id=task.id)
+
+    def place_anew(self, task: Task) -> None:
+        """Find its place in the queue again from what was asked for."""
+        _ = self._rows.run("tasks_save_place", id=task.id, **self._place(task.spec))
 
     def _place(self, spec: TaskSpec) -> dict[str, Value]:
         """Where a task stands in the queue: its priority, its lane, its checkout."""
@@ -157,21 +186,38 @@ class StoredTasks:
         below: Value = _NEWEST
         if before is not None:
             below = self.number(before)
-        # One short walk down an index per state, merged: a page costs the same however many tasks there are.
-        walks = [
-            [_rank(row) for row in self._rows.all("tasks_in_state", state=state.value, before=below, limit=limit)]
-            for state in dict.fromkeys(states)
-        ]
-        return [self.get(task_id) for _, task_id in islice(merge(*walks, reverse=True), limit)]
+        found: list[Task] = []
+        while len(found) < limit:
+            # One short walk down an index per state, merged: a page costs the same however many tasks there are.
+            walks = [
+                [_rank(row) for row in self._rows.all("tasks_in_state", state=state.value, before=below, limit=limit)]
+                for state in dict.fromkeys(states)
+            ]
+            page = list(islice(merge(*walks, reverse=True), limit))
+            found += self.some(task_id for _, task_id in page)
+            if len(page) < limit:
+                break
+            below = page[-1][0]  # what could not be read is made up for, so that a page that is short is the last one
+        return found[:limit]
 
     def in_order(self, states: Sequence[TaskState], limit: int, after: int = 0) -> tuple[list[Task], int]:
         """Oldest first, with the number to go on after."""
-        walks = [
-            [_rank(row) for row in self._rows.all("tasks_in_state_after", state=state.value, after=after, limit=limit)]
-            for state in dict.fromkeys(states)
-        ]
-        found = list(islice(merge(*walks), limit))
-        return [self.get(task_id) for _, task_id in found], found[-1][0] if found else after
+        found: list[Task] = []
+        while len(found) < limit:
+            most = limit - len(found)
+            walks = [
+                [
+                    _rank(row)
+                    for row in self._rows.all("tasks_in_state_after", state=state.value, after=after, limit=most)
+                ]
+                for state in dict.fromkeys(states)
+            ]
+            page = list(islice(merge(*walks), most))
+            found += self.some(task_id for _, task_id in page)
+            after = page[-1][0] if page else after
+            if len(page) < most:
+                break
+        return found, after
 
     def number(self, task_id: str) -> int:
         """Its place in the order of handing over. Raises NoSuchTask."""
@@ -183,11 +229,11 @@ class StoredTasks:
 
     def unseen(self, limit: int) -> list[Task]:
         """Failures that nobody has looked at, newest first."""
-        return [self.get(str(row[0])) for row in self._rows.all("tasks_unseen", limit=limit)]
+        return self.some(str(row[0]) for row in self._rows.all("tasks_unseen", limit=limit))
 
     def blocked(self, limit: int) -> list[Task]:
         """Queued tasks that wait for one that failed or was stopped, newest first."""
-        return [self.get(str(row[0])) for row in self._rows.all("tasks_blocked", limit=limit)]
+        return self.some(str(row[0]) for row in self._rows.all("tasks_blocked", limit=limit))
 
     def see(self, task: Task, at: datetime) -> bool:
         """Guarded by the version that was read; leaves that as it is, because nothing is decided by it."""
@@ -204,16 +250,19 @@ class StoredTasks:
     def counts(self) -> dict[TaskState, int]:
         """How many tasks there are in each state, those without any included."""
         counts = dict.fromkeys(TaskState, 0)
-        for row in self._rows.all("tasks_counts"):
-            with Columns(row, "count") as column:
-                state, tasks = column.choice(TaskState), column.number()
-                counts[state] = tasks
-        return counts
+        return counts | dict(readable(self._rows, self._rows.all("tasks_counts"), count_from))
+
+
+def count_from(row: Row) -> tuple[TaskState, int]:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "tally") as column:
+        return column.choice(TaskState), column.number()
 
 
 def _rank(row: Row) -> tuple[int, str]:
+    """Number and id. Whether there is a task of that id, the next look tells."""
     with Columns(row, "task") as column:
-        return column.number(), column.text()
+        return column.number(), str(column.value())
 
 
 def _columns(task: Task) -> dict[str, Value]:
@@ -246,7 +295,7 @@ def _columns(task: Task) -> dict[str, Value]:
 
 
 def _task(row: Row) -> Task:
-    with Columns(row, "task") as column:
+    with Columns(row, "task", task_id=str(row[0])) as column:
         return Task(
             id=column.text(),
             state=column.choice(TaskState),
@@ -288,6 +337,6 @@ def spec_from(text: str) -> TaskSpec:
     data["after"] = plain_texts(data.get("after", []))
     data["labels"] = plain_texts(data.get("labels", []))
     not_before = data.get("not_before")
-    data["not_before"] = None if not_before is None else moment(cast("int", not_before))
+    data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
-    return TaskSpec(**data)  # pyright: ignore[reportArgumentType] - names are checked by the call, values were ours
+    return checked(TaskSpec, data)

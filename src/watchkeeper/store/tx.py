@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from watchkeeper.store.accounts import StoredAccounts
+    from watchkeeper.store.damage import StoredDamages
     from watchkeeper.store.journal import StoredJournal
     from watchkeeper.store.keeping import StoredKeeping
     from watchkeeper.store.machines import StoredMachines
@@ -100,6 +101,13 @@ class StoredTx:
         from watchkeeper.store.keeping import StoredKeeping
 
         return StoredKeeping(self._rows)
+
+    @property
+    def damage(self) -> StoredDamages:
+        """Records that cannot be read."""
+        from watchkeeper.store.damage import StoredDamages
+
+        return StoredDamages(self._rows)
 
     @property
     def machines(self) -> StoredMachines:

@@ -5,20 +5,27 @@ What is read is checked once, here. A column that holds what it cannot hold make
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum, StrEnum
 from typing import Self, TypeVar, cast
 
-from watchkeeper.errors import DatabaseCorrupt
-from watchkeeper.store.rows import Row, Value
+from watchkeeper.errors import RecordTorn
+from watchkeeper.store.rows import Row, Rows, Value
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
 _SIGN = 1 << 63
 
+_EARLIEST, _LATEST = (int(year * 365.2425 * 86_400_000_000) for year in (-1960, 8000))
+"""No record is of before the year 10 or after 9970: beyond that, adding to a time fails."""
+
+_LONGEST_KEY = 100
+_LONGEST_REASON = 200
+
 E = TypeVar("E", bound=StrEnum)
+T = TypeVar("T")
 
 
 def ticks(at: datetime) -> int:
@@ -31,8 +38,12 @@ def ticks_or_none(at: datetime | None) -> int | None:
     return None if at is None else ticks(at)
 
 
-def moment(column: int) -> datetime:
-    """The time that a column holds."""
+def moment(column: object) -> datetime:
+    """The time that a column holds. Raises ValueError for one that is out of range, TypeError."""
+    if isinstance(column, bool) or not isinstance(column, int):
+        raise TypeError("not a time")
+    if not _EARLIEST <= column <= _LATEST:
+        raise ValueError("a time that cannot be")
     return _EPOCH + timedelta(microseconds=column)
 
 
@@ -109,18 +120,43 @@ def _finite(tree: object) -> object:
     return tree
 
 
+def torn(place: str, key: object, problem: Exception | str, task_id: str | None = None) -> RecordTorn:
+    """The error for a record that cannot be read. Key and reason are made fit to be stored and shown whatever bytes they hold."""
+    says = str(problem) if isinstance(problem, str) else f"{type(problem).__name__}: {problem}"
+    return RecordTorn(place=place, key=_short(key, _LONGEST_KEY), reason=_short(says, _LONGEST_REASON), task_id=task_id)
+
+
+def _short(value: object, most: int) -> str:
+    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    text = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def readable(rows: Rows, found: Iterable[Row], decode: Callable[[Row], T]) -> list[T]:
+    """The records of a pass over many that can be read. The others are noted, and nobody else suffers for them: every such pass goes through here."""
+    kept: list[T] = []
+    for row in found:
+        try:
+            kept.append(decode(row))
+        except RecordTorn as problem:
+            rows.met.note(problem)
+    return kept
+
+
 class Columns:
     """Reads a row from left to right, each column as what it must be.
 
-    Used as a context: whatever turns out to be wrong inside becomes `DatabaseCorrupt`, naming the record.
+    Used as a context: whatever turns out to be wrong inside becomes `RecordTorn`, naming the record.
     """
 
-    __slots__ = ("_next", "_row", "_what")
+    __slots__ = ("_key", "_next", "_row", "_task", "_what")
 
-    def __init__(self, row: Row, what: str) -> None:
-        """Read `row`, which is called `what` in complaints."""
+    def __init__(self, row: Row, what: str, *, key: str | None = None, task_id: str | None = None) -> None:
+        """Read `row`, which is a record of the table `what`. Without `key` its first column is its key; `task_id` says which task it is about."""
         self._row = row
         self._what = what
+        self._key = key
+        self._task = task_id
         self._next = 0
 
     def __enter__(self) -> Self:
@@ -129,12 +165,11 @@ class Columns:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Say which record cannot be read."""
-        if isinstance(error, ValueError | TypeError | KeyError | IndexError | OverflowError):
-            first = self._row[0] if self._row else "?"
-            raise DatabaseCorrupt(
-                f"The {self._what} '{first}' in the database cannot be read.",
-                hint="`wk doctor` checks the database; nothing was changed.",
-            ) from error
+        if isinstance(
+            error, ValueError | TypeError | KeyError | IndexError | OverflowError | AttributeError | RecursionError
+        ):
+            first: object = self._row[0] if self._row else "?"
+            raise torn(self._what, first if self._key is None else self._key, error, self._task) from error
 
     def value(self) -> Value:
         """The next column."""

@@ -6,7 +6,7 @@ from watchkeeper.errors import NoSuchTask
 from watchkeeper.store.queue import lane_from
 from watchkeeper.store.rows import Row, Rows
 from watchkeeper.store.tasks import spec_from
-from watchkeeper.store.values import Columns
+from watchkeeper.store.values import Columns, readable
 
 _TOLD = 20
 """How many faults of one kind are told."""
@@ -52,7 +52,7 @@ class StoredWaits:
 
     def dependencies(self, task_id: str) -> list[Dependency]:
         """The tasks it waits for or has waited for."""
-        return [_dependency(row) for row in self._rows.all("waits_dependencies", task_id=task_id)]
+        return readable(self._rows, self._rows.all("waits_dependencies", task_id=task_id), _dependency)
 
     def dependents(self, task_id: str) -> list[str]:
         """The tasks that wait or have waited for it."""
@@ -83,19 +83,20 @@ class StoredWaits:
         faults: list[str] = []
         after = 0
         while (page := self._rows.all("waits_bodies", after=after, limit=_PAGE)) and len(faults) < _TOLD:
-            for row in page:
-                with Columns(row, "task") as column:
-                    after, task_id = column.number(), column.text()
-                    kept = (column.number(), *(column.text_or_none() for _ in range(5)))
-                    spec = spec_from(column.text())
-                asked = (
-                    spec.priority, spec.checkout, spec.machine or "", spec.harness, spec.account_id, spec.project,
-                )  # fmt: skip
-                if kept != asked:
-                    faults.append(f"Task {task_id} stands in another place of the queue than was asked for.")
+            after = max(int(row[0] or 0) for row in page)
+            faults += [fault for fault in readable(self._rows, page, _wrong_place) if fault]
         return faults
 
 
+def _wrong_place(row: Row) -> str:
+    with Columns(row, "task", key=str(row[1]), task_id=str(row[1])) as column:
+        _, task_id = column.number(), column.text()
+        kept = (column.number(), *(column.text_or_none() for _ in range(5)))
+        spec = spec_from(column.text())
+    asked = (spec.priority, spec.checkout, spec.machine or "", spec.harness, spec.account_id, spec.project)
+    return "" if kept == asked else f"Task {task_id} stands in another place of the queue than was asked for."
+
+
 def _dependency(row: Row) -> Dependency:
-    with Columns(row, "dependency") as column:
+    with Columns(row, "task", task_id=str(row[0])) as column:
         return Dependency(task_id=column.text(), state=column.choice(TaskState))

@@ -14,6 +14,9 @@ from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import parameters
 
 SMALL = {
+    "damage",
+    "lane",
+    "lane_closed",
     "claim",
     "tally",
     "outbox",

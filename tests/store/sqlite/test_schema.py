@@ -33,6 +33,7 @@ from watchkeeper.store.statements import SHARED, Statements, parameters
 
 TOPICS = (
     "tasks",
+    "damage",
     "runs",
     "queue",
     "rules",
@@ -127,7 +128,7 @@ def test_only_we_can_read_it(tmp_path: Path) -> None:
         store = open_at(tmp_path, create=True)
         store.transact("add", lambda tx: tx.tasks.add(make_task()))
         assert {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == dict.fromkeys(
-            ("wk.db", "wk.db-wal", "wk.db-shm", "turnstile"), "0o600"
+            ("wk.db", "wk.db-wal", "wk.db-shm", "wk.db.newest", "turnstile"), "0o600"
         )
     finally:
         _ = os.umask(old)

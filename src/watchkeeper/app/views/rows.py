@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from watchkeeper.app.views.brief import Brief, brief
 from watchkeeper.app.views.standing import Standing, standing
 from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
-from watchkeeper.errors import NotFound
+from watchkeeper.errors import NotFound, RecordTorn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -89,7 +89,7 @@ def labelled(
         ids = set(tx.tasks.labelled(labels[0]))
         for name in labels[1:]:
             ids &= set(tx.tasks.labelled(name))
-        tasks = [task for task in map(tx.tasks.get, ids) if task.state in states]
+        tasks = [task for task in tx.tasks.some(ids) if task.state in states]
         tasks.sort(key=lambda task: tx.tasks.number(task.id))
         rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks[-limit:]]
         return rows, max(0, len(tasks) - limit), tx.tasks.counts().get(TaskState.RUNNING, 0)
@@ -158,7 +158,7 @@ def owner(store: Store, tx: Tx, task: Task) -> tuple[Run | None, Whereabouts | N
         return None, None
     try:
         run = tx.runs.get(task.run_id)
-    except NotFound:
+    except (NotFound, RecordTorn):
         return None, None
     if not store.is_shared:
         return run, None
@@ -188,7 +188,7 @@ def _grouped(tx: Tx, states: Sequence[TaskState], limit: int, recent: int) -> li
 
     known = set[str]()
     found: list[Task] = []
-    pinned = [task for task in map(tx.tasks.get, tx.tasks.pinned()) if recent or task.state in states]
+    pinned = [task for task in tx.tasks.some(tx.tasks.pinned()) if recent or task.state in states]
     groups: tuple[tuple[Callable[[int], list[Task]], ...], ...] = (
         (lambda most: of(_NEED_A_PERSON, most), unseen, blocked),
         (lambda most: of((TaskState.RUNNING,), most),),

@@ -1,6 +1,6 @@
 """Why one task is not at work, and the same for everything that waits, seen from this machine at this moment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -8,6 +8,7 @@ from watchkeeper.app.place import place
 from watchkeeper.domain.lanes import Lane, Place, QueueRule, Reason, concerns
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.waiting import Dependency, lane_reasons, reasons
+from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import MachineRecord, Store, Tx
 
 
@@ -82,7 +83,7 @@ def why_at(tx: Tx, task: Task, here: Place) -> Why:
 
 
 def _queue(tx: Tx, here: Place, most: int) -> QueueView:
-    waiting = tuple(why_at(tx, tx.tasks.get(task_id), here) for task_id in tx.queue.waiting(most))
+    waiting = tuple(_each(tx, tx.tasks.some(tx.queue.waiting(most)), here))
     return QueueView(
         at_work=sum(each.agents for each in here.occupied if each.machine == here.machine),
         limit=here.limit,
@@ -93,6 +94,14 @@ def _queue(tx: Tx, here: Place, most: int) -> QueueView:
         waiting=waiting,
         left_out=max(0, tx.tasks.counts().get(TaskState.QUEUED, 0) - len(waiting)),
     )
+
+
+def _each(tx: Tx, tasks: Sequence[Task], here: Place) -> Iterator[Why]:
+    for task in tasks:
+        try:
+            yield why_at(tx, task, here)
+        except RecordTorn as problem:
+            tx.damage.note(problem)
 
 
 def _at_work(rule: QueueRule, here: Place) -> int:

@@ -41,7 +41,7 @@ def command(call: Call, place: Path, force: bool, as_json: bool) -> None:
     file = place
     if place.is_dir():
         file = place / f"watchkeeper-{parts.clock.now():%Y%m%dT%H%M%SZ}.db"
-    facts = _backups(call).create(file.absolute(), replace=force, progress=progress(call, "copying"))
+    facts = _backups(call).create(call.named(file), replace=force, progress=progress(call, "copying"))
     call.terminal.clear_status()
     if as_json:
         call.terminal.document(plain(facts) | {"not_included": list(NOT_INCLUDED)})

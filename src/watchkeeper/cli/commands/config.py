@@ -93,7 +93,7 @@ def unset(call: Call, key: str, as_json: bool) -> None:
 def _say_changed(call: Call, key: str, value: object, file: str, notes: list[str], *, as_json: bool) -> None:
     from watchkeeper.settings import load
 
-    now = next((each for each in load(call.cwd, call.environ).values if each.key == key), None)
+    now = next((each for each in load(call.settings_from, call.environ).values if each.key == key), None)
     if now is not None and value is not None and not now.origin.startswith("user "):
         notes.append(f"What is set in the {now.origin} wins over it here.")
     if daemon.running(call) is not None and not key.startswith("run."):

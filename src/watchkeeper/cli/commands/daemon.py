@@ -33,7 +33,7 @@ def run(call: Call) -> None:
     from watchkeeper.daemon import service
     from watchkeeper.daemon.log import Log
 
-    parts = Watchkeeper.open(call.cwd, call.environ, writes=True, is_daemon=True)
+    parts = Watchkeeper.open(call.settings_from, call.environ, writes=True, is_daemon=True)
     service.run(parts, Log(parts.system_clock, debug=call.debug))
 
 

@@ -38,7 +38,7 @@ def command(call: Call, file: Path, force: bool, dry_run: bool, as_json: bool) -
     from watchkeeper.app.restore import look_around, make_fit
 
     parts = call.writing
-    with parts.daemon_host.keep_away(), parts.backups.stage(file.absolute(), progress(call, "copying")) as staged:
+    with parts.daemon_host.keep_away(), parts.backups.stage(call.named(file), progress(call, "copying")) as staged:
         call.terminal.clear_status()
         since = look_around(staged.store, staged.facts, parts.descriptions.described())
         kept = None

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import accounts, daemon, render, services
+from watchkeeper.cli import accounts, daemon, render, repairing, services
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.domain.model import TaskState
@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.rows import TaskRow
     from watchkeeper.app.views.whereabouts import Whereabouts
     from watchkeeper.ports.service import DaemonInfo
+    from watchkeeper.ports.store import Damage, Store
+
+_NAMED = 5
+"""How many records that cannot be read are named."""
 
 _WORDS = {
     TaskState.RUNNING: "running",
@@ -35,29 +39,55 @@ def command(call: Call, as_json: bool) -> None:
     from watchkeeper.app.views.health import NOTHING, health
     from watchkeeper.app.views.whereabouts import everyone
 
+    call.names_damage = True
     store = call.store
     found = None if store is None else health(store, call.runtime, everything=as_json)
     info = None if store is None else daemon.running(call)
     machines = [] if store is None else everyone(store)
+    torn, whole = _damage(call, store)
     if as_json:
         from watchkeeper.app.views import plain
 
-        database = "none" if found is None else "ok"
+        database = "none" if found is None else "damaged" if torn or whole else "ok"
         closed = [accounts.plain(call, row) for row in accounts.closed(call)]
         told = {
             **plain.health(found or NOTHING),
             "accounts_closed": closed,
             "machines": [plain.machine(each) for each in machines],
+            "damage": [repairing.plain(each) for each in torn],
+            "database_says": whole,
         }
         call.terminal.document({"daemon": daemon.plain(info), "database": database, **told})
     elif found is None:
         call.terminal.say(NOTHING_YET)
     else:
-        _print(call, found, info)
+        _print(call, found, info, "database DAMAGED" if torn or whole else "database ok")
+        _print_damage(call, torn, whole)
         for each in machines:
             call.terminal.say(_machine(each))
     if found is not None:
         daemon.warn_for(call, found)
+
+
+def _damage(call: Call, store: "Store | None") -> "tuple[list[Damage], str]":
+    """The records that cannot be read, and what the daemon last said of the database as a whole."""
+    from watchkeeper.app.damage import known
+
+    if store is None:
+        return [], ""
+    return known(store), call.reading.state.damage()
+
+
+def _print_damage(call: Call, torn: "list[Damage]", whole: str) -> None:
+    if whole:
+        call.terminal.prose(
+            f"{render.clean(whole)} `wk restore FILE` puts a backup in its place; the damaged file is kept."
+        )
+    for each in torn[:_NAMED]:
+        call.terminal.prose(f"  cannot be read: {repairing.line(each)}", hang=4)
+    if torn:
+        more = f" ({len(torn) - _NAMED} more)" if len(torn) > _NAMED else ""
+        call.terminal.say(f"What can be done about it{more}: wk store repair")
 
 
 def _machine(there: "Whereabouts") -> str:
@@ -69,7 +99,7 @@ def _machine(there: "Whereabouts") -> str:
     return f"{name}: not heard of{since}; its runs stay as they are"
 
 
-def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
+def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
     terminal, now = call.terminal, call.reading.clock.now()
     waits = ", ".join(f"{count} {wait}" for wait, count in found.waits.items())
     counts = [
@@ -82,7 +112,7 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None") -> None:
         if info
         else "no daemon"
     )
-    parts = [up, "database ok", *(counts or ["no tasks"])]
+    parts = [up, database, *(counts or ["no tasks"])]
     if found.outbox_pending:
         parts.append(f"{render.counted(found.outbox_pending, 'step')} left for the daemon")
     terminal.say(" · ".join(parts))

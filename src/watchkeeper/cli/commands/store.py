@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BAR_FROM_ROWS = 5000
 
 
-@click.group(name="store", short_help="The database: check, upgrade, copy.", context_settings=SETTINGS)
+@click.group(name="store", short_help="The database: check, repair, upgrade, copy.", context_settings=SETTINGS)
 def command() -> None:
     """Look at the database, bring it up to date, or move everything into another one.
 
@@ -65,6 +65,33 @@ def _lines(found: "StoreFacts") -> "list[str]":
     if found.faults:
         lines.append("Please report this with `wk events --all`; the tasks themselves are whole.")
     return lines
+
+
+@command.command(cls=Command, short_help="What cannot be read, and what can be done about it.")
+@click.argument("record", required=False, metavar="[RECORD]")
+@click.option("--do", "what", metavar="CHOICE", help="What to do about RECORD: drop, mend, fail or forget.")
+@json_option
+@debug_option
+@click.pass_obj
+def repair(call: Call, record: str | None, what: str | None, as_json: bool) -> None:
+    """List the records of the database that cannot be read, each with what can be done about it; or do one of these.
+
+    One such record keeps nothing else from going on. Its task is not started, and nothing is decided about it by
+    guess; an agent that works for it goes on. Every record is read for the list, which takes seconds in a large
+    database. RECORD is a name from the list, or the id of its task.
+
+    \b
+    Examples:
+      wk store repair
+      wk store repair outbox:12 --do drop
+    """
+    from watchkeeper.cli import repairing
+
+    call.names_damage = True
+    if what is None:
+        repairing.show(call, record, as_json=as_json)
+    else:
+        repairing.do(call, record, what, as_json=as_json)
 
 
 @command.command(cls=Command)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
+from watchkeeper.ports.damage import Met
 from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.wire import Lost, Refused, Wire, rows
 from watchkeeper.store.rows import Row, RowConflict, Value
@@ -121,6 +122,7 @@ class Connection:
         self._patience = patience
         self._spoilt = False
         self.writable = False
+        self.met = Met()
         self.written = False
         """Whether the open transaction has changed a row."""
         answer_s = max(patience.answer_s, patience.wait_s)

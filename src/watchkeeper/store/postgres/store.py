@@ -16,7 +16,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase, RecordTorn
+from watchkeeper.ports.damage import Met
 from watchkeeper.store.marks import MARKED, refusal
 from watchkeeper.store.moving import ORDER
 from watchkeeper.store.postgres import faults
@@ -72,8 +73,9 @@ class _Seat:
 class PostgresStore:
     """The database that machines share. Threads may share a store; its writers take turns, and so do its readers."""
 
-    def __init__(self, address: Address, patience: Patience, application: str, schema: Schema) -> None:
+    def __init__(self, address: Address, patience: Patience, application: str, schema: Schema, met: Met) -> None:
         """Use `open` instead."""
+        self.met = met
         self._address = address
         self._patience = patience
         self._application = application
@@ -95,6 +97,7 @@ class PostgresStore:
         patience: Patience | None = None,
         application: str = "watchkeeper",
         schema: Schema = SCHEMA,
+        met: Met | None = None,
     ) -> Self:
         """Open the database at `url`.
 
@@ -105,6 +108,7 @@ class PostgresStore:
             patience: how long to wait for whom.
             application: what the server knows us as, and others who wait for us are told.
             schema: what the database should look like.
+            met: where records are noted that cannot be read; without it the store has a place of its own.
 
         Raises:
             NoDatabase: there is nothing of ours in it and it was not to be made.
@@ -112,7 +116,7 @@ class PostgresStore:
             DatabaseUnusable: and its other kinds.
             SettingsError: that is no URL of PostgreSQL.
         """
-        store = cls(Address(url), patience or Patience(), application, schema)
+        store = cls(Address(url), patience or Patience(), application, schema, met or Met())
         try:
             try:
                 store.read(lambda _: None)
@@ -225,6 +229,12 @@ class PostgresStore:
             try:
                 connection = self._begin(seat, write=write, durable=durable)
                 yield connection
+            except RecordTorn as torn:
+                self.met.note(torn)
+                raise
+            except DatabaseCorrupt as damaged:
+                self.met.whole = str(damaged)
+                raise
             finally:
                 if seat.connection is not None and not seat.connection.roll_back():
                     seat.drop()
@@ -261,7 +271,9 @@ class PostgresStore:
             return connection, number
 
     def _connect(self) -> Connection:
-        return Connection(self._address, self._statements, self._patience, self._application)
+        connection = Connection(self._address, self._statements, self._patience, self._application)
+        connection.met = self.met
+        return connection
 
     def _mark(self) -> int:
         while True:

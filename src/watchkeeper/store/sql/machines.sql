@@ -18,3 +18,10 @@ SELECT id, incarnation, boot_id, started_at, name, holder, version, lease_until 
 -- name: machines_renew
 UPDATE machine SET lease_until = :lease_until
 WHERE id = :id AND incarnation = :incarnation AND holder = :holder;
+
+-- name: machines_mend
+INSERT INTO machine (id, incarnation, boot_id, started_at, name, holder, version, lease_until)
+VALUES (:id, :incarnation, :boot_id, :started_at, :name, :holder, :version, :lease_until)
+ON CONFLICT (id) DO UPDATE SET
+    incarnation = excluded.incarnation, boot_id = excluded.boot_id, started_at = excluded.started_at,
+    name = excluded.name, holder = excluded.holder, version = excluded.version, lease_until = excluded.lease_until;

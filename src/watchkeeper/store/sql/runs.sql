@@ -1,6 +1,9 @@
 -- name: runs_get
 SELECT * FROM run_whole WHERE id = :id;
 
+-- name: runs_task
+SELECT task_id FROM run WHERE id = :id;
+
 -- name: runs_save_execution
 UPDATE execution SET
     device = :device, inode = :inode, shim_started_at = :shim_started_at, agent_pid = :agent_pid,

@@ -11,15 +11,18 @@ from typing import cast
 import apsw
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.errors import DatabaseUnusable, NoDatabase
+from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase
+from watchkeeper.ports.damage import Met
 from watchkeeper.store.rows import Row, Value
-from watchkeeper.store.sqlite.faults import conflict, in_our_words
+from watchkeeper.store.sqlite import newest
+from watchkeeper.store.sqlite.faults import conflict, corrupt, in_our_words
 from watchkeeper.store.statements import Statements
 
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones have a bug with checkpoints of the write-ahead log that can damage a database."""
 
 _LONGEST_NAP_S = 0.02
+_NEWEST = "SELECT (SELECT database_id FROM meta), (SELECT sum(seq) FROM sqlite_sequence)"
 
 
 def refuse_old_sqlite(version: str | None = None) -> None:
@@ -58,7 +61,9 @@ def refuse_half_restored(path: Path) -> None:
 class Connection:
     """One connection to a database file that exists, and the port's `rows` over it."""
 
-    def __init__(self, path: Path, statements: Statements, wait_s: float, vfs: str | None = None) -> None:
+    def __init__(
+        self, path: Path, statements: Statements, wait_s: float, vfs: str | None = None, met: Met | None = None
+    ) -> None:
         """Open it; wait at most `wait_s` seconds for the locks of other programs.
 
         Raises:
@@ -72,8 +77,12 @@ class Connection:
         self._wait_s = wait_s
         self._patience_until = 0.0
         self.writable = False
+        self.met = met or Met()
+        self._kept = newest.read(path)
+        self._log: tuple[int, int] | None = None
         if not path.exists():
             refuse_half_restored(path)
+            newest.refuse_deleted(path)
             raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
         with in_our_words(path):
             self._raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
@@ -130,15 +139,45 @@ class Connection:
         Raises:
             DatabaseUnusable: it was deleted or replaced.
         """
-        try:
-            same = _identity(self._path) == self._identity
-        except DatabaseUnusable:
-            same = False
-        if not same:
+        if not self._is_in_place():
             raise DatabaseUnusable(
                 f"The database '{self._path}' was deleted or replaced while it was open: nothing was changed.",
                 hint="Put the file back, or restart the daemon to begin with the new one.",
             )
+
+    def _is_in_place(self) -> bool:
+        try:
+            return _identity(self._path) == self._identity
+        except DatabaseUnusable:
+            return False
+
+    def refuse_lost(self) -> None:
+        """In an open transaction: does the database still hold all that it held? Asked once. Raises DatabaseUnusable."""
+        kept, self._kept = self._kept, None
+        if kept is not None:
+            with contextlib.suppress(DatabaseCorrupt):  # whoever reads what is damaged is told so
+                newest.refuse_lost(self._path, kept, self.newest())
+
+    def newest(self) -> newest.Newest:
+        """How far the database has come, as the open transaction sees it."""
+        database_id, given = self.query(_NEWEST)[0]
+        return newest.Newest(str(database_id), int(given or 0))
+
+    @property
+    def log_is_gone(self) -> bool:
+        """Whether the log that we have open has lost its name: what is written now would be lost with it. It stays for as long as somebody has it open."""
+        found = _log_identity(self._path)
+        if self._log is None:
+            self._log = found
+        return found != self._log and self._is_in_place()
+
+    def save_log(self) -> None:
+        """Bring what the nameless log holds into the database, unless another log was begun. It is our turn; the connection is of no use afterwards."""
+        log = Path(f"{self._path}-wal")
+        if not log.exists() or not log.stat().st_size:
+            crashpoint("database.save_log.before")
+            _ = self.query("PRAGMA wal_checkpoint(FULL)")
+            crashpoint("database.save_log.after")
 
     def close(self) -> None:
         """Close it, whatever state it is in."""
@@ -176,24 +215,60 @@ class Connection:
 
     def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""
-        _ = self.query(self._statements[name], values)
+        _ = self._named(name, values)
         return self._raw.changes()
 
     def one(self, name: str, /, **values: Value) -> Row | None:
         """The first row of a statement's answer."""
-        found = self.query(self._statements[name], values)
+        found = self._named(name, values)
         return found[0] if found else None
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
         """All rows of a statement's answer."""
-        return self.query(self._statements[name], values)
+        return self._named(name, values)
+
+    def _named(self, name: str, values: Mapping[str, Value]) -> list[Row]:
+        try:
+            return self.query(self._statements[name], values)
+        except DatabaseCorrupt as damaged:
+            raise DatabaseCorrupt(
+                f"{damaged} It was met in '{name.partition('_')[0]}'.", hint=damaged.hint
+            ) from damaged
 
     def _rows(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
         try:
             found = self._raw.execute(sql, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
         except UnicodeEncodeError:
             return self._rows(sql, {key: _storable(value) for key, value in (values or {}).items()})
+        except UnicodeDecodeError:
+            return self._rows_by_bytes(sql, values)
         return cast("list[Row]", found)
+
+    def _rows_by_bytes(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
+        """The rows of a question, where a text of one of them is none: that one comes as bytes, which no record takes for a text, and all others as ever."""
+        import apsw.ext  # noqa: PLC0415 - only for what is damaged
+
+        question = sql.strip().rstrip(";")
+        facts = apsw.ext.query_info(self._raw, question)  # pyright: ignore[reportUnknownMemberType] - apsw's stub
+        if not facts.is_readonly:
+            raise corrupt(self._path)
+        names = [f"c{number}" for number in range(len(facts.description))]
+        taken = ", ".join(
+            f"CASE typeof({name}) WHEN 'text' THEN CAST({name} AS BLOB) ELSE {name} END" for name in names
+        )
+        again = f"WITH torn ({', '.join(names)}) AS ({question}) SELECT {taken} FROM torn"  # noqa: S608 - names of our own
+        found = cast("list[Row]", self._raw.execute(again, values).fetchall())  # pyright: ignore[reportUnknownMemberType] - apsw's stub
+        return [tuple(_text(value) for value in row) for row in found]
+
+
+def _text(value: Value) -> Value:
+    """Bytes as the text that they are, if they are one. No column holds bytes."""
+    if not isinstance(value, bytes):
+        return value
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value
 
 
 def _storable(value: Value) -> Value:
@@ -206,4 +281,12 @@ def _identity(path: Path) -> tuple[int, int]:
         found = os.stat(path)  # noqa: PTH116 - at every transaction: half the cost of Path.stat
     except OSError as error:
         raise DatabaseUnusable(f"The database '{path}' cannot be read ({error.strerror}).") from error
+    return found.st_dev, found.st_ino
+
+
+def _log_identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = os.stat(f"{path}-wal")  # noqa: PTH116 - as above
+    except OSError:
+        return None
     return found.st_dev, found.st_ino

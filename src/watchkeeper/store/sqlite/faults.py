@@ -53,7 +53,7 @@ def corrupt(path: Path) -> DatabaseCorrupt:
     """The file is damaged."""
     return DatabaseCorrupt(
         f"The database '{path}' is damaged.",
-        hint="Nothing was changed. Keep the file and its '-wal', and put a backup in their place.",
+        hint="Nothing was changed. `wk restore FILE` puts a backup in its place; the damaged file is kept.",
     )
 
 

@@ -28,6 +28,7 @@ from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
 from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite.connection import restoring
 from watchkeeper.store.sqlite.copying import copy, facts_of, make_private, number, opened, rows
+from watchkeeper.store.sqlite.newest import file_of
 from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.sqlite.turnstile import Turnstile
@@ -184,8 +185,8 @@ def _log(database: Path) -> Path:
     return Path(f"{database}-wal")
 
 
-def _beside(database: Path) -> tuple[Path, Path]:
-    return _log(database), Path(f"{database}-shm")
+def _beside(database: Path) -> tuple[Path, ...]:
+    return _log(database), Path(f"{database}-shm"), file_of(database)
 
 
 def _size(path: Path) -> int:

@@ -430,6 +430,8 @@ CREATE TABLE damage (
     PRIMARY KEY (place, id)
 ) STRICT, WITHOUT ROWID;
 
+CREATE INDEX damage_task ON damage (task_id) WHERE task_id IS NOT NULL;
+
 CREATE VIEW run_whole AS
 SELECT
     run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,

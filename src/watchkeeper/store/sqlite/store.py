@@ -16,8 +16,10 @@ import threading
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase, RecordTorn
+from watchkeeper.ports.damage import Met
 from watchkeeper.store.filesystem import refuse_network_filesystem
+from watchkeeper.store.sqlite import newest
 from watchkeeper.store.sqlite.connection import Connection, refuse_half_restored
 from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
 from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
@@ -36,8 +38,9 @@ T = TypeVar("T")
 class SqliteStore:
     """The database of one state directory. Threads may share it; their transactions take turns."""
 
-    def __init__(self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None) -> None:
+    def __init__(self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None, met: Met) -> None:
         """Use `open` instead."""
+        self.met = met
         self._path = path
         self._turnstile = turnstile
         self._schema = schema
@@ -63,6 +66,7 @@ class SqliteStore:
         wait_s: float = WAIT_S,
         schema: Schema = SCHEMA,
         vfs: str | None = None,
+        met: Met | None = None,
     ) -> Self:
         """Open the database file `path`, whose writers take turns at the file `turnstile`.
 
@@ -74,6 +78,7 @@ class SqliteStore:
             wait_s: how long a writer waits for its turn.
             schema: what the database should look like.
             vfs: SQLite's name for another way to reach files.
+            met: where records are noted that cannot be read; without it the store has a place of its own.
 
         Raises:
             NoDatabase: there is none and it was not to be made.
@@ -81,7 +86,7 @@ class SqliteStore:
             DatabaseUnusable: and its other kinds.
         """
         refuse_network_filesystem(path.parent)
-        store = cls(path, Turnstile(turnstile, wait_s), schema, vfs)
+        store = cls(path, Turnstile(turnstile, wait_s), schema, vfs, met or Met())
         try:
             if create and _is_empty(path):
                 store._bring_up(from_nothing=True)
@@ -107,7 +112,7 @@ class SqliteStore:
             DatabaseUnusable: and its kinds. Nothing was changed.
         """
         self._refuse_nesting()
-        with self._writing, self._turnstile, self._use() as connection:
+        with self._writing, self._turnstile, self._use(turn=True) as connection:
             connection.set("synchronous", "FULL" if durable else "NORMAL")
             connection.set("query_only", "OFF")
             before = connection.written
@@ -115,13 +120,18 @@ class SqliteStore:
                 connection.writable = True
                 self._check_schema(connection)
                 result = work(StoredTx(connection))
+                now = connection.newest() if durable and connection.written != before else None
                 connection.commit(name)
                 if connection.written != before:
                     self._mark += 1
+                if now is not None:
+                    newest.write(self._path, now)
             return result
 
     def read(self, work: Callable[[Tx], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""
+        if self._has_lost_its_log():
+            self.transact("save_log", lambda _: None, durable=False)
         with self._use() as connection:
             connection.set("query_only", "ON")
             with self._transaction(connection, "BEGIN"):
@@ -150,7 +160,7 @@ class SqliteStore:
             says = str(found[0][0]) if found != [("ok",)] else "records refer to missing ones"
             raise DatabaseCorrupt(
                 f"The database '{self._path}' is damaged: {says}.",
-                hint="Keep the file and its '-wal', and put a backup in their place.",
+                hint="`wk restore FILE` puts a backup in its place; the damaged file is kept.",
             )
 
     @property
@@ -174,16 +184,21 @@ class SqliteStore:
             raise RuntimeError("a transaction inside a transaction")
 
     @contextlib.contextmanager
-    def _use(self) -> Generator[Connection, None, None]:
-        """Have the connection to ourselves, opened again if the last one was given up."""
+    def _use(self, *, turn: bool = False) -> Generator[Connection, None, None]:
+        """Have the connection to ourselves, opened again if the last one was given up. `turn`: it is our turn to write."""
         self._refuse_nesting()
         with self._using:
             self._user = threading.get_ident()
             try:
                 if self._closed:
                     raise DatabaseUnusable("The database is closed.")
+                if turn and self._connection is not None and self._connection.log_is_gone:
+                    self._connection.save_log()
+                    self._drop()
                 if self._connection is None:
-                    self._connection = Connection(self._path, self._statements, self._turnstile.wait_s, self._vfs)
+                    self._connection = Connection(
+                        self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met
+                    )
                 yield self._connection
             finally:
                 self._user = None
@@ -198,12 +213,24 @@ class SqliteStore:
             _ = connection.query(begin)
             good = True
             yield
+        except RecordTorn as torn:
+            self.met.note(torn)
+            raise
+        except DatabaseCorrupt as damaged:
+            self.met.whole = str(damaged)
+            good = False
+            raise
         except DatabaseUnusable:
             good = False
             raise
         finally:
             if not connection.roll_back() or not good:
                 self._drop()
+
+    def _has_lost_its_log(self) -> bool:
+        """Whether a writer's turn is needed first. A look without the lock: at worst a turn is taken in vain."""
+        connection = self._connection
+        return connection is not None and connection.log_is_gone
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -216,6 +243,7 @@ class SqliteStore:
     def _check_schema(self, connection: Connection) -> None:
         number = connection.pragma("user_version")
         if number == self._schema.number:
+            connection.refuse_lost()
             return
         if number > self._schema.number:
             from watchkeeper.store.marks import MARKED, refusal  # noqa: PLC0415 - hardly any database is marked
@@ -228,6 +256,7 @@ class SqliteStore:
             )
         if number == 0:
             if not connection.query("SELECT 1 FROM sqlite_schema LIMIT 1"):
+                newest.refuse_deleted(self._path)
                 raise NoDatabase(
                     f"The database '{self._path}' is empty.", hint="`wk run` makes it with the first task."
                 )
@@ -274,6 +303,7 @@ class SqliteStore:
         """The file itself, for our user alone and durable under its name."""
         if not self._path.exists():
             refuse_half_restored(self._path)
+            newest.refuse_deleted(self._path)
         try:
             crashpoint("database.file.before")
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

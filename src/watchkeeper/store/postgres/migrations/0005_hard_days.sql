@@ -26,6 +26,8 @@ CREATE TABLE damage (
     PRIMARY KEY (place, id)
 );
 
+CREATE INDEX damage_task ON damage (task_id) WHERE task_id IS NOT NULL;
+
 DROP VIEW run_whole;
 CREATE VIEW run_whole AS
 SELECT

@@ -45,6 +45,7 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
     SELECT id, checkout, priority, seq FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
         AND parked = 0
+        AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY priority DESC, seq LIMIT 1
 ) AS task
 ORDER BY task.priority DESC, task.seq LIMIT 1;
@@ -55,6 +56,7 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
     SELECT id, checkout, priority, seq FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
         AND parked = 0 AND (kind IS NULL OR kind NOT IN ('overloaded', 'network', 'quota'))
+        AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY priority DESC, seq LIMIT 1
 ) AS task
 ORDER BY task.priority DESC, task.seq LIMIT 1;
@@ -65,6 +67,7 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
     SELECT id, checkout, priority, seq, updated_at FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
         AND parked = 0 AND kind IN ('overloaded', 'network', 'quota')
+        AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY updated_at, seq LIMIT 1
 ) AS task
 ORDER BY task.updated_at, task.seq LIMIT 1;

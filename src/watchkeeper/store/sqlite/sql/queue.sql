@@ -37,6 +37,7 @@ SELECT task.id, task.checkout, task.priority, task.seq
 FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
     SELECT seq FROM task INDEXED BY task_ready
     WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
+        AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY priority DESC, seq LIMIT 1
 )
 ORDER BY task.priority DESC, task.seq LIMIT 1;
@@ -47,6 +48,7 @@ FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
     SELECT seq FROM task INDEXED BY task_ready
     WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
         AND (kind IS NULL OR kind NOT IN ('overloaded', 'network', 'quota'))
+        AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY priority DESC, seq LIMIT 1
 )
 ORDER BY task.priority DESC, task.seq LIMIT 1;
@@ -57,6 +59,7 @@ FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
     SELECT seq FROM task INDEXED BY task_ready
     WHERE lane = open.value AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0
         AND kind IN ('overloaded', 'network', 'quota')
+        AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY updated_at, seq LIMIT 1
 )
 ORDER BY task.updated_at, task.seq LIMIT 1;

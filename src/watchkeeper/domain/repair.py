@@ -1,0 +1,43 @@
+"""What can be done about a record that cannot be read. A person chooses; nothing is done by guess."""
+
+from enum import StrEnum
+
+
+class Repair(StrEnum):
+    """What can be done."""
+
+    DROP = "drop"
+    MEND = "mend"
+    FAIL = "fail"
+    FORGET = "forget"
+
+
+_OF_A_TASK = {
+    Repair.FAIL: "end its task as failed, of unknown cause; what can be read of it is kept, and so are its directories",
+    Repair.FORGET: "delete its task with everything that is recorded about it; its directories stay, and are of no run then",
+}
+
+CHOICES: dict[str, dict[Repair, str]] = {
+    "task": _OF_A_TASK,
+    "run": _OF_A_TASK,
+    "claim": _OF_A_TASK,
+    "outcome": _OF_A_TASK,
+    "authorisation": _OF_A_TASK,
+    "start": {Repair.DROP: "let its task be tried again", **_OF_A_TASK},
+    "outbox": {Repair.DROP: "delete this step: what it was to do is not done, and the daemon looks at its run anew"},
+    "journal": {Repair.DROP: "delete this entry of the history"},
+    "account": {Repair.DROP: "forget the account: its tasks wait until it is added again (wk account add)"},
+    "account_state": {Repair.DROP: "forget what is known of the account: it is found out anew"},
+    "harness_state": {Repair.DROP: "forget what is known of the program: it is found out anew"},
+    "lane_closed": {Repair.DROP: "forget what was told: it is told anew"},
+    "queue_rule": {Repair.DROP: "forget the rule: what it paused or limited is free (wk queue sets another)"},
+    "machine": {Repair.DROP: "forget the machine: its next daemon makes the record anew"},
+    "lane": {Repair.MEND: "find the lanes of the tasks in it anew, from what was asked for"},
+    "tally": {Repair.MEND: "count the tasks anew"},
+}
+"""By the table of the record: each choice, and what it does."""
+
+
+def choices(place: str) -> dict[Repair, str]:
+    """What can be done about a record of that table."""
+    return CHOICES.get(place, {})

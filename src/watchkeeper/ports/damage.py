@@ -1,0 +1,96 @@
+"""Records that cannot be read: how they are collected, kept and shown."""
+
+import threading
+from collections.abc import Iterator
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+from watchkeeper.errors import RecordTorn
+
+START = "start"
+"""The place of a task that could not be started, though all of its records can be read; its key is the task's id."""
+
+
+# A named tuple, as in `settings`: every command waits for the class.
+class Damage(NamedTuple):
+    """A record that cannot be read."""
+
+    place: str
+    """Its table."""
+    id: str
+    """Its key in that table."""
+    task_id: str | None
+    """The task that it is about, if that is known. It is not launched."""
+    reason: str
+    at: datetime | None = None
+    """When it was first met; None: just now."""
+
+    @property
+    def name(self) -> str:
+        """Table and key in one word, as a person types it: `outbox:12`."""
+        return f"{self.place}:{self.id}"
+
+    @classmethod
+    def of(cls, torn: RecordTorn) -> "Damage":
+        """What an error tells."""
+        return cls(place=torn.place, id=torn.key, task_id=torn.task_id, reason=torn.reason)
+
+
+class Met:
+    """What the readers of a process have met and passed over, by table and key. Threads share one."""
+
+    def __init__(self) -> None:
+        """Nothing was met yet."""
+        self._guard = threading.Lock()
+        self._found: dict[tuple[str, str], Damage] = {}
+        self.whole = ""
+        """What was last said of damage that is not of single records; empty: none was met. Whoever looks at the whole database takes it back."""
+
+    def note(self, torn: RecordTorn) -> None:
+        """Remember it; the newest word on a record counts."""
+        with self._guard:
+            self._found[torn.place, torn.key] = Damage.of(torn)
+
+    def all(self) -> list[Damage]:
+        """Everything that was met since `forget`."""
+        with self._guard:
+            return list(self._found.values())
+
+    def forget(self, damages: "list[Damage]") -> None:
+        """These are on record, or read again."""
+        with self._guard:
+            for each in damages:
+                if self._found.get((each.place, each.id)) == each:
+                    del self._found[each.place, each.id]
+
+
+class Damages(Protocol):
+    """Rows of the table of damage, and the search for more."""
+
+    def note(self, problem: RecordTorn) -> None:
+        """A pass over many goes on without this record."""
+        ...
+
+    def all(self) -> list[Damage]:
+        """What is on record."""
+        ...
+
+    def of_task(self, task_id: str) -> list[Damage]:
+        """What is on record about a task."""
+        ...
+
+    def keep(self, damage: Damage, at: datetime) -> bool:
+        """Put it on record: from now on its task is not claimed. True if that is news."""
+        ...
+
+    def drop(self, damage: Damage) -> None:
+        """It can be read again, or was repaired."""
+        ...
+
+    def read_again(self, damage: Damage) -> Damage | None:
+        """Read the record anew; None if it can be read now, or is gone."""
+        ...
+
+    def search(self) -> Iterator[Damage]:
+        """Read every record there is, and yield those that cannot be read. Takes seconds for a large database."""
+        ...

@@ -1,0 +1,138 @@
+"""Repair a record that cannot be read, as a person chose, in one transaction.
+
+Ours are the rows of one record or of one task. What the database's own rules forbid (a settled run is final, a fact once known stays) is what a torn record
+may have broken, so the caller sets the triggers aside; the checks and keys of the tables hold all the while.
+"""
+
+from __future__ import annotations
+
+from dataclasses import MISSING, fields
+from typing import TYPE_CHECKING, cast
+
+from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.outcome_record import Disposition, Outcome, OutcomeStatus
+from watchkeeper.domain.repair import Repair
+from watchkeeper.domain.run_record import Proof, RunState
+from watchkeeper.domain.task_record import TaskSpec
+from watchkeeper.errors import RecordTorn
+from watchkeeper.store.facts import exit_from
+from watchkeeper.store.keeping import StoredKeeping
+from watchkeeper.store.outcomes import StoredOutcomes, authorisation_from
+from watchkeeper.store.runs import StoredRuns
+from watchkeeper.store.tasks import StoredTasks, spec_from
+from watchkeeper.store.values import record, ticks, to_json
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from watchkeeper.ports.damage import Damage
+    from watchkeeper.store.rows import Rows, Value
+
+_UNREADABLE = "(cannot be read)"
+
+
+def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime) -> None:
+    """Do to a record what was chosen. `reason` is what its task is said to have failed of."""
+    if what is Repair.DROP and damage.place != "start":
+        _ = rows.run(f"repair_drop_{damage.place}", key=damage.id)
+    elif what is Repair.MEND and damage.place == "lane":
+        _mend_lane(rows, damage.id)
+    elif what is Repair.FAIL and damage.task_id is not None:
+        _fail(rows, damage.task_id, reason, at)
+    elif what is Repair.FORGET and damage.task_id is not None:
+        _let_go(rows, damage.task_id)
+        StoredKeeping(rows).remove_task(damage.task_id)
+    _ = rows.run("repair_tally")
+    _ = rows.run("damage_drop", place=damage.place, id=damage.id)
+    if what in {Repair.FAIL, Repair.FORGET}:
+        _ = rows.run("repair_forget_damage", task_id=damage.task_id)
+
+
+def _mend_lane(rows: Rows, key: str) -> None:
+    tasks = StoredTasks(rows)
+    ids = [str(row[0]) for row in rows.all("repair_lane_tasks", key=key)]
+    for task in tasks.some(ids):
+        tasks.place_anew(task)
+    _ = rows.run("repair_claim_lanes", key=key)
+    if not rows.all("repair_lane_tasks", key=key):
+        _ = rows.run("repair_drop_lane", key=key)
+
+
+def _fail(rows: Rows, task_id: str, reason: str, at: datetime) -> None:
+    """End a task as failed. What can be read of it stays."""
+    _let_go(rows, task_id)
+    body = rows.one("repair_spec", task_id=task_id)
+    _ = rows.run("repair_put_spec", task_id=task_id, body=to_json(_salvaged("" if body is None else body[0])))
+    _ = rows.run("repair_task", task_id=task_id, reason=reason, at=ticks(at))
+    for run_id, fence, state, execution_id, found in rows.all("repair_runs", task_id=task_id):
+        if state == RunState.SETTLED.value and _is_whole(rows, str(run_id)):
+            continue
+        if execution_id is not None:
+            _ = rows.run("repair_execution", id=execution_id, exit=_exit(found))
+        _ = rows.run("repair_run", id=run_id, reason=reason, at=ticks(at))
+        _ = rows.run("repair_drop_outcome", run_id=run_id)
+        outcome = Outcome(
+            run_id=str(run_id),
+            fence=cast("int", fence),
+            status=OutcomeStatus.FAILED,
+            disposition=Disposition.FAILED,
+            kind=FailureKind.UNKNOWN,
+            reason=reason,
+            at=at,
+            proof=Proof.UNPROVEN,
+        )
+        StoredOutcomes(rows).add(outcome)
+    for row in rows.all("repair_authorisations", task_id=task_id):
+        try:
+            _ = authorisation_from(row)
+        except RecordTorn:
+            _ = rows.run("repair_drop_launches", id=row[0])
+            _ = rows.run("repair_drop_authorisation", id=row[0])
+
+
+def _let_go(rows: Rows, task_id: str) -> None:
+    """Release what its claim holds."""
+    for (checkout,) in rows.all("repair_drop_claim", task_id=task_id):
+        if checkout is not None:
+            _ = rows.run("queue_unpark", checkout=checkout)
+
+
+def _is_whole(rows: Rows, run_id: str) -> bool:
+    try:
+        _ = StoredRuns(rows).get(run_id)
+        return StoredOutcomes(rows).get(run_id) is not None
+    except RecordTorn:
+        return False
+
+
+def _exit(found: Value) -> str | None:
+    """The exit fact, if it can be read."""
+    try:
+        return found if isinstance(found, str) and exit_from(found) is not None else None
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
+
+
+def _salvaged(body: Value) -> TaskSpec:
+    """What was asked for, as far as it can be read, field by field."""
+    try:
+        data = record(str(body))
+    except ValueError:
+        data = {}
+    kept: dict[str, object] = {
+        "prompt": _UNREADABLE,
+        "title": _UNREADABLE,
+        "harness": "command",
+        "model": None,
+        "cwd": "/",
+    }
+    for field in fields(TaskSpec):
+        if field.name in data:
+            one = kept | {field.name: data[field.name]}
+            try:
+                _ = spec_from(to_json(one))
+            except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
+                continue
+            kept = one
+    assert all(field.default is not MISSING or field.name in kept for field in fields(TaskSpec))  # noqa: S101 - a field without a default has one here
+    return spec_from(to_json(kept))
