@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from watchkeeper.app.observe import Observer
     from watchkeeper.app.perform import Performer
     from watchkeeper.app.profiles import Limits
-    from watchkeeper.app.prune import Pruner
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.ids import Ids
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.service import DaemonHost
-    from watchkeeper.ports.store import Store
+    from watchkeeper.ports.store import MachineRecord, Store
     from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.settings_file import SettingsFile
@@ -50,6 +49,8 @@ class Watchkeeper:
         self._writes = writes
         self._is_daemon = is_daemon
         self._nofile: int | None = None
+        self.fence: MachineRecord | None = None
+        """For a daemon: siblings write only as long as this is the machine's newest incarnation."""
 
     @classmethod
     def open(
@@ -190,10 +191,10 @@ class Watchkeeper:
 
     @cached_property
     def sockets(self) -> Path:
-        """The short directory of our sockets."""
+        """The directory of our sockets."""
         from watchkeeper.runtimes.sockets import socket_directory
 
-        return socket_directory(self.state.path, self.environ)
+        return socket_directory(self.state.path)
 
     @property
     def wake_address(self) -> Path:
@@ -232,13 +233,20 @@ class Watchkeeper:
     def sibling(self, *, apart: bool = False) -> "Watchkeeper":
         """The same parts again, with a database connection and a runtime of their own, for another thread.
 
-        Connections to a server are few, and writers take turns there in any case: one way in is shared by all, unless this one has to be `apart`.
+        Connections to a server are few, and writers take turns there in any case: one way in is shared by all, unless this one has to be `apart`; that one
+        has no fence.
         """
         again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
         again.system_clock = self.system_clock
-        if self.settings.store_url is not None and not apart:
+        if apart:
+            return again
+        if self.settings.store_url is not None:
             again.store = self.store
+        if self.fence is not None:
+            from watchkeeper.app.fence import FencedStore
+
+            again.store = FencedStore(again.store, self.fence)
         return again
 
     def raise_descriptor_limit(self) -> None:
@@ -384,17 +392,4 @@ class Watchkeeper:
             accounts=self.accounts,
             looker=SignInLooker(),
             environ=self.environ,
-        )
-
-    @cached_property
-    def pruner(self) -> "Pruner":
-        """Prunes."""
-        from watchkeeper.app.prune import Pruner
-
-        return Pruner(
-            store=self.store,
-            clock=self.clock,
-            executions=self.runtime.executions(),
-            environments=self.environments,
-            keep_days=self.settings.prune_keep_days,
         )
