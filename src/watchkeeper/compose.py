@@ -236,7 +236,9 @@ class Watchkeeper:
         Connections to a server are few, and writers take turns there in any case: one way in is shared by all, unless this one has to be `apart`; that one
         has no fence.
         """
-        again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
+        # A daemon that has begun makes no new state directory or database in place of one that has gone.
+        writes = self._writes and self.fence is None
+        again = Watchkeeper(self.settings, self.environ, writes=writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
         again.system_clock = self.system_clock
         if apart:

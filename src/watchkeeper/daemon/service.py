@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Generator
 from contextlib import contextmanager
-from functools import cached_property, partial
+from functools import partial
 from typing import cast
 
 import anyio
@@ -133,6 +133,8 @@ class _Service:
         self._log = log
         self._machine = machine
         self._retiring = self._interrupt_wanted = False
+        self._retiring_parts = parts.sibling()
+        """What an order is obeyed with, on a thread of its own; opened while that is sure to be possible."""
         self._order = Order.LEAVE
         """The last order that it ends under."""
         self._inbox: Inbox | None = None
@@ -334,22 +336,16 @@ class _Service:
         with contextlib.suppress(OSError):
             self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, order.value, trouble))
 
-    @cached_property
-    def _retiring_parts(self) -> Watchkeeper:
-        """What an order is obeyed with, on a thread of its own."""
-        return self._parts.sibling()
-
     async def _retire(self, tasks: TaskGroup, loops: Loops) -> None:
         """End when no run is live but those that wait for a person, and what was asked for meanwhile is done, if that does not take long."""
-        here, idle_since = self._machine.id, None
+        parts, here, idle_since = self._retiring_parts, self._machine.id, None
         while True:
-            parts = await to_thread.run_sync(lambda: self._retiring_parts)
             if self._interrupt_wanted:
                 _ = await to_thread.run_sync(interrupt_all, parts.store, parts.clock, here)
                 self._interrupt_wanted = False
                 loops.outbox.nudge()
             live, due = await to_thread.run_sync(
-                lambda store=parts.store: store.read(lambda tx: (tx.runs.live(here), tx.outbox.next_due(here)))
+                lambda: parts.store.read(lambda tx: (tx.runs.live(here), tx.outbox.next_due(here)))
             )
             if any(run.state is not RunState.HELD for run in live):
                 idle_since = None
