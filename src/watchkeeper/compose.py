@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from watchkeeper.app.observe import Observer
     from watchkeeper.app.perform import Performer
     from watchkeeper.app.profiles import Limits
-    from watchkeeper.app.prune import Pruner
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.ids import Ids
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.service import DaemonHost
-    from watchkeeper.ports.store import Store
+    from watchkeeper.ports.store import MachineRecord, Store
     from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.log_pipes import LogPipes
@@ -55,6 +54,8 @@ class Watchkeeper:
         self._pipes: LogPipes | None = None
         self.met = Met()
         """Records that anything joined here has met and could not read."""
+        self.fence: MachineRecord | None = None
+        """For a daemon: siblings write only as long as this is the machine's newest incarnation."""
 
     @classmethod
     def open(
@@ -192,10 +193,10 @@ class Watchkeeper:
 
     @cached_property
     def sockets(self) -> Path:
-        """The short directory of our sockets."""
+        """The directory of our sockets."""
         from watchkeeper.runtimes.sockets import socket_directory
 
-        return socket_directory(self.state.path, self.environ)
+        return socket_directory(self.state.path)
 
     @property
     def wake_address(self) -> Path:
@@ -232,14 +233,24 @@ class Watchkeeper:
         tell_parent(word)
 
     def sibling(self, *, apart: bool = False) -> "Watchkeeper":
-        """The same parts for another thread, with a runtime and a database connection of its own; one to a server is shared, as those are few, unless `apart`."""
-        again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
-        again._nofile = self._nofile
+        """The same parts for another thread, with a runtime and a database connection of its own.
+
+        Connections to a server are few, so one is shared by all, unless this one has to be `apart`; that one has no fence.
+        """
+        # A daemon that has begun makes no new state directory or database in place of one that has gone.
+        writes = self._writes and self.fence is None
+        again = Watchkeeper(self.settings, self.environ, writes=writes, is_daemon=self._is_daemon)
+        again._nofile, again._pipes = self._nofile, self._pipes
         again.system_clock, again.met = self.system_clock, self.met
-        again._pipes = self._pipes
         again.workspace = self.workspace
-        if self.settings.store_url is not None and not apart:
+        if apart:
+            return again
+        if self.settings.store_url is not None:
             again.store = self.store
+        if self.fence is not None:
+            from watchkeeper.app.fence import FencedStore
+
+            again.store = FencedStore(again.store, self.fence)
         return again
 
     def put_off_limits(self) -> "tuple[str, ...]":
@@ -381,17 +392,4 @@ class Watchkeeper:
             accounts=self.accounts,
             looker=SignInLooker(),
             environ=self.environ,
-        )
-
-    @cached_property
-    def pruner(self) -> "Pruner":
-        """Prunes."""
-        from watchkeeper.app.prune import Pruner
-
-        return Pruner(
-            store=self.store,
-            clock=self.clock,
-            executions=self.runtime.executions(),
-            environments=self.environments,
-            keep_days=self.settings.prune_keep_days,
         )

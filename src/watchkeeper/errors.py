@@ -177,6 +177,10 @@ class DaemonError(WatchkeeperError):
     exit_code = Exit.DAEMON
 
 
+class Superseded(DaemonError):
+    """A newer daemon acts for this machine: nothing was written."""
+
+
 class Refused(WatchkeeperError):
     """This is not allowed now."""
 

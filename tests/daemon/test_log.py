@@ -1,5 +1,6 @@
 """The daemon's log is an interface."""
 
+import errno
 import io
 import re
 from datetime import UTC, datetime
@@ -46,6 +47,30 @@ def test_a_problem_names_its_error() -> None:
     log, out = _log()
     log.problem("tick failed", OSError(28, "No space left on device"), loop="settle")
     assert "problem tick failed: loop=settle error=OSError" in out.getvalue()
+
+
+class _Full(io.StringIO):
+    """A file on a disk that is full until it is said not to be."""
+
+    full = True
+
+    def write(self, text: str, /) -> int:
+        if self.full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return super().write(text)
+
+
+def test_a_log_that_cannot_be_written_raises_nothing() -> None:
+    """What is missing is counted, and said once when there is room again."""
+    out = _Full()
+    log = Log(_Clock(), out, debug=True)
+    log.info("claimed", task="k3f9")
+    log.problem("tick failed", OSError(28, "No space left on device"), loop="settle")
+    out.full = False
+    log.info("claimed", task="k3fa")
+    log.info("claimed", task="k3fb")
+    messages = [line.split(" ", 2)[2] for line in out.getvalue().splitlines()]
+    assert messages == ["missing: lines=2", "claimed: task=k3fa", "claimed: task=k3fb"]
 
 
 def test_a_message_that_is_not_listed_is_refused() -> None:

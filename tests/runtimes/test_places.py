@@ -1,7 +1,7 @@
 """The state directory, the directory for sockets, captured environments."""
 
 import os
-import shutil
+import socket
 import stat
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from runtimes.stage import Script
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.runtimes import sockets, state_directory
 from watchkeeper.runtimes.environments import FileEnvironments
+from watchkeeper.runtimes.inbox import DatagramInbox
 from watchkeeper.runtimes.state_directory import StateDirectory, file_system, locate, refuse_network
 
 MOUNTS = """\
@@ -143,39 +144,47 @@ def test_where_the_state_directory_is() -> None:
         locate({})
 
 
-@pytest.mark.parametrize("length", [1, 80, 3000])
-def test_addresses_are_short_whatever_the_state_path(tmp_path: Path, length: int) -> None:
-    """A socket can be bound there, and two state directories do not meet."""
-    state = Path("/s" + "/long-name" * (length // 10))
-    (tmp_path / ("r" * 120)).mkdir()
-    for environment in (
-        {},
-        {"XDG_RUNTIME_DIR": "/run"},
-        {"XDG_RUNTIME_DIR": str(tmp_path / ("r" * 120))},
-        {"XDG_RUNTIME_DIR": "/not/there"},
-    ):
-        directory = sockets.socket_directory(state, environment)
-        assert directory != sockets.socket_directory(Path("/t"), environment)
-        for address in (
-            sockets.control_socket(directory, "x" * 200),
-            sockets.control_socket(directory, "a" * 16),
-            sockets.wake_socket(directory),
-        ):
-            assert len(os.fsencode(address)) <= 100
+@pytest.mark.parametrize("name", ["short", "long-name" * 25, "\udcff\n'\"?#% \u00fc"], ids=["short", "long", "odd"])
+def test_a_socket_is_reached_whatever_the_path_of_the_state(tmp_path: Path, name: str) -> None:
+    """Longer than the room of an address, not UTF-8, with a line break: what is sent comes to the inbox that is bound there."""
+    state = tmp_path / name
+    directory = sockets.socket_directory(state)
+    directory.mkdir(mode=0o700, parents=True)
+    address = sockets.wake_socket(directory)
+    inbox = DatagramInbox(address)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, sockets.reach(address) as short:
+            out.sendto(b"look", short)
+        assert inbox.read() == ["look"] and inbox.is_reachable()
+        assert address.parent == state / "sockets"
+    finally:
+        inbox.close()
+    assert not address.exists()
     assert sockets.control_socket(Path("/d"), "x" * 200) != sockets.control_socket(Path("/d"), "x" * 201)
 
 
-def test_the_runtime_directory_is_preferred(tmp_path: Path) -> None:
-    """If there is one and it is ours."""
-    short = Path("/tmp") / f"wk-{os.getpid()}"
-    short.mkdir()
-    try:
-        assert sockets.socket_directory(Path("/s"), {"XDG_RUNTIME_DIR": str(short)}).parent == short
-        if os.geteuid() == 0:
-            os.chown(short, 4711, 4711)
-            assert sockets.socket_directory(Path("/s"), {"XDG_RUNTIME_DIR": str(short)}).parent == Path("/tmp")
-    finally:
-        shutil.rmtree(short)
+def test_nothing_is_sent_where_another_user_could_listen(tmp_path: Path) -> None:
+    """A directory that others may write to, one that is a symlink, one of another user."""
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    (tmp_path / "ours").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to(tmp_path / "ours")
+    (tmp_path / "theirs").mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(tmp_path / "theirs", 4711, 4711)
+    for name in ["open", "link", "missing"] + ["theirs"] * (os.geteuid() == 0):
+        with pytest.raises(OSError, match=r"."), sockets.reach(tmp_path / name / "wake.sock"):
+            pass
+
+
+def test_an_inbox_minds_only_its_own_address(tmp_path: Path) -> None:
+    """Another daemon has bound there since: the first notices, and takes nothing away when it closes."""
+    first = DatagramInbox(tmp_path / "wake.sock")
+    second = DatagramInbox(tmp_path / "wake.sock")
+    assert (first.is_reachable(), second.is_reachable()) == (False, True)
+    first.close()
+    assert second.is_reachable()
+    second.close()
 
 
 def test_a_socket_directory_that_is_not_ours_alone_is_refused(tmp_path: Path) -> None:

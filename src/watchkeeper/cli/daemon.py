@@ -127,7 +127,15 @@ def warn_for(call: "Call", health: "Health") -> None:
 def plain(info: "DaemonInfo | None") -> dict[str, object]:
     """What is known of the daemon, as JSON values."""
     if info is None:
-        return {"running": False, "pid": None, "started_at": None, "incarnation": None, "version": None, "ending": None}
+        return {
+            "running": False,
+            "pid": None,
+            "started_at": None,
+            "incarnation": None,
+            "version": None,
+            "ending": None,
+            "trouble": None,
+        }
     return {
         "running": True,
         "pid": info.pid,
@@ -135,6 +143,7 @@ def plain(info: "DaemonInfo | None") -> dict[str, object]:
         "incarnation": info.incarnation,
         "version": info.version,
         "ending": info.ending or None,
+        "trouble": info.trouble or None,
     }
 
 

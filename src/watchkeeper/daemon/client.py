@@ -117,7 +117,7 @@ def start(parts: Watchkeeper) -> Ensured:
 
 
 def stop(
-    parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait: Callable[[], None] | None = None
+    parts: Watchkeeper, how: str, *, within_s: float | None = None, on_wait: Callable[[str], None] | None = None
 ) -> bool:
     """Tell the daemon to end (`leave`, `drain` or `interrupt`) and wait for it; False if none runs.
 
@@ -125,7 +125,7 @@ def stop(
         parts: everything, joined.
         how: what becomes of the agents: left running under their shims, waited for, or ended with receipts.
         within_s: give up waiting after so long; None waits for as long as it takes, except that a daemon told to leave does so within seconds.
-        on_wait: called about once a second while waiting.
+        on_wait: called about once a second while waiting, with what keeps the daemon from doing what it was told, or an empty text.
 
     Raises:
         DaemonError: it did not hear, or did not end in time.
@@ -137,7 +137,8 @@ def stop(
     left = within_s if within_s is not None else (_START_S if order is Order.LEAVE else None)
     while not host.wait_gone(1.0 if left is None else min(1.0, left)):
         if on_wait is not None:
-            on_wait()
+            info = host.info()
+            on_wait("" if info is None else info.trouble)
         if left is not None:
             left -= 1.0
             if left <= 0:

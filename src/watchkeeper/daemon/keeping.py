@@ -1,5 +1,6 @@
 """What removes and lets go, joined for whoever asks: the daemon by its rules, commands on a person's word."""
 
+from watchkeeper.app.prune import Pruner
 from watchkeeper.app.remove import Remover
 from watchkeeper.app.retention import Retention
 from watchkeeper.compose import Watchkeeper
@@ -19,4 +20,15 @@ def retention_of(parts: Watchkeeper) -> Retention:
         remover=remover_of(parts),
         keep_tasks_days=settings.prune_keep_tasks_days,
         keep_history_days=settings.prune_keep_history_days,
+    )
+
+
+def pruner_of(parts: Watchkeeper) -> Pruner:
+    """Removes what is provably no longer needed."""
+    return Pruner(
+        store=parts.store,
+        clock=parts.clock,
+        executions=parts.runtime.executions(),
+        environments=parts.environments,
+        keep_days=parts.settings.prune_keep_days,
     )

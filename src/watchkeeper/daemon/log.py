@@ -29,6 +29,8 @@ MESSAGES: Mapping[str, str] = {
     "tick failed": "a loop's pass failed; it is tried again",
     "recovered": "a loop that had failed works again",
     "woke late": "the machine slept, or the daemon was stopped, for a while",
+    "lost": "the lock file, the state directory or the database is not this daemon's any more, so it ends; agents go on",
+    "missing": "this log could not be written for a while, as when the disk is full; says how many lines are missing",
     "taken over": "a daemon of another directory acts under the id of this machine; this one ends",
     "outgrown": "a newer version has taken the database over, so this daemon ends; agents go on, and a newer daemon takes them over",
     "order": "somebody told the daemon to end",
@@ -47,6 +49,7 @@ class Log:
         self._clock = clock
         self._stream = stream
         self._debug = debug
+        self._missing = 0
 
     def info(self, message: str, **values: object) -> None:
         """Say that something happened."""
@@ -56,17 +59,31 @@ class Log:
         """Say that something failed."""
         self._write("problem", message, {**values, "error": type(problem).__name__, "says": str(problem)})
         if self._debug:
-            text = "".join(traceback.format_exception(problem))
-            _ = (self._stream or sys.stderr).write(self._redactor.text(text))
+            self._put("".join(traceback.format_exception(problem)))
 
     def _write(self, level: str, message: str, values: Mapping[str, object]) -> None:
         if message not in MESSAGES:
             raise KeyError(message)
+        missing = self._missing
+        if missing and self._put(self._line("info", "missing", {"lines": missing})):
+            self._missing -= missing
+        if not self._put(self._line(level, message, values)):
+            self._missing += 1
+
+    def _line(self, level: str, message: str, values: Mapping[str, object]) -> str:
         pairs = " ".join(f"{key}={_value(value)}" for key, value in values.items() if value is not None)
         at = self._clock.now().isoformat(timespec="milliseconds")
+        return f"{at} {level} {message}{': ' if pairs else ''}{pairs}\n"
+
+    def _put(self, text: str) -> bool:
+        """Whether it was written. A log that cannot be, as on a full disk, is no reason to end: what is missing is said when it can be."""
         stream = self._stream or sys.stderr
-        _ = stream.write(self._redactor.text(f"{at} {level} {message}{': ' if pairs else ''}{pairs}") + "\n")
-        stream.flush()
+        try:
+            _ = stream.write(self._redactor.text(text))
+            stream.flush()
+        except (OSError, ValueError):
+            return False
+        return True
 
 
 def _value(value: object) -> str:

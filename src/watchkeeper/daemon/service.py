@@ -3,6 +3,9 @@
 import contextlib
 import os
 import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from functools import partial
 from typing import cast
 
 import anyio
@@ -16,9 +19,11 @@ from watchkeeper.app.observe import RestartWord
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.crash import crashpoint
+from watchkeeper.daemon.guard import GuardLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.observe import say
+from watchkeeper.daemon.steady import steadily
 from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
@@ -32,7 +37,7 @@ from watchkeeper.errors import (
     StateError,
     WatchkeeperError,
 )
-from watchkeeper.ports.service import DaemonInfo, Inbox, Order, inside_agent
+from watchkeeper.ports.service import DaemonInfo, Inbox, LastWords, Order, inside_agent
 from watchkeeper.ports.store import MachineRecord, Tx
 from watchkeeper.shim.system import set_title
 
@@ -63,9 +68,10 @@ def run(parts: Watchkeeper, log: Log) -> None:
         # A daemon that is suspended while it holds the database's turnstile would keep everybody waiting.
         _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         _take_title(parts)
-        with host.hold(_describe(parts, 0)):
+        with host.hold(_describe(parts, 0)), _last_words(parts):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
+            parts.fence = machine
             service = _Service(parts, log, machine)
             _serve(service, log)
             service.let_go()
@@ -94,6 +100,18 @@ def _let_pass(_number: int, _frame: object) -> None:
     """Nobody at a terminal sent it, so another process was meant."""
 
 
+@contextmanager
+def _last_words(parts: Watchkeeper) -> Generator[None]:
+    """Why a daemon ends that nobody told to end is there for `wk daemon status`."""
+    try:
+        yield
+    except WatchkeeperError as problem:
+        words = LastWords(pid=os.getpid(), at=parts.system_clock.now(), says=f"{problem} {problem.hint}".strip())
+        with contextlib.suppress(OSError):  # it is in the log, and on stderr
+            parts.daemon_host.leave_words(words)
+        raise
+
+
 def _serve(service: "_Service", log: Log) -> None:
     """Live one life. Raises DatabaseNewer if a newer version takes the database over meanwhile: going on would only fail, again and again."""
     try:
@@ -113,7 +131,7 @@ def _first_newer(problem: BaseException) -> DatabaseNewer | None:
     return next((found for each in inner if (found := _first_newer(each)) is not None), None)
 
 
-def _describe(parts: Watchkeeper, incarnation: int, ending: str = "") -> DaemonInfo:
+def _describe(parts: Watchkeeper, incarnation: int, ending: str = "", trouble: str = "") -> DaemonInfo:
     me = parts.own_identity
     return DaemonInfo(
         pid=me.pid,
@@ -125,6 +143,7 @@ def _describe(parts: Watchkeeper, incarnation: int, ending: str = "") -> DaemonI
         wake=str(parts.wake_address),
         ending=ending,
         store=parts.store_name,
+        trouble=trouble,
     )
 
 
@@ -147,25 +166,23 @@ class _Service:
         self._parts = parts
         self._log = log
         self._machine = machine
-        self._retiring = False
+        self._retiring = self._interrupt_wanted = False
+        self._retiring_parts = parts.sibling()
+        """What an order is obeyed with, on a thread of its own; opened while that is sure to be possible."""
+        self._order = Order.LEAVE
+        """The last order that it ends under."""
         self._inbox: Inbox | None = None
-        self._taken_over: MachineRecord | None = None
+        self._lost: DaemonError | None = None
+        """Why it ends without having been told to."""
 
     def let_go(self) -> None:
         """After the end: say that nobody acts for this machine any more.
 
         Raises:
-            DaemonError: it ended because another daemon acts for it.
+            DaemonError: it ended because the state directory, or the machine's id, is not its own any more.
         """
-        other = self._taken_over
-        if other is not None:
-            raise DaemonError(
-                f"A daemon on {other.name or other.id} has taken over the id of this machine, so this one has ended; its agents go on.",
-                hint=(
-                    "Find out which of the two state directories is the copy of the other, and delete its file 'node'. "
-                    f"This one is {self._parts.state.path}."
-                ),
-            )
+        if self._lost is not None:
+            raise self._lost
         if self._parts.store.is_shared:
             with contextlib.suppress(StateError):  # it ends by itself within a minute
                 self._lease(self._parts).give_back()
@@ -183,15 +200,15 @@ class _Service:
                 loops = wire(parts, self._log, self._machine, tasks)
                 if parts.store.is_shared:
                     self._keep_lease(tasks, loops)
-                for loop in loops.all():
+                for loop in (*loops.all(), self._guard(tasks, loops)):
                     await tasks.start(loop.run)
-                tasks.start_soon(self._obey_signals, tasks, loops)
-                tasks.start_soon(self._obey_inbox, tasks, loops)
-                tasks.start_soon(self._hear_commits, loops)
+                tasks.start_soon(steadily, self._log, "signals", partial(self._obey_signals, tasks, loops))
+                tasks.start_soon(steadily, self._log, "inbox", partial(self._obey_inbox, tasks, loops))
+                tasks.start_soon(steadily, self._log, "commits", partial(self._hear_commits, loops))
                 self._log.info("started", pid=os.getpid(), incarnation=self._machine.incarnation, version=__version__)
                 parts.tell_parent("ready")
         finally:
-            self._inbox.close()
+            self._drop_inbox()
             self._log.info("stopped", pid=os.getpid())
 
     def _take_stock(self) -> None:
@@ -229,12 +246,30 @@ class _Service:
 
         parts.store.transact("stock", journal)
 
+    def _guard(self, tasks: TaskGroup, loops: Loops) -> GuardLoop:
+        """Look at every poll whether lock file, state directory and incarnation are still ours."""
+
+        def end(reason: str) -> None:
+            self._log.info("lost", says=reason)
+            self._give_up(
+                tasks, loops, reason, "Look at the directory and the lock file that it names, then: wk daemon start"
+            )
+
+        parts = self._parts.sibling(apart=True)
+        lost = partial(anyio.from_thread.run_sync, end)
+        return GuardLoop(
+            self._log, parts.settings.daemon_poll_s, self._parts.daemon_host, parts.store, self._machine, lost
+        )
+
     def _keep_lease(self, tasks: TaskGroup, loops: Loops) -> None:
         def end(other: MachineRecord) -> None:
-            self._taken_over = other
             self._log.info("taken over", by=other.name or other.id, incarnation=other.incarnation)
-            loops.claim.closed = True
-            self._leave(tasks)
+            reason = f"A daemon on {other.name or other.id} has taken over the id of this machine."
+            hint = (
+                "Find out which of the two state directories is the copy of the other, and delete its file 'node'. "
+                f"This one is {self._parts.state.path}."
+            )
+            self._give_up(tasks, loops, reason, hint)
 
         def lost(other: MachineRecord) -> None:
             anyio.from_thread.run_sync(end, other)
@@ -242,6 +277,13 @@ class _Service:
         loops.lease = LeaseLoop(self._log, self._lease(self._parts.sibling(apart=True)), lost)
         loops.lease.wakes = (loops.claim,)
         loops.reconcile.wakes = (loops.lease, *loops.reconcile.wakes)  # it notices that the machine slept
+
+    def _give_up(self, tasks: TaskGroup, loops: Loops, reason: str, hint: str) -> None:
+        """End, because something is not ours any more. The first reason is the one that is told."""
+        if self._lost is None:
+            self._lost = DaemonError(f"{reason} So this daemon has ended itself; its agents go on.", hint=hint)
+        loops.claim.closed = True
+        self._leave(tasks)
 
     async def _obey_signals(self, tasks: TaskGroup, loops: Loops) -> None:
         with anyio.open_signal_receiver(*_heeded()) as signals:
@@ -254,13 +296,21 @@ class _Service:
             if self._inbox is None:
                 await anyio.sleep(poll_s)
             else:
-                with anyio.move_on_after(poll_s):
-                    await anyio.wait_readable(self._inbox.fileno())
-                for word in self._inbox.read():
+                for word in await self._read_inbox(self._inbox, poll_s):
                     await self._heard(word, tasks, loops)
-            if self._is_deaf():
+            if self._inbox is None or not self._inbox.is_reachable():
                 self._listen_anew()
                 loops.nudge()  # what was said meanwhile was not heard
+
+    async def _read_inbox(self, inbox: Inbox, within_s: float) -> list[str]:
+        """What was said, waiting for it. A socket that fails is given up, and bound anew by and by: meanwhile the polls must do."""
+        try:
+            with anyio.move_on_after(within_s):
+                await anyio.wait_readable(inbox.fileno())
+            return inbox.read()
+        except OSError:
+            self._drop_inbox()
+            raise
 
     async def _heard(self, word: str, tasks: TaskGroup, loops: Loops) -> None:
         if word in {Order.LEAVE, Order.DRAIN, Order.INTERRUPT}:
@@ -283,16 +333,17 @@ class _Service:
         finally:
             wake.close()
 
-    def _is_deaf(self) -> bool:
-        return self._inbox is None or not os.path.lexists(self._parts.wake_address)
-
-    def _listen_anew(self) -> None:
-        """Somebody cleared our address away, as cleaners of temporary directories do. What cannot be now is tried again at the next look."""
+    def _drop_inbox(self) -> None:
         if self._inbox is not None:
             self._inbox.close()
             self._inbox = None
+
+    def _listen_anew(self) -> None:
+        """Something cleared our address away, or another daemon has it. What cannot be now is tried again at the next look."""
+        self._drop_inbox()
         with contextlib.suppress(OSError, StateError):
-            self._inbox = self._parts.daemon_host.listen()
+            if not self._parts.daemon_host.lost():  # or the address is rightly another daemon's
+                self._inbox = self._parts.daemon_host.listen()
 
     async def _obey(self, order: Order, tasks: TaskGroup, loops: Loops, *, by: str) -> None:
         self._log.info("order", order=order.value, by=by)
@@ -301,33 +352,37 @@ class _Service:
             self._leave(tasks)
             return
         # First it is said, then it is done: whoever hands work over after the one has heard of it, whoever did so before the other is served or counted.
+        self._order = order
         self._say_ending(order)
         loops.claim.closed = True
-        if order is Order.INTERRUPT:
-            parts = self._parts
-            _ = await to_thread.run_sync(interrupt_all, parts.store, parts.clock, self._machine.id)
-            loops.outbox.nudge()
+        self._interrupt_wanted = self._interrupt_wanted or order is Order.INTERRUPT
         if not self._retiring:
             self._retiring = True
-            tasks.start_soon(self._retire, tasks)
+            work = partial(self._retire, tasks, loops)
+            tasks.start_soon(steadily, self._log, "retire", work, self._say_trouble)
 
     def _leave(self, tasks: TaskGroup) -> None:
         """From here on a command that wants something done sees that nobody listens, and has a successor started when we are gone."""
         self._say_ending(Order.LEAVE)
-        if self._inbox is not None:
-            self._inbox.close()
+        self._drop_inbox()
         tasks.cancel_scope.cancel()
 
-    def _say_ending(self, order: Order) -> None:
+    def _say_trouble(self, says: str) -> None:
+        self._say_ending(self._order, says)
+
+    def _say_ending(self, order: Order, trouble: str = "") -> None:
         # Where the record cannot be written we end all the same: whoever ordered it is told what waits.
         with contextlib.suppress(OSError):
-            self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, order.value))
+            self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, order.value, trouble))
 
-    async def _retire(self, tasks: TaskGroup) -> None:
+    async def _retire(self, tasks: TaskGroup, loops: Loops) -> None:
         """End when no run is live but those that wait for a person, and what was asked for meanwhile is done, if that does not take long."""
-        parts, here = self._parts.sibling(), self._machine.id
-        idle_since: float | None = None
+        parts, here, idle_since = self._retiring_parts, self._machine.id, None
         while True:
+            if self._interrupt_wanted:
+                _ = await to_thread.run_sync(interrupt_all, parts.store, parts.clock, here)
+                self._interrupt_wanted = False
+                loops.outbox.nudge()
             live, due = await to_thread.run_sync(
                 lambda: parts.store.read(lambda tx: (tx.runs.live(here), tx.outbox.next_due(here)))
             )

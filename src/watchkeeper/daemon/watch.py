@@ -3,6 +3,7 @@
 A shim tells of the end itself; this is how its own violent death is noticed at once, since its agent dies with it.
 """
 
+import contextlib
 import os
 
 import anyio
@@ -33,17 +34,22 @@ class Watches:
 
     async def _wait(self, run: Run, observe: ObserveLoop) -> None:
         try:
-            fd = self._runtime.watch(run)
-            if fd is not None:
-                try:
-                    await anyio.wait_readable(fd)
-                finally:
-                    os.close(fd)
-                observe.hint(run.id)
-                observe.nudge()
+            # Where the system has no descriptor for it, the looks must do.
+            with contextlib.suppress(OSError):
+                await self._wait_for_end(run, observe)
             # It is dead, and its shim is about to say how; one that does not is looked at in peace.
             await anyio.sleep(_AGAIN_S)
             observe.hint(run.id)
             observe.nudge()
         finally:
             self._watched.discard(run.id)
+
+    async def _wait_for_end(self, run: Run, observe: ObserveLoop) -> None:
+        fd = self._runtime.watch(run)
+        if fd is not None:
+            try:
+                await anyio.wait_readable(fd)
+            finally:
+                os.close(fd)
+            observe.hint(run.id)
+            observe.nudge()

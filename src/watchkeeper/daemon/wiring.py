@@ -12,7 +12,7 @@ from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.damage import DamageLoop
 from watchkeeper.daemon.follow import FollowLoop
-from watchkeeper.daemon.keeping import retention_of
+from watchkeeper.daemon.keeping import pruner_of, retention_of
 from watchkeeper.daemon.launch import LaunchLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
@@ -117,7 +117,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
         ),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
         settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
-        prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner, retention_of(own["prune"])),
+        prune=PruneLoop(log, _PRUNE_EVERY_S, pruner_of(own["prune"]), retention_of(own["prune"])),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         damage=_damage_loop(log, poll_s, own["damage"]),
     )

@@ -31,6 +31,16 @@ class DaemonInfo(NamedTuple):
     """The order that it is ending under; empty while it takes new work."""
     store: str = ""
     """On which database it works, in words without a password; empty if it does not say."""
+    trouble: str = ""
+    """What keeps it from doing what it was told; empty if nothing does."""
+
+
+class LastWords(NamedTuple):
+    """What a daemon said that ended without being told to."""
+
+    pid: int
+    at: datetime
+    says: str
 
 
 class SpawnAnswer(StrEnum):
@@ -78,7 +88,11 @@ class Inbox(Protocol):
         ...
 
     def read(self) -> list[str]:
-        """Everything that is there, never waiting."""
+        """Everything that is there, never waiting. Raises OSError."""
+        ...
+
+    def is_reachable(self) -> bool:
+        """Whether what is sent to its address still comes here."""
         ...
 
     def close(self) -> None:
@@ -106,7 +120,23 @@ class DaemonHost(Protocol):
         ...
 
     def describe(self, info: DaemonInfo) -> None:
-        """Write the record of the daemon that we are."""
+        """Write the record of the daemon that we are; nothing, if the directory is not ours any more. Raises OSError."""
+        ...
+
+    def lost(self) -> str:
+        """Why what we hold is not the state directory of that path any more, as a sentence; empty while it is. Only the daemon asks.
+
+        Raises:
+            OSError: it cannot be told.
+        """
+        ...
+
+    def leave_words(self, words: LastWords) -> None:
+        """Say why we end without having been told to; kept until the next daemon starts. Raises OSError."""
+        ...
+
+    def last_words(self) -> LastWords | None:
+        """What the last daemon said, if it ended without having been told to. Looks only."""
         ...
 
     def listen(self) -> Inbox:
@@ -114,7 +144,7 @@ class DaemonHost(Protocol):
         ...
 
     def tell(self, order: Order) -> bool:
-        """Send an order to the daemon; False if nobody listens."""
+        """Send an order to the daemon; False if nobody listens, or if whoever listens holds no lock and so is no daemon."""
         ...
 
     def spawn(self, within_s: float) -> SpawnAnswer:

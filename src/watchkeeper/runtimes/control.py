@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import cast
 
 from watchkeeper.ports.runtime import ShimUnreachable
+from watchkeeper.runtimes.sockets import reach
 
 PATIENCE_S = 2.0
 """How long a whole conversation may take."""
@@ -29,7 +30,8 @@ def ask(
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(patience_s)
-            connection.connect(address)
+            with reach(address) as name:
+                connection.connect(name)
             _check_owner(connection)
             connection.settimeout(_left(deadline))
             connection.sendall(line)

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, cast
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.errors import DaemonError
-from watchkeeper.ports.service import DaemonInfo, Order, SpawnAnswer
+from watchkeeper.ports.service import DaemonInfo, LastWords, Order, SpawnAnswer
 from watchkeeper.runtimes import atomic, proc
-from watchkeeper.runtimes.locks import hold_lock, probe
+from watchkeeper.runtimes.locks import HeldLock, hold_lock, probe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 READY_FD = "WATCHKEEPER_READY_FD"
 """Names the descriptor on which a starting daemon says `ready`, or its one sentence on why not."""
 
+_LOCK = "daemon.lock"
 _RECORD = "daemon.json"
+_LAST_WORDS = "daemon-ended.json"
 _PASSED_ON = ("HOME", "PATH", "LANG", "LC_ALL", "USER", "LOGNAME", "TZ", "TMPDIR")
 _NEVER_PASSED = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
 _PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON", "PG")
@@ -47,10 +49,11 @@ class LocalDaemonHost:
         self._state = state
         self._wake = wake
         self._environ = environ
+        self._held: _Held | None = None
 
     def is_held(self) -> bool:
         """Whether the lock is held."""
-        return probe(self._state / "daemon.lock") is LockState.HELD
+        return probe(self._state / _LOCK) is LockState.HELD
 
     def info(self) -> DaemonInfo | None:
         """Who holds the lock, if the record names a living process that is who it says."""
@@ -64,23 +67,32 @@ class LocalDaemonHost:
     @contextmanager
     def hold(self, info: DaemonInfo) -> Generator[None]:
         """Take the lock and write the record. Raises DaemonError if somebody holds it."""
-        lock = hold_lock(self._state / "daemon.lock")
+        lock = hold_lock(self._state / _LOCK)
         if lock is None:
             raise DaemonError(
                 "A daemon for this state directory is running already.", hint="`wk daemon status` shows it."
             )
+        # By descriptor, so that what we write is written there even if the directory is moved.
+        held = _Held(lock, atomic.open_directory(self._state.resolve()), info.pid)
         try:
+            self._held = held
+            lost = self.lost()
+            if lost:
+                raise DaemonError(lost, hint="Start it again: wk daemon start")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_LAST_WORDS, dir_fd=held.directory)
             self.describe(info)
             yield
         finally:
-            with contextlib.suppress(FileNotFoundError):
-                (self._state / _RECORD).unlink()
+            held.forget_record()
+            self._held = None
+            os.close(held.directory)
             lock.close()
 
     @contextmanager
     def keep_away(self) -> Generator[None]:
         """Take the lock, saying nothing of it. Raises DaemonError if somebody holds it."""
-        lock = hold_lock(self._state / "daemon.lock")
+        lock = hold_lock(self._state / _LOCK)
         if lock is None:
             raise DaemonError("The daemon runs: nothing was changed.", hint="`wk daemon stop` first; agents go on.")
         try:
@@ -88,8 +100,44 @@ class LocalDaemonHost:
         finally:
             lock.close()
 
+    def lost(self) -> str:
+        """Compare the lock file and the directory at our path with those that we hold."""
+        held = self._held
+        if held is None:
+            return "This process is not the daemon."
+        try:
+            found = self._state.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return f"The state directory {self._state} was moved or deleted."
+        mine = os.fstat(held.directory)
+        if (found.st_dev, found.st_ino) != (mine.st_dev, mine.st_ino):
+            return f"Another directory has taken the place of the state directory {self._state}."
+        if not held.lock.is_named(self._state / _LOCK):
+            return f"The daemon's lock file {self._state / _LOCK} was deleted or replaced, so it keeps no other daemon away."
+        return ""
+
+    def leave_words(self, words: LastWords) -> None:
+        """Write them into the directory that we hold, wherever it is now."""
+        held = self._held
+        if held is not None:
+            record = {"pid": words.pid, "at": words.at.isoformat(), "says": words.says}
+            atomic.replace(held.directory, _LAST_WORDS, atomic.encode(record), point="daemon.ended")
+
+    def last_words(self) -> LastWords | None:
+        """Read them."""
+        try:
+            with atomic.directory(self._state.resolve()) as fd:
+                record = cast("dict[str, object]", json.loads(atomic.read_limited(fd, _LAST_WORDS, 65536)))
+            at = datetime.fromisoformat(str(record["at"]))
+            return LastWords(pid=int(cast("int", record["pid"])), at=at, says=str(record["says"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
     def describe(self, info: DaemonInfo) -> None:
         """Write the record. Raises OSError."""
+        held = self._held
+        if held is None or self.lost():
+            return  # there may be another daemon's record
         record = {
             "pid": info.pid,
             "start_ticks": info.start_ticks,
@@ -100,9 +148,9 @@ class LocalDaemonHost:
             "wake": info.wake,
             "ending": info.ending,
             "store": info.store,
+            "trouble": info.trouble,
         }
-        with atomic.directory(self._state) as fd:
-            atomic.replace(fd, _RECORD, atomic.encode(record), point="daemon.record")
+        atomic.replace(held.directory, _RECORD, atomic.encode(record), point="daemon.record")
 
     def listen(self) -> Inbox:
         """Bind the inbox."""
@@ -117,16 +165,21 @@ class LocalDaemonHost:
         """Send a datagram to where the running daemon says it listens."""
         import socket  # noqa: PLC0415 - commands that only look send nothing
 
+        from watchkeeper.runtimes.sockets import reach  # noqa: PLC0415 - as above
+
         info = self._read()
         address = info.wake if info is not None else str(self._wake())
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
             try:
-                _ = out.sendto(order.value.encode("ascii"), address)
+                with reach(address) as name:
+                    _ = out.sendto(order.value.encode("ascii"), name)
             except BlockingIOError:
-                return order is Order.LOOK  # full of hints: a hint more is not needed, an order would be lost
+                if order is not Order.LOOK:
+                    return False  # full of hints: a hint more is not needed, an order would be lost
             except OSError:
                 return False
-        return True
+        # Anyone of our user may listen at an address, and a daemon that lost its lock may still do so.
+        return self.is_held()
 
     def spawn(self, within_s: float) -> SpawnAnswer:
         """Start `wk daemon run` in a session of its own, with an environment that holds nothing of the caller's secrets."""
@@ -209,11 +262,33 @@ class LocalDaemonHost:
 
     def _read(self) -> DaemonInfo | None:
         try:
-            with atomic.directory(self._state) as fd:
-                raw = atomic.read_limited(fd, _RECORD, 65536)
-            return _parse(raw)
-        except (OSError, ValueError, KeyError, TypeError):
+            with atomic.directory(self._state.resolve()) as fd:
+                return _read_record(fd)
+        except OSError:
             return None
+
+
+class _Held:
+    """What a daemon holds for life."""
+
+    def __init__(self, lock: HeldLock, directory: int, pid: int) -> None:
+        self.lock = lock
+        self.directory = directory
+        self._pid = pid
+
+    def forget_record(self) -> None:
+        """Remove the daemon's record if it is ours: where the lock file was deleted, it may be another one's."""
+        with contextlib.suppress(OSError):
+            info = _read_record(self.directory)
+            if info is None or info.pid == self._pid:
+                os.unlink(_RECORD, dir_fd=self.directory)
+
+
+def _read_record(fd: int) -> DaemonInfo | None:
+    try:
+        return _parse(atomic.read_limited(fd, _RECORD, 65536))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _parse(raw: bytes) -> DaemonInfo:
@@ -228,6 +303,7 @@ def _parse(raw: bytes) -> DaemonInfo:
         wake=str(record["wake"]),
         ending=str(record.get("ending", "")),
         store=str(record.get("store", "")),
+        trouble=str(record.get("trouble", "")),
     )
 
 

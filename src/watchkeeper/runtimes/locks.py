@@ -68,6 +68,10 @@ class HeldLock:
         """Keep the descriptor: the lock lives as long as it does."""
         self._fd = fd
 
+    def is_named(self, path: Path) -> bool:
+        """Whether the file at the path is the one that is locked. If not, others lock another one. Raises OSError where that cannot be told."""
+        return _still_named(path, self._fd)
+
     def close(self) -> None:
         """Let go of it. Twice is fine."""
         fd, self._fd = self._fd, -1

@@ -1,39 +1,36 @@
-"""Where sockets live. The address of a Unix socket has room for 108 bytes, so it cannot lie under a state directory of any length.
+"""Where sockets live: in the state directory, where no other user can take a name or listen in our place.
 
-The directory is $XDG_RUNTIME_DIR/watchkeeper-<hash>/ or /tmp/watchkeeper-<uid>-<hash>/, the hash being that of the state directory's path. /tmp is shared:
-whoever finds the directory there already checks that nobody else made it.
+The address of a Unix socket has room for 108 bytes, and a path may be longer. So a socket is reached through a descriptor of its directory, as
+`/proc/self/fd/N/name`: the kernel follows that to the directory, whatever its path is called or how long it is.
 """
 
+import errno
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from watchkeeper.errors import StateDirectoryUnusable
 
-LONGEST = 100
-"""Bytes of an address that we ever use."""
+DIRECTORY = "sockets"
+"""Its name in the state directory."""
 
 WAKE = "wake.sock"
 
 _LONGEST_NAME = 24
-_SHARED = Path("/tmp")  # noqa: S108 - what is below it is checked
+_OTHERS_MAY_WRITE = 0o022
+_OTHERS_MAY_ANYTHING = 0o077
 
 
-def socket_directory(state: Path, environment: Mapping[str, str]) -> Path:
+def socket_directory(state: Path) -> Path:
     """The directory for the sockets of a state directory; nothing is made or checked."""
-    name = hashlib.sha256(os.fsencode(state)).hexdigest()[:8]
-    runtime = environment.get("XDG_RUNTIME_DIR", "")
-    if runtime.startswith("/"):
-        directory = Path(runtime) / f"watchkeeper-{name}"
-        if _fits(directory) and _is_ours(Path(runtime)):
-            return directory
-    return _SHARED / f"watchkeeper-{os.geteuid()}-{name}"
+    return state / DIRECTORY
 
 
 def ensure_socket_directory(directory: Path) -> None:
-    """Make the directory, or check the one that is there.
+    """Make the directory, or check the one that is there. What is above it is never made.
 
     Raises:
         StateDirectoryUnusable: it cannot be made, or somebody else made it or can get into it.
@@ -43,13 +40,33 @@ def ensure_socket_directory(directory: Path) -> None:
         found = directory.lstat()
     except OSError as error:
         msg = f"The directory for sockets, {directory}, cannot be made: {error.strerror}."
-        raise StateDirectoryUnusable(msg, hint="Set XDG_RUNTIME_DIR to a directory of yours.") from error
+        raise StateDirectoryUnusable(msg, hint="Set WATCHKEEPER_HOME to a directory of yours.") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        msg = f"The directory for sockets, {directory}, was made by somebody else."
-        raise StateDirectoryUnusable(msg, hint="Have it removed, or set XDG_RUNTIME_DIR to a directory of yours.")
-    if stat.S_IMODE(found.st_mode) & 0o077:
+        msg = f"The directory for sockets, {directory}, was made by another user, or is no directory."
+        raise StateDirectoryUnusable(msg, hint="Look what it is, then have it removed: it is made anew.")
+    if stat.S_IMODE(found.st_mode) & _OTHERS_MAY_ANYTHING:
         msg = f"The directory for sockets, {directory}, can be entered by other users."
         raise StateDirectoryUnusable(msg, hint=f"Look who uses it, then `chmod 700 {directory}`.")
+
+
+@contextmanager
+def reach(address: str | Path) -> Generator[str]:
+    """A short name for an address, good for as long as the context lasts, for `bind`, `connect` and `sendto`.
+
+    Raises:
+        OSError: the directory is not there; EACCES if another user could have put a socket there.
+    """
+    whole = str(address)
+    directory, name = os.path.split(whole)
+    fd = os.open(directory, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(fd)
+        if found.st_uid != os.geteuid() or found.st_mode & _OTHERS_MAY_WRITE:
+            raise PermissionError(errno.EACCES, "another user could listen there", directory)
+        # Where there is no /proc, the path has to do.
+        yield f"/proc/self/fd/{fd}/{name}" if hasattr(os, "O_PATH") else whole
+    finally:
+        os.close(fd)
 
 
 def control_socket(directory: Path, execution_id: str) -> Path:
@@ -68,15 +85,3 @@ def _short(name: str) -> str:
         if len(os.fsencode(name)) <= _LONGEST_NAME
         else hashlib.sha256(os.fsencode(name)).hexdigest()[:_LONGEST_NAME]
     )
-
-
-def _fits(directory: Path) -> bool:
-    return len(os.fsencode(directory)) + 1 + _LONGEST_NAME + len(".sock") <= LONGEST
-
-
-def _is_ours(directory: Path) -> bool:
-    try:
-        found = directory.stat()
-    except OSError:
-        return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and os.access(directory, os.W_OK | os.X_OK)

@@ -123,6 +123,7 @@ class StateDirectory(NamedTuple):
             StateDirectoryUnusable: what is wrong with it, in a sentence, and what to do.
         """
         path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would hide that it is a symlink
+        _refuse_unspeakable(path)
         try:
             refuse_network(_existing(path))
             if create:
@@ -248,6 +249,15 @@ def refuse_network(path: Path, mountinfo: str | None = None) -> None:
     if kind in _NETWORK or (kind.startswith("fuse.") and kind.removeprefix("fuse.") in _NETWORK_FUSE):
         msg = f"{path} is on a network file system ({kind}), where locks cannot be trusted."
         raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
+
+
+def _refuse_unspeakable(path: Path) -> None:
+    try:
+        _ = str(path).encode("utf-8")
+    except UnicodeEncodeError:
+        shown = str(path).encode("utf-8", "replace").decode()
+        msg = f"The path of the state directory, '{shown}', is not UTF-8, and SQLite opens no other path."
+        raise StateDirectoryUnusable(msg, hint="Set WATCHKEEPER_HOME to a path of plain letters.") from None
 
 
 def _unescape(field: str) -> str:

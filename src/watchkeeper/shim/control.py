@@ -1,6 +1,7 @@
 """The control socket: one JSON object a line each way, for the same user, with the execution's token. Nothing here ever blocks the shim."""
 
 import _socket
+import errno
 import os
 import select
 import stat
@@ -15,6 +16,7 @@ _LONGEST_LINE = 4 * 1024 * 1024
 _MOST_CLIENTS = 16
 _BACKLOG = 128
 _CREDENTIALS = 12
+_OTHERS_MAY_WRITE = 0o022
 
 
 class Client:
@@ -92,10 +94,10 @@ class Control:
         """Bind and listen; returns a complaint if that cannot be. A socket of this name is a dead shim's: we hold the execution's lock."""
         made = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
-            os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120 - pathlib would cost start-up time
+            _make_directory(os.path.dirname(self._path))  # noqa: PTH120 - pathlib would cost start-up time
             self._unlink()
             crashpoint("shim.bind.before")
-            made.bind(self._path)
+            _at(self._path, made.bind)
             made.listen(_BACKLOG)
             made.setblocking(False)  # noqa: FBT003 - the plain module takes no names
             crashpoint("shim.bind.after")
@@ -248,6 +250,29 @@ def _is_ours(connection: "_socket.socket") -> bool:
     return found[1] == os.geteuid()
 
 
+def _make_directory(path: bytes) -> None:
+    """Make the directory of our socket, and nothing above it: a state directory that was removed stays so. Raises OSError."""
+    if not os.path.lexists(path):  # whether it is ours alone is checked where it is used
+        os.mkdir(path, 0o700)  # noqa: PTH102 - pathlib would cost start-up time
+
+
+def _at(path: bytes, do: "Callable[[bytes], object]") -> None:
+    """Do something with an address of any length, in a directory where no other user could listen in our place. Raises OSError.
+
+    An address has room for 108 bytes; a descriptor of its directory makes it short.
+    """
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+    directory = os.open(os.path.dirname(path), flags)  # noqa: PTH120 - pathlib would cost start-up time
+    try:
+        found = os.fstat(directory)
+        if found.st_uid != os.geteuid() or found.st_mode & _OTHERS_MAY_WRITE:
+            raise PermissionError(errno.EACCES, "another user could listen in its directory")
+        name = os.path.basename(path)  # noqa: PTH119 - as above
+        do(b"/proc/self/fd/%d/%b" % (directory, name) if system.IS_LINUX else path)
+    finally:
+        os.close(directory)
+
+
 def hint(path: bytes | None, text: bytes) -> None:
     """Send the daemon a datagram, never waiting; losing it costs only time."""
     if path is None:
@@ -255,7 +280,7 @@ def hint(path: bytes | None, text: bytes) -> None:
     out = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM)
     try:
         out.setblocking(False)  # noqa: FBT003 - as above
-        out.sendto(text, path)
+        _at(path, lambda address: out.sendto(text, address))
     except OSError:
         pass
     finally:

@@ -1,5 +1,7 @@
 """`wk daemon`: the process that acts on what is handed over."""
 
+from functools import partial
+
 import click
 
 from watchkeeper import __version__
@@ -66,8 +68,11 @@ def start(call: Call, verbose: bool, as_json: bool) -> None:
 @json_option
 @debug_option
 @click.pass_obj
-def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
-    """End the daemon. Its agents go on working, and the next daemon takes them over."""
+def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> int:
+    """End the daemon. Its agents go on working, and the next daemon takes them over.
+
+    With --drain or --interrupt the exit code is 7 if agents work on all the same, or if that cannot be told.
+    """
     if drain and interrupt:
         raise UsageError("--drain and --interrupt exclude each other.", hint="Choose one.")
     ended = False
@@ -77,7 +82,7 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
         how = "drain" if drain else "interrupt" if interrupt else "leave"
         word = {"drain": "waiting for agents to end", "interrupt": "ending agents", "leave": "ending"}[how]
         try:
-            ended = client.stop(call.reading, how, on_wait=lambda: call.terminal.status(f"{word} …"))
+            ended = client.stop(call.reading, how, on_wait=partial(_say_waiting, call, word))
         except KeyboardInterrupt:
             raise Detached("Detached; the daemon goes on ending. Look: wk daemon status") from None
         call.terminal.clear_status()
@@ -98,6 +103,12 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> None:
         if waiting:
             tasks = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
             call.terminal.say(f"{tasks} for the next daemon: wk daemon start")
+    return Exit.DAEMON if (drain or interrupt) and working != 0 else Exit.OK
+
+
+def _say_waiting(call: Call, word: str, trouble: str) -> None:
+    """What the daemon is at, and what keeps it from it."""
+    call.terminal.status(f"{word} … (it tries again: {render.clean(trouble)})" if trouble else f"{word} …")
 
 
 def _left(call: Call) -> tuple[int, int]:
@@ -105,7 +116,8 @@ def _left(call: Call) -> tuple[int, int]:
     store = call.store
     if store is None:
         return 0, 0
-    live, counts = store.read(lambda tx: (tx.runs.live(), tx.tasks.counts()))
+    here = call.reading.state.known_node()
+    live, counts = store.read(lambda tx: (tx.runs.live(here), tx.tasks.counts()))
     return sum(run.state in _WORKING for run in live), counts.get(TaskState.QUEUED, 0)
 
 
@@ -116,8 +128,11 @@ def _left(call: Call) -> tuple[int, int]:
 def status(call: Call, as_json: bool) -> int:
     """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
     info = finding.running(call) if call.has_state else None
+    words = call.reading.daemon_host.last_words() if call.has_state else None
     if as_json:
-        call.terminal.document(finding.plain(info) | {"program": __version__, "service": _service(call)})
+        last = None if words is None else {"pid": words.pid, "at": words.at.isoformat(), "says": words.says}
+        more = {"program": __version__, "service": _service(call), "last_words": last}
+        call.terminal.document(finding.plain(info) | more)
     elif info is None:
         call.terminal.say("No daemon runs. It is started when a task needs it, or by `wk daemon start`.")
     else:
@@ -128,7 +143,14 @@ def status(call: Call, as_json: bool) -> int:
         if info.ending:
             waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
             call.terminal.say(f"It {waits} and starts nothing new.")
+        if info.trouble:
+            call.terminal.say(f"What it was told cannot be done yet, and is tried again: {render.clean(info.trouble)}")
         call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
+    if not as_json and words is not None:
+        ago = render.duration((call.reading.system_clock.now() - words.at).total_seconds())
+        call.terminal.say(
+            f"A daemon (pid {words.pid}) ended {ago} ago without being told to: {render.clean(words.says)}"
+        )
     if not as_json and (service := _service(call)):
         call.terminal.say(f"It is installed as the service {service}.")
     return Exit.OK if info is not None else Exit.DAEMON
@@ -144,7 +166,7 @@ def restart(call: Call, verbose: bool, as_json: bool) -> None:
     from watchkeeper.daemon import client
 
     try:
-        ended = client.stop(call.writing, "leave", on_wait=lambda: call.terminal.status("ending …"))
+        ended = client.stop(call.writing, "leave", on_wait=partial(_say_waiting, call, "ending"))
     except KeyboardInterrupt:
         raise Detached("Detached; the daemon goes on ending. Then: wk daemon start") from None
     call.terminal.clear_status()

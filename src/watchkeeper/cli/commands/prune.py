@@ -40,7 +40,7 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, as_json
     goes by them too, every hour. Pinned tasks stay, and so does what may be alive, is uncertain, or is waited for:
     that is told with its reasons.
     """
-    from watchkeeper.daemon.keeping import retention_of
+    from watchkeeper.daemon.keeping import pruner_of, retention_of
 
     if call.store is None:
         if as_json:
@@ -54,10 +54,10 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, as_json
     swept = retention.tasks(by=call.person, older_than=older_than, keep=keep, dry_run=dry_run)
     gone = {task.id for task in swept.removed}
     if dry_run:
-        executions = [run.execution_id for run in parts.pruner.candidates() if run.task_id not in gone]
+        executions = [run.execution_id for run in pruner_of(parts).candidates() if run.task_id not in gone]
         history = 0
     else:
-        executions = parts.pruner.prune()
+        executions = pruner_of(parts).prune()
         history = retention.history()
     if as_json:
         call.terminal.document(_plain(swept, executions, history))
