@@ -7,7 +7,7 @@ from support.records import NOON, add, end, make_outcome, make_profile, make_tas
 
 from watchkeeper.app.working_directories import expected
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Changes, Disposition, OutcomeStatus, Run
+from watchkeeper.domain.model import Changes, Disposition, OutcomeStatus, RunState, TaskState
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.ports.store import Authorisation, Tx
 
@@ -24,17 +24,19 @@ def approve(tx: Tx, name: str, place: WorkingDirectory | None = MAIN) -> Authori
     return allowed
 
 
-def ran(tx: Tx, left: WorkingDirectory | None) -> Run:
+def ran(tx: Tx, left: WorkingDirectory | None) -> None:
     """A run under the newest approval that failed for a passing reason, and left the directory like that."""
     run = reserve(tx, tx.tasks.get("t1"))
     allowed = tx.outcomes.authorisation("t1")
     assert allowed is not None
     tx.outcomes.record_launch(run, allowed.id)
     ended = end(tx, run)
+    tx.runs.save(replace(ended, state=RunState.SETTLED, settled_at=NOON), ended)
     changes = Changes(known=True, left=left)
     failed = {"status": OutcomeStatus.FAILED, "disposition": Disposition.RETRY, "kind": FailureKind.NETWORK}
     tx.outcomes.add(make_outcome(ended, changes=changes, **failed))
-    return ended
+    task = tx.tasks.get("t1")
+    tx.tasks.save(replace(task, state=TaskState.QUEUED, run_id=None, wake_at=NOON), task)
 
 
 def test_it_is_what_was_approved_until_the_task_has_run(verbs: Verbs) -> None:
