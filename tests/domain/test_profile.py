@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.records import make_profile
 
+from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.profile import WIDTH, LaunchProfile, RightsLevel, differences, environment_changes, line, table
 
 WORDS = st.text(alphabet="abcdefghij -/.,", min_size=1, max_size=90)
+INHERITS = Inheritance(umask=0o077, nice=0, oom_score_adj=0, limits=())
 ENVIRONMENTS = st.dictionaries(st.sampled_from(list("ABCDEF")), st.text(max_size=3))
 
 
@@ -40,6 +42,7 @@ def test_every_field_counts_for_the_fingerprint() -> None:
         "grace_s": 3.0,
         "log_limit_bytes": 65536,
         "model": "m",
+        "inherits": INHERITS,
     }
     profile = make_profile()
     prints = {profile.fingerprint}
@@ -49,6 +52,19 @@ def test_every_field_counts_for_the_fingerprint() -> None:
         prints.add(other.fingerprint)
     assert len(prints) == len(fields(LaunchProfile)) + 1
     assert make_profile().fingerprint == profile.fingerprint
+
+
+def test_a_profile_of_an_older_version_keeps_its_fingerprint() -> None:
+    """It was stored without what is inherited. With another fingerprint it could not be read, and nothing could be launched from it."""
+    assert make_profile().fingerprint == "e0454901c46ec109"
+
+
+def test_another_umask_asks_nobody_for_the_same_rights_again() -> None:
+    """It is another profile of the same scope, and in full it is told where it is unusual."""
+    profile, other = make_profile(inherits=INHERITS), make_profile(inherits=replace(INHERITS, umask=0o022))
+    assert profile.scope == other.scope == make_profile().scope
+    assert "umask 077" in dict(table(profile, "/here"))["inherits"]
+    assert "inherits" not in dict(table(other, "/here"))
 
 
 @given(before=ENVIRONMENTS, after=ENVIRONMENTS)

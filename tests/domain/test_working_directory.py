@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from watchkeeper.domain.failure import ROWS, FailureKind, Follow
 from watchkeeper.domain.run_record import EndReason, ExitFact
@@ -103,3 +105,32 @@ def test_what_the_shim_refused_needs_a_person_and_uses_no_attempt(step: str, wor
     assert words in says and "'/p'" in says and "`wk retry t1`" in says
     row = ROWS[kind]
     assert (row.retried, row.counts, row.unit_back, row.then) == (False, False, True, Follow.NEEDS_INPUT)
+
+
+NUMBERS = st.integers(1, 2)
+LOOKS = st.builds(
+    WorkingDirectory,
+    boot=st.sampled_from(["b1", "b2"]),
+    path=st.sampled_from(["/p", "/q"]),
+    device=NUMBERS,
+    inode=NUMBERS,
+    generation=st.none() | NUMBERS,
+    top=st.none() | st.just("/p"),
+    repository=st.tuples(NUMBERS, NUMBERS, st.none() | NUMBERS),
+    ref=st.none() | st.sampled_from(["refs/heads/a", "refs/heads/b"]),
+    head=st.sampled_from([ONE, TWO]),
+)
+
+
+@given(approved=LOOKS, now=LOOKS)
+def test_nothing_else_is_ever_taken_for_what_was_approved(approved: WorkingDirectory, now: WorkingDirectory) -> None:
+    """Where there is no word, it is the same directory, and the same is checked out."""
+    assert change(approved, approved) == ""
+    if change(approved, now):
+        return
+    assert (approved.path, approved.inode, approved.top) == (now.path, now.inode, now.top)
+    assert None in {approved.generation, now.generation} or approved.generation == now.generation
+    assert approved.boot != now.boot or approved.device == now.device
+    if approved.top is not None:
+        assert approved.ref == now.ref
+        assert approved.ref is not None or approved.head == now.head

@@ -123,11 +123,12 @@ def test_nothing_is_started_where_something_else_stands_now(rig: Rig) -> None:
         each for _, path, _ in cases for each in (path / "began", Path(f"{path}-moved") / "began") if each.exists()
     ]
 
-    again, path, words = cases[0]
-    said = rig.wk("retry", again).stderr.decode()
-    assert words in said and "With this it is approved as it is now." in said
-    assert rig.wk("wait", again, check=False).returncode == 0
-    assert (path / "began").exists()
+    said = rig.wk("retry", *ids).stderr.decode()
+    for _, path, words in cases:
+        line = next(line for line in said.splitlines() if line.startswith(f"'{path}' "))
+        assert words in line and line.endswith("With this it is approved as it is now.")
+    assert rig.wk("wait", *ids, check=False).returncode == 0
+    assert all((path / "began").exists() for _, path, _ in cases)
 
 
 def test_a_second_run_does_not_commit_on_a_branch_that_was_not_approved(rig: Rig) -> None:
@@ -146,6 +147,38 @@ def test_a_second_run_does_not_commit_on_a_branch_that_was_not_approved(rig: Rig
     assert "(branch fix when approved)" in " ".join(rig.wk("show", second).stdout.decode().split())
     log = subprocess.run(["git", "-C", str(rig.repo), "log", "--all", "--format=%s"], check=True, capture_output=True)
     assert b"mine" not in log.stdout
+
+
+def test_another_directory_is_chosen_by_an_edit(rig: Rig) -> None:
+    """It is looked at as at a hand-over: what happens to it afterwards is noticed, what happens to the old one is not."""
+    rig.keep_daemon()
+    _ = rig.wk("queue", "pause")
+    old, new = make(rig.root, "checkout", "old"), make(rig.root, "checkout", "new")
+    task_id = add(rig, old, "checkout", "touch", "began")
+    assert "its directory" in rig.wk("edit", task_id, "--cwd", str(new)).stdout.decode()
+    spec = rig.task(task_id).spec
+    assert (spec.cwd, spec.checkout, spec.project) == (str(new), str(new), "new")
+    shutil.rmtree(old)
+    branch(new)
+    _ = rig.wk("queue", "resume")
+    assert rig.wk("wait", task_id, check=False).returncode == 10
+    assert f"'{new}' is on branch other now, and was on branch main" in rig.task(task_id).reason
+    _ = rig.wk("retry", task_id)
+    assert rig.wk("wait", task_id, check=False).returncode == 0
+    assert (new / "began").exists()
+
+
+def test_nothing_is_tried_again_where_no_directory_is(rig: Rig) -> None:
+    """The person is told at once."""
+    path = make(rig.root, "plain", "place")
+    rig.keep_daemon()
+    task_id = add(rig, path, "plain", "false")
+    assert rig.wk("wait", task_id, check=False).returncode != 0
+    path.rmdir()
+    refused = rig.wk("retry", task_id, check=False)
+    assert refused.returncode != 0
+    assert f"The directory '{path}' is missing." in refused.stderr.decode()
+    assert rig.task(task_id).state is TaskState.FAILED
 
 
 def test_its_own_run_may_switch_the_branch(rig: Rig) -> None:

@@ -130,6 +130,38 @@ def test_it_says_what_git_says(root: Path) -> None:
     assert look(root / "plain").top is None
 
 
+def test_names_that_are_no_utf8_are_compared_as_far_as_they_can_be(root: Path) -> None:
+    """A branch like that is told apart; the shim, which would read the file once more, is not asked to."""
+    git(root / "checkout", "checkout", "-q", "-b", os.fsdecode(b"f\xfcr"))
+    odd = look(root / "checkout")
+    assert (odd.branch, odd.head_file) == ("f\ufffdr", None)
+    assert change(odd, look(root / "checkout")) == ""
+    git(root / "checkout", "checkout", "-q", "main")
+    assert "is on branch main now" in change(odd, look(root / "checkout"))
+    (root / "checkout" / ".git" / "HEAD").write_bytes(b"ref: refs/heads/a\0b")
+    assert "names neither a branch nor a commit" in change(odd, look(root / "checkout"))
+
+
+def test_branches_in_another_format_are_asked_of_git(root: Path) -> None:
+    """`HEAD` says the same of all of them. Without git nothing is known then, and that is no branch."""
+    git(root / "spare", "init", "-q", "-b", "main")
+    (root / "spare" / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
+    program = root / "bin" / "git"
+    program.parent.mkdir()
+    program.write_text('#!/bin/sh\ncase "$*" in *symbolic-ref*) cat "$PWD/branch" ;; *) exit 1 ;; esac\n')
+    program.chmod(0o755)
+    workspace = GitWorkspace({"PATH": f"{program.parent}:/usr/bin:/bin"})
+    seen: list[WorkingDirectory] = []
+    for name in ("one", "two"):
+        (root / "spare" / "branch").write_text(f"refs/heads/{name}\n")
+        found = workspace.identify(str(root / "spare"))
+        assert found is not None
+        seen.append(found)
+    assert [each.branch for each in seen] == ["one", "two"]
+    assert "is on branch two now" in change(*seen)
+    assert "git is not installed" in look(root / "spare").unknown
+
+
 def test_a_repository_made_anew_is_another_one(root: Path) -> None:
     before = look(root / "checkout")
     shutil.rmtree(root / "checkout" / ".git")

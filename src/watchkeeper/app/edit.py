@@ -10,6 +10,7 @@ from watchkeeper.app.working_directories import expected
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import WORDS, LaunchProfile, differences, line
 from watchkeeper.domain.task import Edited
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import Refused, Stale
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.ids import Ids
@@ -18,6 +19,7 @@ from watchkeeper.ports.store import Authorisation, Store, Tx
 _WORDS = {
     "prompt": "the task's text",
     "title": "its title",
+    "cwd": "its directory",
     "model": "the model",
     "account": "the account",
     "deadline_s": "the deadline",
@@ -32,7 +34,7 @@ _WORDS = {
 }
 """What can be edited, by the names of the task's fields."""
 
-_WHAT_IT_DOES = frozenset({"prompt", "model", "account"})
+_WHAT_IT_DOES = frozenset({"prompt", "model", "account", "cwd"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,9 @@ class Edit:
     """Its newest authorisation as it was read."""
     profile: LaunchProfile | None
     """Its launch profile as it is to be; None: the stored one stays, because nothing that it depends on is edited."""
+
+    place: WorkingDirectory | None = None
+    """The working directory as it was looked at, where another one is named; else what was approved stays."""
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -128,7 +133,8 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         before = first_own(tx, task, at)
         after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(words(wanted.changed))), at)
         if wanted.authorises:
-            place = expected(tx, task.id, allowed)
+            moved = spec.cwd != task.spec.cwd
+            place = wanted.place if moved else expected(tx, task.id, allowed)
             tx.outcomes.authorise(replace(_approval(wanted, allowed, authorisation_id, by, at), place=place))
         tell_edited(tx, after, before, at)
         return tx.tasks.get(task.id)

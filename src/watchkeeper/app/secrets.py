@@ -13,6 +13,7 @@ from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.secret_names import Secret, is_plain, is_secret_name, secrets_of
 from watchkeeper.domain.secret_shapes import looks_random, sightings
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import BadTask
 from watchkeeper.ports.runtime import Executions, SweepReport
 
@@ -41,7 +42,7 @@ def hide_trace(redactor: Redactor, trace: Trace) -> Trace:
 
 
 def hide_changes(redactor: Redactor, changes: Changes | None) -> Changes | None:
-    """The same changes; a file's name or a commit's title may hold a secret."""
+    """The same changes; a file's name, a commit's title or a branch may hold a secret. With its branch hidden the next try needs a person, which is safe."""
     if changes is None:
         return None
     return replace(
@@ -49,7 +50,15 @@ def hide_changes(redactor: Redactor, changes: Changes | None) -> Changes | None:
         why_unknown=redactor.text(changes.why_unknown),
         files=tuple(replace(file, path=redactor.text(file.path)) for file in changes.files),
         commits=tuple(redactor.text(commit) for commit in changes.commits),
+        left=None if changes.left is None else _hide_place(redactor, changes.left),
     )
+
+
+def _hide_place(redactor: Redactor, left: WorkingDirectory) -> WorkingDirectory:
+    ref = _or_none(redactor, left.ref)
+    if ref == left.ref:
+        return left
+    return replace(left, ref=ref, head_file=None)
 
 
 def hide_leftovers(redactor: Redactor, leftovers: Sequence[Leftover]) -> tuple[Leftover, ...]:

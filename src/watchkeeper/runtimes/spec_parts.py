@@ -21,6 +21,7 @@ def place(place: WorkingDirectory | None) -> dict[str, object]:
     if place is None:
         return {}
     return {
+        "cwd_boot": place.boot,
         "cwd_device": place.device,
         "cwd_inode": place.inode,
         "cwd_generation": place.generation,

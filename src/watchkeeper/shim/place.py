@@ -25,11 +25,11 @@ def enter(spec: Spec, step: list[bytes]) -> None:
     fd = os.open(spec.cwd, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
     if spec.cwd_inode is not None:
         seen = os.fstat(fd)
+        # Another boot gives out other numbers for devices.
+        device = spec.cwd_device if spec.cwd_boot == system.boot_id() else seen.st_dev
         known = spec.cwd_generation
-        if (seen.st_dev, seen.st_ino) != (spec.cwd_device, spec.cwd_inode) or known not in {
-            None,
-            _generation(fd, known),
-        }:
+        is_approved = (seen.st_dev, seen.st_ino) == (device, spec.cwd_inode)
+        if not is_approved or (known is not None and _generation(fd, known) != known):
             step[0] = b"directory"
             raise OSError(errno.ESTALE, "it is another directory")
     os.fchdir(fd)

@@ -37,6 +37,7 @@ class Spec:
             self.nice = _signed(record.get("nice"), "nice")
             self.oom_score_adj = _signed(record.get("oom_score_adj"), "oom_score_adj")
             self.limits = _limits(record.get("limits", {}))
+            self.cwd_boot = record.get("cwd_boot")
             self.cwd_device = _signed(record.get("cwd_device"), "cwd_device")
             self.cwd_inode = _signed(record.get("cwd_inode"), "cwd_inode")
             self.cwd_generation = _signed(record.get("cwd_generation"), "cwd_generation")

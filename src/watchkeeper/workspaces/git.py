@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -56,7 +57,16 @@ class GitWorkspace:
 
     def identify(self, cwd: str) -> WorkingDirectory | None:
         """Say which directory that is, and what is checked out there; None if it cannot be looked at. Never raises."""
-        return identity.identify(cwd)
+        found = identity.identify(cwd)
+        if found is None or found.ref != identity.REFTABLE:
+            return found
+        try:  # its branches are kept in a format that git alone reads
+            ref = self._line(cwd, "symbolic-ref", "--quiet", "HEAD")
+            head = self._line(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        except (_Unknown, OSError, ValueError) as error:
+            return replace(found, ref=None, head_file=None, unknown=_sentence(error))
+        unknown = "" if ref or head else "git names neither a branch nor a commit."
+        return replace(found, ref=ref, head=head, head_file=None, unknown=unknown)
 
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """Say what differs from HEAD, or for a directory without git what files there are. Never raises."""

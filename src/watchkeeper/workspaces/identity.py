@@ -20,7 +20,7 @@ _GET_GENERATION = 0x80087601
 
 _MOST_READ = 64 * 1024
 _MOST_REFS = 32 * 1024 * 1024
-_REFTABLE = "refs/heads/.invalid"
+REFTABLE = "refs/heads/.invalid"
 """What `HEAD` says where the branches are kept in another format."""
 
 
@@ -58,15 +58,17 @@ def _with_checkout(found: WorkingDirectory, path: Path) -> WorkingDirectory:
             return found
         name = git.own / "HEAD"
         ref, commit = _head(name)
-        if ref is not None and not ref.endswith(_REFTABLE):
+        if ref is not None and ref != REFTABLE:
             commit = _commit(git, ref)
+        # Texts that are no UTF-8 cannot be stored as they are, so the file is not compared again; the rest is.
+        is_plain = not name.is_symlink() and all(storable(each) == each for each in (str(name), ref or ""))
         return replace(
             found,
             top=storable(str(git.top)),
             repository=_identity(str(git.common)),
-            ref=ref,
+            ref=None if ref is None else storable(ref),
             head=commit,
-            head_file=None if name.is_symlink() else storable(str(name)),
+            head_file=str(name) if is_plain else None,
         )
     except (OSError, ValueError, Unreadable) as error:
         return replace(found, unknown=str(error) if isinstance(error, Unreadable) else f"{error}.")
@@ -132,7 +134,7 @@ def _head(file: Path) -> tuple[str | None, str | None]:
     if file.is_symlink():
         return os.fspath(file.readlink()), None  # as git once wrote it
     text = _read(file)
-    if text.startswith("ref:"):
+    if text.startswith("ref:") and storable(text).isprintable():
         return text.removeprefix("ref:").strip(), None
     if _is_commit(text):
         return None, text

@@ -5,15 +5,19 @@ from dataclasses import replace
 import pytest
 from support.records import NOON, add, make_profile, make_task, reserve
 
+from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.profile import LaunchProfile, RightsLevel
+from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import DatabaseCorrupt
 from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.store import moving
+from watchkeeper.store.values import to_json
 
 PROFILE = make_profile(
     harness="claude", program="/bin/cläude", version=None, model="m", rights=RightsLevel.READ, isolation="strict",
     options=(("allowed_tools", "Read"), ("tools", "")), argv=("/bin/cläude", None, "\udcff"), prompt_by="argument",
     environment=(("A", "1"), ("B", None)), grace_s=2.5, log_limit_bytes=70000,
+    inherits=Inheritance(umask=0o077, nice=-5, oom_score_adj=None, limits=(("cpu", 10, 1 << 62), ("as", -1, -1))),
 )  # fmt: skip
 
 
@@ -23,6 +27,12 @@ def allowed(number: int, profile: LaunchProfile | None = PROFILE, directory: str
         id=f"a{number}", task_id="t1", kind="person", by="ada", says="a line", at=NOON, profile=profile,
         directory=directory,
     )  # fmt: skip
+
+
+PLACE = WorkingDirectory(
+    machine="m1", boot="b", path="/hä\ufffdre", device=1 << 63, inode=(1 << 64) - 1, generation=7, top="/hä", repository=(1, 2, None),
+    ref="refs/heads/fix/search", head="1" * 40, head_file="/hä/.git/HEAD",
+)  # fmt: skip
 
 
 def authorise(store: Store, *each: Authorisation) -> None:
@@ -39,6 +49,26 @@ def authorise(store: Store, *each: Authorisation) -> None:
 def test_a_profile_is_stored_as_it_was_allowed(store: Store) -> None:
     authorise(store, allowed(1, make_profile()), allowed(2))
     assert store.read(lambda tx: tx.outcomes.authorisation("t1")) == allowed(2)
+
+
+def test_the_working_directory_is_stored_as_it_was_looked_at(store: Store) -> None:
+    for number, place in enumerate((PLACE, replace(PLACE, repository=None, ref=None, unknown="why"), None)):
+        one = replace(allowed(number), place=place)
+        if number == 0:
+            authorise(store, one)
+        else:
+            store.transact("more", lambda tx, one=one: tx.outcomes.authorise(one))
+        assert store.read(lambda tx: tx.outcomes.authorisation("t1")) == one
+
+
+@pytest.mark.parametrize("place", ['{"path": "/p"}', '{"path": 1, "strange": 2}', "[]", '{"repository": [1]}'])
+def test_a_working_directory_that_cannot_be_read_is_not_taken_for_none(
+    store: Store, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.setattr("watchkeeper.store.outcomes.to_json", lambda value: place if value is PLACE else to_json(value))
+    authorise(store, replace(allowed(1), place=PLACE))
+    with pytest.raises(DatabaseCorrupt):
+        _ = store.read(lambda tx: tx.outcomes.authorisation("t1"))
 
 
 def test_an_authorisation_of_an_older_version_has_no_profile(store: Store) -> None:

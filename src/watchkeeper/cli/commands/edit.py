@@ -1,6 +1,8 @@
 """`wk edit`: change a task that waits."""
 
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -47,6 +49,7 @@ class Edits(NamedTuple):
     """What was said to be changed, by option; None or empty where nothing was."""
 
     title: str | None = None
+    cwd: str | None = None
     prompt: str | None = None
     prompt_file: str | None = None
     model: str | None = None
@@ -68,6 +71,7 @@ class Edits(NamedTuple):
 @click.command(cls=Command, name="edit", short_help="Change a task that waits for its turn.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option("--title", help="What lists call it.")
+@click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in.")
 @click.option("--prompt", metavar="TEXT", help="The task's text.")
 @click.option(
     "--prompt-file", metavar="FILE", type=click.Path(), help="Read the text from a file; - is standard input."
@@ -104,7 +108,7 @@ class Edits(NamedTuple):
 def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     """Change a task that waits for its turn. What runs, or has ended, stays as it was.
 
-    A change of what the agent will do (its text, model, account, rights or options) is your approval of it, as with
+    A change of what the agent will do (its text, directory, model, account, rights or options) is your approval of it, as with
     `wk run`, and is recorded as such. Everything else of what was allowed stays, whatever your settings say now. The
     environment stays the one that was kept when the task was handed over.
 
@@ -127,7 +131,8 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     allowed = store.read(lambda tx: tx.outcomes.authorisation(found_id))
     spec = _edited(call, task.spec, edits)
     profile = _checked(call, task, spec, edits, None if allowed is None else allowed.profile)
-    wanted = edit.Edit(was=task, spec=spec, allowed=allowed, profile=profile)
+    place = call.place(spec.cwd, machines.own(call)) if spec.cwd != task.spec.cwd else None
+    wanted = edit.Edit(was=task, spec=spec, allowed=allowed, profile=profile, place=place)
     changed = wanted.changed
     if changed:
         if wanted.authorises and profile is not None:
@@ -145,6 +150,8 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
 def _edited(call: Call, spec: "TaskSpec", edits: Edits) -> "TaskSpec":
     """The task as it is to be."""
     spec = _with_text(call, spec, edits)
+    if edits.cwd is not None:
+        spec = _moved(call, spec, edits.cwd)
     if edits.account is not None:
         _, name = accounts.split(edits.account, spec.harness)
         spec = replace(spec, account=name or spec.account)
@@ -169,6 +176,16 @@ def _edited(call: Call, spec: "TaskSpec", edits: Edits) -> "TaskSpec":
         spec = machines.bind(call, spec, edits.machine, names=spec.environment_names)
     labels = tuple(each for each in dict.fromkeys((*spec.labels, *edits.labels)) if each not in edits.no_labels)
     return replace(spec, labels=labels)
+
+
+def _moved(call: Call, spec: "TaskSpec", typed: str) -> "TaskSpec":
+    """The task in another directory, with the checkout that is there; its project follows if it was called after the checkout."""
+    cwd = os.path.abspath(call.cwd / Path(typed).expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
+    was, now = call.checkout(spec.cwd), call.checkout(cwd)
+    shared = was is not None and spec.checkout is None
+    follows = spec.project == ("" if was is None else was.project)
+    project = ("" if now is None else now.project) if follows else spec.project
+    return replace(spec, cwd=cwd, checkout=None if now is None or shared else now.top, project=project)
 
 
 def _with_text(call: Call, spec: "TaskSpec", edits: Edits) -> "TaskSpec":
