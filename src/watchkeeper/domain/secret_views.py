@@ -177,7 +177,11 @@ def certain_plain(text: bytes) -> int:
         if found is None:
             break
         certain = max(0, certain - _PARTIAL_MOST) + found.start()
-    return certain
+    # So may what it is an escape of.
+    start = max(0, certain - 2 * _PARTIAL_MOST)
+    view = plain(text[start:certain])
+    found = _CUT_OFF.search(view.text)
+    return certain if found is None else start + view.begin(found.start())
 
 
 def certain_base64(text: bytes) -> int:
