@@ -25,7 +25,7 @@ def test_exactly_the_parts_that_differ_are_named(one: dict[str, object], other: 
 
 def _plain(value: object) -> str:
     """0 is a value; nothing, false and what is empty are none."""
-    return json.dumps(None if value is False or value == "" or value == () else value)
+    return json.dumps(None if value is False or value in ("", ()) else value)
 
 
 def test_a_text_from_the_command_line_that_is_no_utf8() -> None:

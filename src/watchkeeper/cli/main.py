@@ -90,6 +90,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no letter for it shows `?`
     terminal = Terminal(environ)
+    terminal.conceal = lambda text: _concealed(text, arguments, environ)
     as_json = _wants_json(arguments)
     try:
         call = Call(environ, Path.cwd(), terminal)
@@ -144,6 +145,12 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
             raise  # it is the output that has no room: the state directory's own troubles come as StateError
         return _unknown(call, error, as_json=as_json)
     return int(result) if isinstance(result, int) else Exit.OK
+
+
+def _concealed(text: str, arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    from watchkeeper.cli.conceal import conceal
+
+    return conceal(text, arguments, environ)
 
 
 def _unknown(call: Call, error: Exception, *, as_json: bool) -> int:

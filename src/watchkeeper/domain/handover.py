@@ -40,7 +40,7 @@ def _parts(digested: str) -> dict[str, str]:
 
 
 def _is_absent(value: object) -> bool:
-    return value is None or value is False or value == "" or value == ()  # noqa: PLC1901 - 0 is a value
+    return value is None or value is False or value in ("", ())
 
 
 def _hash(value: object) -> str:
