@@ -195,7 +195,7 @@ def request(
         keys=keys,
         machine=machines.own(call),
         key=wishes.key or "",
-        key_digest="" if wishes.key is None else handing.digest(wishes, prompt, argv),
+        key_digest="" if wishes.key is None else handing.digest(wishes._asdict(), prompt, argv),
     )
     return made, plan(harness, made, program)
 

@@ -121,7 +121,11 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
             ids[line.name] = task_id
         spec = replace(request.spec, after=(*request.spec.after, *named))
         # By the names that were typed: the ids that they stand for are new each time.
-        asked = handing.digest(wishes._replace(after=line.wishes.after), line.prompt, line.argv) if request.key else ""
+        asked = (
+            handing.digest(wishes._replace(after=line.wishes.after)._asdict(), line.prompt, line.argv)
+            if request.key
+            else ""
+        )
         yield replace(request, spec=spec, id=task_id, key_digest=asked), agreed
 
 

@@ -6,19 +6,20 @@ from watchkeeper.cli.render import clean
 from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from watchkeeper.app.add import Handed
-    from watchkeeper.cli.asking import Wishes
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
 
 _NO_CONTENT = frozenset({"key"})
 
 
-def digest(wishes: "Wishes", prompt: str, argv: "tuple[str, ...]") -> str:
-    """What is asked for, as it was typed; the directory in full."""
+def digest(wishes: "Mapping[str, object]", prompt: str, argv: "tuple[str, ...]") -> str:
+    """What is asked for (`asking.Wishes`, by name), as it was typed; the directory in full."""
     from watchkeeper.domain import handover
 
-    given = {name: value for name, value in wishes._asdict().items() if name not in _NO_CONTENT}
+    given = {name: value for name, value in wishes.items() if name not in _NO_CONTENT}
     return handover.digest({**given, "prompt": prompt, "command": argv})
 
 
@@ -29,7 +30,7 @@ def refuse_secret(call: "Call", key: str) -> None:
     refuse_words([("The key", key)], call.environ)
 
 
-def known(call: "Call", wishes: "Wishes", prompt: str, argv: "tuple[str, ...]") -> "Task | None":
+def known(call: "Call", wishes: "Mapping[str, object]", prompt: str, argv: "tuple[str, ...]") -> "Task | None":
     """The task that this very hand-over made before, if it did; found whatever has become of its program and directory meanwhile.
 
     Raises:
@@ -37,8 +38,9 @@ def known(call: "Call", wishes: "Wishes", prompt: str, argv: "tuple[str, ...]") 
     """
     from watchkeeper.app.add import handed_over
 
-    key, store = wishes.key, call.store
-    if key is None or store is None:
+    key = wishes["key"]
+    store = call.store if isinstance(key, str) else None
+    if not isinstance(key, str) or store is None:
         return None
     asked = digest(wishes, prompt, argv)
     return store.read(lambda tx: handed_over(tx, key, asked))

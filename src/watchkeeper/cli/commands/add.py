@@ -62,7 +62,7 @@ def command(
         wishes = asking.begin(call, wishes)
         words, argv = asking.split(call, words)
         prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-        before = None if dry_run else handing.known(call, wishes, prompt, argv or ())
+        before = None if dry_run else handing.known(call, wishes._asdict(), prompt, argv or ())
         if before is not None:
             _finish(call, [Handed(task=before, already=True, key=wishes.key or "")], [{}], as_json=as_json)
             return

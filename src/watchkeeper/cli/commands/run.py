@@ -78,7 +78,7 @@ def command(
     wishes = asking.begin(call, asking.Wishes(**wished))  # pyright: ignore[reportArgumentType] - click gives each option its kind
     words, argv = asking.split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-    before = None if dry_run else handing.known(call, wishes, prompt, argv or ())
+    before = None if dry_run else handing.known(call, wishes._asdict(), prompt, argv or ())
     if before is not None:
         handed = Handed(task=before, already=True, key=wishes.key or "")
         return _given(call, handed, {}, wait=wait, follow=follow, as_json=as_json)
