@@ -191,6 +191,10 @@ class Stale(Refused):
     """The record has moved on: nothing was written."""
 
 
+class KeyTaken(Refused):
+    """The key stands for another hand-over already."""
+
+
 class Elsewhere(Refused):
     """That is on another machine."""
 

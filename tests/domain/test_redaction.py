@@ -14,8 +14,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.secret_names import Secret, is_secret_name, secrets_of
+from watchkeeper.domain.secret_names import SHORTEST, Secret, is_secret_name, secrets_of
 from watchkeeper.domain.secret_shapes import SHAPES, sightings
+from watchkeeper.domain.secret_views import plain
 
 AWKWARD = 'pa"ss\\wo/rd.*+\n(é)😀\t$x'
 TOKEN = "q7Hn4kZx2Lw9Rt5v"
@@ -61,6 +62,8 @@ def streamed(redactor: Redactor, pieces: list[bytes]) -> bytes:
 @given(st.data(), LETTERS)
 def test_no_planted_secret_survives(data: st.DataObject, secret: str) -> None:
     """Whatever mixture of spellings: what stands around it stays, in its place is the mark."""
+    # What is itself an escape, in other escapes letter by letter, nobody can tell, nor what is hardly anything but escapes. They have a test of their own.
+    assume("\\u" not in secret and len(plain(secret.encode()).text) >= SHORTEST)
     planted, before, after = data.draw(spelled(secret)), data.draw(NOISE), data.draw(NOISE)
     redactor = Redactor([Secret("NAME", secret)])
     whole = before + planted + after
@@ -269,7 +272,7 @@ def test_no_secret_remains_in_any_encoding_however_it_is_cut(data: st.DataObject
     redactor = Redactor([Secret("N", secret)])
     whole = before + planted + after
     shown = redactor.data(whole)
-    around = len(encode("")) + 6
+    around = len(encode("")) + 10
     assert shown.count(b"[redacted N]") == 1
     assert len(shown) - len(b"[redacted N]") <= len(before) + len(after) + around, (planted, shown)
     assert streamed(redactor, data.draw(cut(whole))) == shown

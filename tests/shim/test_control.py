@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from shim.stage import Bench, Execution, answer, python, sh, talk
@@ -163,8 +164,31 @@ def test_input_arrives_once_and_in_order(bench: Bench) -> None:
     assert execution.ask("close_input") == {"ok": True}
     assert execution.shims[0].wait(timeout=30) == 0
     assert execution.output() == "got prompt\n" + "".join(f"got {id_} \u00e4\U0001f331\n" for id_ in "abc")
-    assert execution.record("input.json") == {"ids": ["a", "b", "c"]}
+    record = execution.record("input.json")
+    assert record["ids"] == ["a", "b", "c"] == list(record["digests"])
     assert execution.record("exit.json")["status"] == 0
+
+
+def test_another_message_under_a_used_id_is_refused(bench: Bench) -> None:
+    """It is not dropped with the answer that it arrived; the same one is answered as before, also while it is on its way."""
+    code = "import sys, time\nopen(sys.argv[1]).read()\nprint(len(sys.stdin.read()), flush=True)"
+    gate = bench.root / "gate"
+    os.mkfifo(gate)
+    execution = bench.started(python(code, str(gate)), input=True)
+    assert execution.ask("input", id="a", data="one\n") == {"ok": True}
+    with ThreadPoolExecutor(1) as pool:
+        big = pool.submit(execution.ask, "input", id="b", data="x" * 200_000)
+        wait_until(lambda: "b" in execution.record("input.json")["ids"], what="the long message is on record")
+        for id_, data in (("a", "two\n"), ("a", ""), ("b", "x" * 200_001)):
+            answer = execution.ask("input", id=id_, data=data)
+            assert answer["ok"] is False and "another message" in str(answer["error"])
+        assert execution.record("input.json")["ids"] == ["a", "b"]
+        gate.write_text("go", encoding="utf-8")
+        assert big.result(20) == {"ok": True}
+    assert execution.ask("input", id="a", data="one\n") == {"ok": True}
+    assert execution.ask("close_input") == {"ok": True}
+    assert execution.shims[0].wait(timeout=30) == 0
+    assert execution.output() == "200004\n"
 
 
 def test_input_is_answered_when_it_is_in_the_pipe(bench: Bench) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 
 from watchkeeper.app.announce import tell_added
@@ -10,11 +11,12 @@ from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.relations import check_relations, check_wishes
 from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain.handover import differing
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.errors import BadTask, NotFound
+from watchkeeper.errors import BadTask, KeyTaken, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.harness import Harness, Program, find_program
@@ -52,6 +54,20 @@ class AddRequest:
     """The working directory as it was looked at when the task was handed over; None: it could not be looked at."""
     id: str | None = None
     """The task's id, if others that are handed over with it name it already."""
+    key: str = ""
+    """The caller's own name for this hand-over: repeated with the same content, it gives the same task. Empty: there is none."""
+    key_digest: str = ""
+    """Of its content, see `domain.handover`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handed:
+    """A task that was handed over."""
+
+    task: Task
+    already: bool = False
+    """It was so before, by the same key; nothing was added."""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,10 +138,24 @@ def add_all(
     ids: Ids,
     handed: Sequence[tuple[AddRequest, Plan]],
 ) -> list[Task]:
+    """The same as `hand_over`, the tasks alone."""
+    return [each.task for each in hand_over(store, environments, clock, ids, handed)]
+
+
+def hand_over(
+    store: Store,
+    environments: Environments,
+    clock: Clock,
+    ids: Ids,
+    handed: Sequence[tuple[AddRequest, Plan]],
+) -> list[Handed]:
     """Put checked tasks into the queue, all of them or none, in their order; one may wait for another that stands before it.
+
+    One whose key stands for a task already, handed over with the same content, is that task, whatever became of it since.
 
     Raises:
         BadTask: what it asks of the queue cannot be; nothing was added.
+        KeyTaken: a key stands for something else; nothing was added.
         DatabaseUnusable: nothing was added.
         NotFound: an account or a task that is waited for is not there; nothing was added.
         OSError: an environment could not be kept; nothing was added.
@@ -152,24 +182,62 @@ def add_all(
         environments.keep(task.environment_id, request.environment)
         crashpoint("add.environment.after")
 
-    def work(tx: Tx) -> list[Task]:
-        for task, allowed in tasks:
-            spec = task.spec
-            check_relations(tx, task.id, spec)
-            tx.tasks.add(task)
-            tx.outcomes.authorise(allowed)
-            told = {"title": spec.title, "harness": spec.harness, "cwd": spec.cwd, "by": allowed.by}
-            _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
-            tell_added(tx, task, at)
-        return [tx.tasks.get(task.id) for task, _ in tasks]
+    def work(tx: Tx) -> list[Handed]:
+        done: list[Handed] = []
+        instead: dict[str, str] = {}
+        for (task, allowed), (request, _) in zip(tasks, handed, strict=True):
+            before = handed_over(tx, request.key, request.key_digest) if request.key else None
+            if before is not None:
+                instead[task.id] = before.id
+                done.append(Handed(task=before, already=True, key=request.key))
+                continue
+            spec = replace(task.spec, after=tuple(dict.fromkeys(instead.get(each, each) for each in task.spec.after)))
+            _add(tx, replace(task, spec=spec), allowed, request, at)
+            done.append(Handed(task=task, key=request.key))
+        return [replace(each, task=tx.tasks.get(each.task.id)) for each in done]
 
+    kept = [task.environment_id for task, _ in tasks]
     try:
-        return store.transact("add", work)
-    except (BadTask, NotFound):
+        done = store.transact("add", work)
+    except (BadTask, NotFound, KeyTaken):
         # Said inside the transaction, so nothing names them. After any other error the commit may have taken place; pruning forgets what nobody names.
-        for task, _ in tasks:
-            environments.forget(task.environment_id)
+        for each in kept:
+            environments.forget(each)
         raise
+    for each in set(kept) - {one.task.environment_id for one in done}:
+        crashpoint("add.again.before")
+        environments.forget(each)
+    return done
+
+
+def handed_over(tx: Tx, key: str, digest: str) -> Task | None:
+    """The task that was handed over with this key and this content; None if the key is free.
+
+    Raises:
+        KeyTaken: the key stands for another content.
+    """
+    found = tx.tasks.keyed(key)
+    if found is None:
+        return None
+    task_id, before = found
+    if before != digest:
+        names = " and ".join(differing(before, digest))
+        raise KeyTaken(
+            f"The key '{key}' stands for task {task_id} already, which was handed over with another {names}.",
+            hint=f"Choose another key, or hand over the same again; `wk show {task_id}` shows the task.",
+        )
+    return tx.tasks.get(task_id)
+
+
+def _add(tx: Tx, task: Task, allowed: Authorisation, request: AddRequest, at: datetime) -> None:
+    check_relations(tx, task.id, task.spec)
+    tx.tasks.add(task)
+    if request.key:
+        tx.tasks.take_key(task.id, request.key, request.key_digest)
+    tx.outcomes.authorise(allowed)
+    told = {"title": task.spec.title, "harness": task.spec.harness, "cwd": task.spec.cwd, "by": allowed.by}
+    _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
+    tell_added(tx, task, at)
 
 
 def _check(spec: TaskSpec) -> None:

@@ -9,7 +9,7 @@ import click
 
 from watchkeeper.cli import accounts, harnesses, machines, not_passed, prompts, render
 from watchkeeper.cli.command import after_dashes, is_dashed_text
-from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
+from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, KEY, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, requests, table
 from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError
@@ -17,7 +17,7 @@ from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from watchkeeper.app.add import AddRequest, Plan
+    from watchkeeper.app.add import AddRequest, Handed, Plan
     from watchkeeper.cli.call import Call
     from watchkeeper.ports.harness import Program
 
@@ -52,6 +52,7 @@ _NOT_BEFORE = "Do not start before this time: +2h, 14:00, 2026-01-31T14:00."
 _PRIORITY = "Higher ones start first, from -1000 to 1000. [default: 0]"
 _LABEL = "A word to find it by; may be repeated."
 _PROJECT = "The name by which `wk queue` limits and pauses it. [default: the repository's name]"
+_KEY = "Your own name for this hand-over: repeated with it, the same task is given the same id, and another one is refused."
 _SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
 
 OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
@@ -82,6 +83,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help=_LABEL),
     click.option("--project", metavar="NAME", help=_PROJECT),
     click.option("--shared", is_flag=True, default=None, help=_SHARED),
+    click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 
 
@@ -118,6 +120,7 @@ class Wishes(NamedTuple):
     labels: tuple[str, ...] = ()
     project: str | None = None
     shared: bool | None = None
+    key: str | None = None
 
 
 _SETTINGS = ("harness", "model", "deadline", "silence", "retries", "on_lost", "leftovers")
@@ -170,8 +173,11 @@ def request(
     from watchkeeper.app.add import AddRequest, plan
     from watchkeeper.app.profiles import chosen
     from watchkeeper.app.relations import check_wishes
+    from watchkeeper.cli import handing
     from watchkeeper.environment import capture
 
+    if wishes.key is not None:
+        handing.refuse_secret(call, wishes.key)
     asked = _spec(call, wishes, harnesses.choose(call), prompt, argv)
     harness = call.reading.harness(asked.harness)
     spec, environ, keys = accounts.choose(call, asked, wishes.account)
@@ -192,6 +198,8 @@ def request(
         keys=keys,
         machine=own,
         place=call.place(spec.cwd, own),
+        key=wishes.key or "",
+        key_digest="" if wishes.key is None else handing.digest(wishes._asdict(), prompt, argv),
     )
     return made, plan(harness, made, program)
 
@@ -236,14 +244,14 @@ def after(call: "Call", typed: "Sequence[str]") -> tuple[str, ...]:
     return tuple(dict.fromkeys(call.find(each)[1] for each in typed))
 
 
-def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> list[Task]:
+def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> "list[Handed]":
     """Put checked tasks into the queue, all or none."""
-    from watchkeeper.app.add import add_all
+    from watchkeeper.app.add import hand_over
 
     parts = call.writing
     parts.state.require_room()
     try:
-        return add_all(parts.store, parts.environments, parts.clock, parts.ids, handed)
+        return hand_over(parts.store, parts.environments, parts.clock, parts.ids, handed)
     except OSError as error:
         what = "task" if len(handed) == 1 else "tasks"
         msg = f"The {what} could not be kept ({error.strerror or error}), so nothing was added."

@@ -31,6 +31,7 @@ _TEXTS = (
     "machine",
     "project",
     "expect",
+    "key",
 )
 _NUMBERS = ("retries", "priority")
 _LISTS = ("env", "after", "labels")
@@ -88,6 +89,8 @@ def requests(call: Call, lines: Sequence[Line]) -> "list[tuple[AddRequest, Plan]
 def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, Plan]]":
     from dataclasses import replace
 
+    from watchkeeper.cli import handing
+
     ids: dict[str, str] = {}
     calls: dict[object, Call] = {}
     programs: dict[object, Program] = {}
@@ -117,7 +120,13 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
                 raise BadTask(f"Line {line.number}: two lines are named '{clean(line.name)[:60]}'.", hint="Rename one.")
             ids[line.name] = task_id
         spec = replace(request.spec, after=(*request.spec.after, *named))
-        yield replace(request, spec=spec, id=task_id), agreed
+        # By the names that were typed: the ids that they stand for are new each time.
+        asked = (
+            handing.digest(wishes._replace(after=line.wishes.after)._asdict(), line.prompt, line.argv)
+            if request.key
+            else ""
+        )
+        yield replace(request, spec=spec, id=task_id, key_digest=asked), agreed
 
 
 def _refuse_forward(line: Line, before: Mapping[str, str], names: set[str | None]) -> None:
@@ -213,8 +222,12 @@ def _options(value: object) -> tuple[tuple[str, str], ...]:
 def _text(key: str, value: object) -> str:
     from datetime import UTC, datetime
 
+    from watchkeeper.domain.handover import LONGEST_KEY, is_key
+
     if not isinstance(value, str) or (key == "name" and not value):
         raise ValueError(f"'{key}' must be a text.")
+    if key == "key" and not is_key(value):
+        raise ValueError(f"'key' must be 1 to {LONGEST_KEY} characters that can be printed, without blanks around.")
     if key in _CHOICES and value not in _CHOICES[key]:
         raise ValueError(f"'{key}' must be one of {', '.join(_CHOICES[key])}.")
     if key == "not_before" and from_now(value, datetime(2000, 1, 1, tzinfo=UTC)) is None:

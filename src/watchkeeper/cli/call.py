@@ -92,7 +92,7 @@ class Call:
         )  # fmt: skip
         if wrong and not self._warned:
             more = f" (and {len(wrong) - 1} more: wk config show)" if len(wrong) > 1 else ""
-            self.terminal.note(f"wk: Passed over in your settings: {clean(str(wrong[0]))}{more}")
+            self.terminal.note(f"wk: Passed over in your settings: {self.terminal.conceal(clean(str(wrong[0])))}{more}")
         self._warned = self._warned or bool(wrong)
         self._opened.append(parts)
         return parts

@@ -30,7 +30,11 @@ class Command(click.Command):
     """What follows the first `--` is another program's command line, kept in `ctx.meta["after"]`."""
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - click's own
     ) -> click.Context:
         """Refuse what an agent may not do; its help may be read."""
         if extra.get("resilient_parsing"):  # of a command line that is only completed

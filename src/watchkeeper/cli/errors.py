@@ -1,6 +1,7 @@
 """From an error to one sentence, what to do next, and an exit code.
 
-What ended a command is told once: as text, or with `--json` as one JSON object on standard error. `--debug` adds the traceback.
+What ended a command is told once: as text, or with `--json` as one JSON object on standard error, without what looks like a secret. `--debug` adds the
+traceback.
 """
 
 from typing import TYPE_CHECKING
@@ -51,7 +52,7 @@ def trace(error: BaseException, terminal: Terminal) -> None:
     """Show where it happened."""
     import traceback
 
-    terminal.note("".join(traceback.format_exception(error)).rstrip())
+    terminal.note(terminal.conceal("".join(traceback.format_exception(error)).rstrip()))
 
 
 def _tell(
@@ -64,12 +65,10 @@ def _tell(
     as_json: bool,
     more: "Mapping[str, object] | None" = None,
 ) -> None:
+    message, hint = terminal.conceal(message), terminal.conceal(hint)
     if as_json:
-        import json
-
         said: dict[str, object] = {"error": kind, "message": message, "hint": hint, "exit_code": int(code)}
-        said |= more or {}
-        terminal.note(json.dumps(said, ensure_ascii=False))
+        terminal.error(said | dict(more or {}))
         return
     sentence = clean(message)
     if not sentence.endswith((".", "!", "?", "…")):

@@ -90,6 +90,7 @@ def main(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that has no letter for it shows `?`
     terminal = Terminal(environ)
+    terminal.conceal = lambda text: _concealed(text, arguments, environ)
     as_json = _wants_json(arguments)
     call = Call(environ, _cwd(), terminal, umask=_usable_umask())
     try:
@@ -154,6 +155,12 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
         return _unknown(call, error, as_json=as_json)
     call.tell_damage()
     return int(result) if isinstance(result, int) else Exit.OK
+
+
+def _concealed(text: str, arguments: Sequence[str], environ: Mapping[str, str]) -> str:
+    from watchkeeper.cli.conceal import conceal
+
+    return conceal(text, arguments, environ)
 
 
 def _unknown(call: Call, error: Exception, *, as_json: bool) -> int:

@@ -7,11 +7,12 @@ to the terminal of the person who looks.
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TextIO
 
 BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
+_OWN_CODES = f"{BOLD}|{DIM}|{RED}|{GREEN}|{YELLOW}|{CYAN}"
 
 _COLOURS = {
     "running": CYAN,
@@ -156,9 +157,14 @@ class Terminal:
         self.stdin_is_terminal = _is_terminal(self.stdin)
         self.columns = max(_NARROWEST, _columns_of_terminal()) if self.is_terminal else None
         self._status = ""
+        self.conceal: Callable[[str], str] = str
+        """Takes secrets out of what is said of an error."""
 
     def say(self, text: str = "") -> None:
         """A line of the answer."""
+        self._print(_obeyed_by_none(text))
+
+    def _print(self, text: str) -> None:
         self.clear_status()
         print(text, file=self.stdout, flush=True)  # a pipe may be followed, too
 
@@ -172,7 +178,14 @@ class Terminal:
         self.clear_status()
         if self.stderr_is_terminal and width(text) > (columns := max(_NARROWEST, _columns_of_terminal())):
             text = _broken(text, columns, len(text) - len(text.lstrip()))
-        print(text, file=self.stderr, flush=True)
+        print(_obeyed_by_none(text), file=self.stderr, flush=True)
+
+    def error(self, value: object) -> None:
+        """What ended a command, as one JSON value on standard error."""
+        from watchkeeper.domain.safe_json import dumps
+
+        self.clear_status()
+        print(dumps(value, ascii_only=not _is_utf8(self.stderr)), file=self.stderr, flush=True)
 
     def write(self, data: bytes) -> None:
         """Bytes of the answer, as they are."""
@@ -182,26 +195,25 @@ class Terminal:
 
     def document(self, value: object) -> None:
         """One JSON document."""
-        import json
-
-        self.say(json.dumps(value, indent=2, ensure_ascii=False))
+        self._print(self._json(value, indent=2))
 
     def array(self, values: Iterable[object]) -> None:
         """One JSON array, written as its values come."""
-        import json
-
         before = "[\n"
         for value in values:
-            text = json.dumps(value, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+            text = self._json(value, indent=2).replace("\n", "\n  ")
             _ = self.stdout.write(f"{before}  {text}")
             before = ",\n"
         self.say("[]" if before == "[\n" else "\n]")
 
     def line(self, value: object) -> None:
         """One JSON value on a line of its own, at once."""
-        import json
+        print(self._json(value, compact=True), file=self.stdout, flush=True)
 
-        print(json.dumps(value, ensure_ascii=False, separators=(",", ":")), file=self.stdout, flush=True)
+    def _json(self, value: object, *, indent: int | None = None, compact: bool = False) -> str:
+        from watchkeeper.domain.safe_json import dumps
+
+        return dumps(value, indent=indent, compact=compact, ascii_only=not _is_utf8(self.stdout))
 
     def style(self, text: str, *codes: str) -> str:
         """The text in colour, where a person looks and wants colour."""
@@ -224,7 +236,7 @@ class Terminal:
         if not self.stderr_is_terminal:
             return
         columns = max(_NARROWEST, _columns_of_terminal())
-        self._status = shorten(text, columns - 1)
+        self._status = shorten(_obeyed_by_none(text), columns - 1)
         _ = self.stderr.write(f"\r\x1b[2K{self._status}")
         self.stderr.flush()
 
@@ -259,6 +271,20 @@ class Terminal:
             line += shown + " " * (widths[column] - width(cell) + 2)
             used += widths[column] + 2
         return (line + self.fit(cells[-1], used, at_most)).rstrip()
+
+
+def _obeyed_by_none(text: str) -> str:
+    """The last line of defence: of what a terminal would obey only our own colours are left, whatever a caller forgot to clean."""
+    if text.isprintable():
+        return text
+    import re
+
+    parts = re.split(rf"(\x1b\[(?:0|{_OWN_CODES}(?:;(?:{_OWN_CODES}))*)m|[\n\t])", text)
+    return "".join(part if number % 2 else "".join(map(_safe, part)) for number, part in enumerate(parts))
+
+
+def _is_utf8(stream: TextIO) -> bool:
+    return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "") == "utf8"
 
 
 def _broken(text: str, columns: int, hang: int) -> str:

@@ -129,6 +129,21 @@ class LabelType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
         return [CompletionItem(each) for each in labels(incomplete, _OFFERED)]
 
 
+class KeyType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """The caller's own name for a hand-over."""
+
+    name = "key"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check that it can be one."""
+        from watchkeeper.domain.handover import LONGEST_KEY, is_key
+
+        text = str(value)
+        if not is_key(text):
+            self.fail(f"A key is 1 to {LONGEST_KEY} characters that can be printed, without blanks around.", param, ctx)
+        return text
+
+
 class WhenType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
     """A time to come: how long from now (`+2h`), when (`2026-01-31T14:00`), or a time of day (`14:00`, the next one)."""
 
@@ -187,3 +202,4 @@ MACHINE = MachineType()
 LABEL = LabelType()
 WHEN = WhenType()
 OPTION = OptionType()
+KEY = KeyType()

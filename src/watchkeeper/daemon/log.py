@@ -3,13 +3,13 @@
 Messages and keys are an interface; `docs/daemon.md` lists them, and a test compares.
 """
 
-import json
 import sys
 import traceback
 from collections.abc import Mapping
 from typing import TextIO
 
 from watchkeeper.domain.redaction import Redactor
+from watchkeeper.domain.safe_json import dumps
 from watchkeeper.ports.clock import Clock
 
 MESSAGES: Mapping[str, str] = {
@@ -90,4 +90,4 @@ def _value(value: object) -> str:
     """A value that is one word stays bare; anything else is quoted as JSON, so a line is always one line."""
     text = str(value)
     plain = text and all(c.isalnum() or c in "._-/:@+" for c in text)
-    return text if plain else json.dumps(text, ensure_ascii=False)
+    return text if plain else dumps(text)

@@ -1,8 +1,8 @@
 r"""Hiding secrets in what leaves a run: text or a stream of bytes, in which a known secret becomes `[redacted NAME]`.
 
 A secret is found however it is spelled (`secret_views`), in base64 too, and whatever looks like one of the well-known kinds is hidden without being known
-(`secret_shapes`). The time that takes grows with the text, and to prepare it with the secrets; neither with their product. How a stream is cut into pieces makes
-no difference:
+(`secret_shapes`). To prepare takes time that grows with the secrets, and to look time that grows with the text; nothing grows with their product. How a stream
+is cut into pieces makes no difference:
 
     feed ──▶  data that was held  +  new data
               └── decided ──────┘└─ held: it may go on as a secret ─┘

@@ -34,11 +34,15 @@ _PARTIAL = re.compile(rb"[%\\][%\\u0-9a-fA-F]*\Z")
 _CUT_OFF = re.compile(rf"(?:%{_HEX}?|\\+(?:u(?:{_HEX}{{0,3}}|[dD][89abAB]{_HEX}{{2}}\\*))?)\Z".encode())
 """An escape whose end is not there."""
 _BACKSLASHES = re.compile(rb"\\+")
+_BARE = re.compile(rb"\\++(?!u)")
 _ESCAPED_SIGN = re.compile(rb"%(?:25){0,3}2(?:([bB])|[fF])|\\{1,8}(?:u002(?:([bB])|[fF])|/)")
+_LINE = rb"[A-Za-z0-9+/_-]{40}"
 _BREAK = re.compile(
-    rb"(?<=[A-Za-z0-9+/_-]{40})"
-    rb"(?:\r?\n|(?:\\{1,8}r)?\\{1,8}n|(?:%(?:25){0,3}0[dD])?%(?:25){0,3}0[aA])[ \t]{0,32}"
+    rb"(?:\n(?<=%b\n)|\r(?<=%b\r)\n|\\(?<=%b\\)\\{0,7}(?:r\\{1,8})?n|%%(?<=%b%%)(?:25){0,3}(?:0[dD]%%(?:25){0,3})?0[aA])[ \t]{0,32}"
+    % ((_LINE,) * 4)
 )
+"""A line break behind a long run of base64; what it begins with comes first, so that a search passes over everything else."""
+
 _PARTIAL_BASE64 = re.compile(rb"(?:\r|\\{1,8}(?:r\\{0,8}|u(?:0(?:0(?:2)?)?)?)?|%[025]{0,7}(?:0[dD]%?[025]{0,7})?)\Z")
 
 
@@ -141,12 +145,14 @@ def plain(text: bytes) -> View:
     """The text with its escapes undone."""
     stages: list[Stage] = []
     for _ in range(_DEEPEST):
-        if b"\\u" in text or _PERCENT.search(text) is not None:
+        if b"\\" in text:
+            # Without a call for each of them: they are what JSON has most of.
+            pattern = _BARE if b"\\u" in text else _BACKSLASHES
+            stages.append(Stage(text, pattern, _nothing))
+            text = pattern.sub(b"", text)
+        if b"\\" in text or _PERCENT.search(text) is not None:
             stages.append(Stage(text, _ESCAPE, _undone))
             text = _ESCAPE.sub(_undone, text)
-        elif b"\\" in text:
-            stages.append(Stage(text, _BACKSLASHES, _nothing))
-            text = text.translate(None, b"\\")
         else:
             break
     return View(text.translate(_UNESCAPE, b"\\"), stages)
@@ -177,7 +183,11 @@ def certain_plain(text: bytes) -> int:
         if found is None:
             break
         certain = max(0, certain - _PARTIAL_MOST) + found.start()
-    return certain
+    # So may what it is an escape of.
+    start = max(0, certain - 2 * _PARTIAL_MOST)
+    view = plain(text[start:certain])
+    found = _CUT_OFF.search(view.text)
+    return certain if found is None else start + view.begin(found.start())
 
 
 def certain_base64(text: bytes) -> int:

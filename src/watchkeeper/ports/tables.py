@@ -32,6 +32,18 @@ class Tasks(Protocol):
         """Insert a new task at the end of the queue. Raises Stale if the id is taken."""
         ...
 
+    def take_key(self, task_id: str, key: str, digest: str) -> None:
+        """Let the caller's key stand for a task, as long as the task is there. Raises Stale if it stands for one."""
+        ...
+
+    def keyed(self, key: str) -> tuple[str, str] | None:
+        """The id of the task that a key stands for, and the digest of what was handed over."""
+        ...
+
+    def key_of(self, task_id: str) -> str | None:
+        """The key that stands for a task."""
+        ...
+
     def get(self, task_id: str) -> Task:
         """One task by its whole id. Raises NoSuchTask."""
         ...

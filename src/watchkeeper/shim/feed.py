@@ -1,4 +1,7 @@
-"""Standard input that stays open: a queue of messages that go into a pipe as it has room. A message with an id that is known is not written twice."""
+"""Standard input that stays open: a queue of messages that go into a pipe as it has room.
+
+A message with an id that is known is not written twice; another one under its id is refused.
+"""
 
 import os
 import select
@@ -13,6 +16,7 @@ Reply = dict[str, object]
 
 _MOST_WAITING = 16 * 1024 * 1024
 _DONE: Reply = {"ok": True}
+_OTHER: Reply = {"ok": False, "error": "another message was accepted under this id: nothing was written"}
 _LOST: Reply = {"ok": False, "error": "the agent's input was closed before all of it was written"}
 
 
@@ -36,8 +40,8 @@ class Feed:
         self._poll = poll
         self._watched = False
         self._waiting: list[Message] = [Message(None, first)] if first else []
-        self._known: list[str] = []
-        """Ids that were accepted, in order."""
+        self._known: dict[str, str] = {}
+        """Ids that were accepted, in order, each with the digest of its message."""
         self._closing = False
 
     def owns(self, fd: int) -> bool:
@@ -46,18 +50,20 @@ class Feed:
 
     def add(self, client: "Client", message_id: str, data: bytes) -> Reply | None:
         """Queue a message; returns what to answer, or None if the answer comes when it is in the pipe."""
+        digest = _digest(data)
         if message_id in self._known:
-            return self._answer_again(client, message_id)
+            return self._answer_again(client, message_id) if self._known[message_id] == digest else _OTHER
         if self._fd < 0 or self._closing:
             return {"ok": False, "error": "the agent's input is closed"}
         if sum(len(message.left) for message in self._waiting) + len(data) > _MOST_WAITING:
             return {"ok": False, "error": "the agent does not read what it is given: too much is waiting already"}
         try:
             # Before the first byte: an id that is not on record was never written.
-            records.write(self._directory, "input.json", {"ids": [*self._known, message_id]})
+            known = {**self._known, message_id: digest}
+            records.write(self._directory, "input.json", {"ids": list(known), "digests": known})
         except OSError as problem:
             return {"ok": False, "error": f"the message cannot be recorded: {problem.strerror}"}
-        self._known.append(message_id)
+        self._known = known
         if data:
             self._waiting.append(Message(message_id, data))
         self.write()
@@ -113,7 +119,16 @@ class Feed:
             os.close(fd)
         lost, self._waiting = self._waiting, []
         for message in lost:
-            if message.id in self._known:
-                self._known.remove(message.id)
+            if message.id is not None:
+                _ = self._known.pop(message.id, None)
             for client in message.asked:
                 client.reply(_LOST)
+
+
+def _digest(data: bytes) -> str:
+    """What tells one message from another."""
+    # Not `hashlib`, which loads OpenSSL: several megabytes for a shim that often lives for days.
+    from _blake2 import blake2b  # noqa: PLC0415 - few agents are sent anything
+
+    digest: str = blake2b(data, digest_size=16).hexdigest()
+    return digest

@@ -51,6 +51,23 @@ class StoredTasks:
         self._relate(task)
         self._park_if_taken(task)
 
+    def take_key(self, task_id: str, key: str, digest: str) -> None:
+        """Let the caller's key stand for a task. Raises Stale if it stands for one."""
+        try:
+            _ = self._rows.run("tasks_take_key", id=task_id, key=key, key_digest=digest)
+        except RowConflict as conflict:
+            raise Stale("The key stands for another task already: nothing was added.") from conflict
+
+    def keyed(self, key: str) -> tuple[str, str] | None:
+        """The id of the task that a key stands for, and the digest of what was handed over."""
+        row = self._rows.one("tasks_keyed", key=key)
+        return None if row is None else (str(row[0]), str(row[1]))
+
+    def key_of(self, task_id: str) -> str | None:
+        """The key that stands for a task."""
+        row = self._rows.one("tasks_key_of", id=task_id)
+        return None if row is None or row[0] is None else str(row[0])
+
     def get(self, task_id: str) -> Task:
         """One task by its whole id. Raises NoSuchTask."""
         row = self._rows.one("tasks_get", id=task_id)

@@ -112,7 +112,7 @@ class GitWorkspace:
             "top": top,
             "head": head,
             "branch": branch.removeprefix("refs/heads/") if branch else None,
-            "dirty": {storable(name): [dirty[name], hasher.state(Path(top, name))] for name in names[:MAX_DIRTY]},
+            "dirty": {name: [dirty[name], hasher.state(Path(top, name))] for name in names[:MAX_DIRTY]},
             "truncated": len(names) > MAX_DIRTY,
         }
 
@@ -221,7 +221,7 @@ class GitWorkspace:
         words = {b"A": "added", b"D": "deleted"}
         fields = raw.split(b"\0")
         pairs = zip(fields[::2], fields[1::2], strict=False)
-        return {storable(os.fsdecode(path)): words.get(status[:1], "modified") for status, path in pairs}
+        return {os.fsdecode(path): words.get(status[:1], "modified") for status, path in pairs}
 
     def _commits(self, top: str, base: str | None, head: str | None) -> list[str]:
         if head is None or base == head:

@@ -60,7 +60,7 @@ def _files(cwd: str) -> Iterator[tuple[str, os.stat_result]]:
                     waiting.append(f"{path}/")
                 continue
             try:
-                yield storable(path), entry.stat(follow_symlinks=False)
+                yield path, entry.stat(follow_symlinks=False)
             except FileNotFoundError:
                 continue
 

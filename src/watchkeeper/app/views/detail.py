@@ -41,6 +41,8 @@ class TaskDetail:
     row: TaskRow
     authorisation: Authorisation | None
     runs: tuple[RunDetail, ...]
+    key: str | None
+    """The caller's own name for its hand-over."""
     takeover: str | None
     """With which command a person takes the newest conversation over, in the task's directory."""
 
@@ -53,20 +55,21 @@ class TaskDetail:
 def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str], Harness], task_id: str) -> TaskDetail:
     """Everything about a task. Raises NoSuchTask."""
 
-    def read(tx: Tx) -> tuple[Task, Authorisation | None, list[_Tried]]:
+    def read(tx: Tx) -> tuple[Task, Authorisation | None, str | None, list[_Tried]]:
         task = tx.tasks.get(task_id)
         runs = [
             (run, tx.outcomes.get(run.id), of_run(store, tx, run), tx.outcomes.launch(run.id))
             for run in tx.runs.of_task(task_id)
         ]
-        return task, tx.outcomes.authorisation(task_id), runs
+        return task, tx.outcomes.authorisation(task_id), tx.tasks.key_of(task_id), runs
 
-    task, authorisation, runs = store.read(read)
+    task, authorisation, key, runs = store.read(read)
     run, there = next(((run, there) for run, _, there, _ in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
         row=row(task, run, runtime, there),
         authorisation=authorisation,
         runs=tuple(_run_detail(runtime(), harness, task, *each) for each in runs),
+        key=key,
         takeover=_takeover(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
     )
 

@@ -1,6 +1,7 @@
 """What is shown, as JSON values. Keys are an interface: they are added, never renamed, and a test lists them."""
 
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from watchkeeper.app.views import place, profile
 from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -11,6 +12,9 @@ from watchkeeper.app.views.whereabouts import Whereabouts
 from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
 from watchkeeper.ports.harness import StreamEvent
 from watchkeeper.ports.store import Authorisation, JournalEntry
+
+if TYPE_CHECKING:
+    from watchkeeper.app.add import Handed
 
 Json = dict[str, object]
 
@@ -151,6 +155,11 @@ def usage(usage: Usage) -> Json:
     }
 
 
+def handed(handed: "Handed") -> Json:
+    """A task that was handed over, now or before."""
+    return {**task(handed.task), "key": handed.key or None, "already": handed.already}
+
+
 def detail(detail: TaskDetail) -> Json:
     """One task in full."""
     spec = detail.task.spec
@@ -167,6 +176,7 @@ def detail(detail: TaskDetail) -> Json:
         "evidence": evidence(detail.row.standing),
         "runs": [run_detail(each) for each in detail.runs],
         "takeover": detail.takeover,
+        "key": detail.key,
     }
 
 

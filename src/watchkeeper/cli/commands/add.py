@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, not_passed, prompts, render
+from watchkeeper.app.add import Handed
+from watchkeeper.cli import asking, daemon, handing, not_passed, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
+from watchkeeper.domain.model import RESTING_TASK_STATES
 from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from watchkeeper.app.add import AddRequest, Plan
-    from watchkeeper.domain.model import Task
 
 
 @click.command(cls=SplittingCommand, name="add", short_help="Put tasks into the queue; starts no daemon for them.")
@@ -44,7 +45,8 @@ def command(
 
     Of several tasks either all are added or none. The options hold for each of them. With --json-lines an object has
     the options' names as keys (`prompt`, `argv`, `title`, `harness`, `priority`, `after`, `labels` …), which win over
-    the options; with `name` a line gets a name that the `after` of later lines can use.
+    the options; with `name` a line gets a name that the `after` of later lines can use. With `key` a line can be handed
+    over again: the same one gives the same task, and another one under its key is refused.
 
     \b
     Examples:
@@ -60,6 +62,10 @@ def command(
         wishes = asking.begin(call, wishes)
         words, argv = asking.split(call, words)
         prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
+        before = None if dry_run else handing.known(call, wishes._asdict(), prompt, argv or ())
+        if before is not None:
+            _finish(call, [Handed(task=before, already=True, key=wishes.key or "")], [{}], as_json=as_json)
+            return
         handed = [asking.request(call, wishes, prompt, argv or ())]
     asking.say_rights(call, [agreed for _, agreed in handed], verbose=verbose or dry_run, as_json=as_json)
     not_passed.say(call, [request for request, _ in handed], as_json=as_json)
@@ -70,10 +76,19 @@ def command(
         else:
             call.terminal.note(asking.DRY)
         return
-    tasks = asking.add(call, handed)
-    _say(call, tasks, handed, as_json=as_json)
-    if not daemon.poke(call):
-        daemon.say_none(call, len(tasks))
+    given = asking.add(call, handed)
+    _finish(call, given, [asking.rights(request, plan) for request, plan in handed], as_json=as_json)
+
+
+def _finish(call: Call, given: "list[Handed]", rights: "list[dict[str, object]]", *, as_json: bool) -> None:
+    """Tell of what was handed over, now or before, and tell a daemon: whoever handed it over before may not have come to that."""
+    rights = [
+        handing.agreed_before(call, each.task) if each.already else of for each, of in zip(given, rights, strict=True)
+    ]
+    _say(call, given, rights, as_json=as_json)
+    waiting = sum(each.task.state not in RESTING_TASK_STATES for each in given)
+    if waiting and not daemon.poke(call):
+        daemon.say_none(call, waiting)
 
 
 def _many(
@@ -82,6 +97,10 @@ def _many(
     from watchkeeper.cli import batch
     from watchkeeper.cli.command import after_dashes
 
+    if wishes.key is not None:
+        raise UsageError(
+            "--key names one hand-over, and these are many.", hint='With --json-lines each line can have a "key".'
+        )
     if lines and json_lines:
         raise UsageError("--lines and --json-lines exclude each other.", hint="Choose one.")
     if after_dashes() is not None or words not in {(), ("-",)}:
@@ -92,18 +111,21 @@ def _many(
     return batch.requests(call, batch.from_json(text, wishes) if json_lines else batch.from_lines(text, wishes))
 
 
-def _say(call: Call, tasks: "list[Task]", handed: "list[tuple[AddRequest, Plan]]", *, as_json: bool) -> None:
+def _say(call: Call, given: "list[Handed]", rights: "list[dict[str, object]]", *, as_json: bool) -> None:
+    for each in given:
+        if each.already:
+            handing.say_already(call, each)
     if as_json:
         from watchkeeper.app.views import plain
 
-        for task, (request, plan) in zip(tasks, handed, strict=True):
-            call.terminal.line({**plain.task(task), **asking.rights(request, plan)})
-    elif call.terminal.is_terminal and len(tasks) > 1:
-        for task in tasks:
-            call.terminal.say(call.terminal.fit(f"{task.id}  {render.clean(task.spec.title)}"))
+        for each, agreed in zip(given, rights, strict=True):
+            call.terminal.line({**plain.handed(each), **agreed})
+    elif call.terminal.is_terminal and len(given) > 1:
+        for each in given:
+            call.terminal.say(call.terminal.fit(f"{each.task.id}  {render.clean(each.task.spec.title)}"))
     else:
-        for task in tasks:
-            call.terminal.say(task.id)
+        for each in given:
+            call.terminal.say(each.task.id)
     call.terminal.stdout.flush()
-    if len(tasks) == 1:
-        asking.say_waits(call, tasks[0])
+    if len(given) == 1 and given[0].task.state not in RESTING_TASK_STATES:
+        asking.say_waits(call, given[0].task)

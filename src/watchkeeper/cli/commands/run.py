@@ -4,10 +4,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, not_passed, prompts, render
+from watchkeeper.app.add import Handed
+from watchkeeper.cli import asking, daemon, handing, not_passed, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
-from watchkeeper.domain.model import Task
+from watchkeeper.domain.model import RESTING_TASK_STATES, Task
 from watchkeeper.errors import Exit
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def command(
       wk run -- make test
       wk run "review this" -- mytool --ask {prompt}
       id=$(wk run "write the changelog") && wk wait "$id"
+      wk run --key "$CI_JOB_ID" --wait "review the change"
 
     \b
     With --wait and --follow the exit code is 0 done, 1 failed, 7 no daemon runs,
@@ -76,6 +78,10 @@ def command(
     wishes = asking.begin(call, asking.Wishes(**wished))  # pyright: ignore[reportArgumentType] - click gives each option its kind
     words, argv = asking.split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
+    before = None if dry_run else handing.known(call, wishes._asdict(), prompt, argv or ())
+    if before is not None:
+        handed = Handed(task=before, already=True, key=wishes.key or "")
+        return _given(call, handed, {}, wait=wait, follow=follow, as_json=as_json)
     request, agreed = asking.request(call, wishes, prompt, argv or ())
     asking.say_rights(call, [agreed], verbose=verbose or dry_run, as_json=as_json)
     not_passed.say(call, [request], as_json=as_json)
@@ -85,18 +91,29 @@ def command(
         else:
             call.terminal.note(asking.DRY)
         return Exit.OK
-    task = asking.add(call, [(request, agreed)])[0]
-    _say_id(call, task, asking.rights(request, agreed), as_json=as_json, more=wait or follow)
-    asking.say_waits(call, task)
-    daemon.ensure(call, f"{task.id} waits for its turn")
+    handed = asking.add(call, [(request, agreed)])[0]
+    return _given(call, handed, asking.rights(request, agreed), wait=wait, follow=follow, as_json=as_json)
+
+
+def _given(call: Call, handed: Handed, rights: "dict[str, object]", *, wait: bool, follow: bool, as_json: bool) -> int:
+    """Tell of a task that was handed over, now or before, and stay with it if that was asked."""
+    task = handed.task
+    if handed.already:
+        rights = handing.agreed_before(call, task)
+        handing.say_already(call, handed)
+    _say_id(call, handed, rights, as_json=as_json, more=wait or follow)
+    if task.state not in RESTING_TASK_STATES:
+        asking.say_waits(call, task)
+        daemon.ensure(call, f"{task.id} waits for its turn")
     return _stay(call, task, follow=follow, as_json=as_json) if wait or follow else Exit.OK
 
 
-def _say_id(call: Call, task: Task, rights: "dict[str, object]", *, as_json: bool, more: bool) -> None:
+def _say_id(call: Call, handed: Handed, rights: "dict[str, object]", *, as_json: bool, more: bool) -> None:
+    task = handed.task
     if as_json:
         from watchkeeper.app.views import plain
 
-        call.terminal.line({**plain.task(task), **rights})
+        call.terminal.line({**plain.handed(handed), **rights})
     elif call.terminal.is_terminal and not more:
         # The id has its line for itself, so that a double click or a triple one takes it and nothing else.
         call.terminal.say(call.terminal.style(task.id, render.BOLD))

@@ -93,6 +93,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
         yield _field("allowed by", f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}")
     yield _field("rules", _rules(found))
     yield _field("created", f"{render.clock(task.created_at)} ({render.age(task.created_at, now)} ago)")
+    if found.key is not None:
+        yield _field("key", render.clean(found.key))
     yield from _prompt(spec.prompt)
     for run in found.runs:
         yield from _run(call, run, found.authorisation)

@@ -1,6 +1,15 @@
 -- name: tasks_get
 SELECT * FROM task_whole WHERE id = :id;
 
+-- name: tasks_take_key
+UPDATE task SET key = :key, key_digest = :key_digest WHERE id = :id;
+
+-- name: tasks_keyed
+SELECT id, key_digest FROM task WHERE key = :key;
+
+-- name: tasks_key_of
+SELECT key FROM task WHERE id = :id;
+
 -- name: tasks_save
 UPDATE task SET
     state = :state, version = version + 1, ready = :ready, wake_at = :wake_at, wake_for = :wake_for, runs = :runs,
