@@ -97,6 +97,7 @@ class Followers:
             reader=reader,
             path=self.executions.log(run, "stdout"),
             redactor=redactor_of(self.executions, run, spec),
+            dropped=lambda: self.executions.dropped(run, "stdout"),
             told_session=run.harness_session,
             told_condemned=run.condemned is not None,
         )

@@ -1,6 +1,6 @@
 """Read what an agent printed: all of it at the end, or as it grows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -8,10 +8,12 @@ from pathlib import Path
 from watchkeeper.app.secrets import hide_trace
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
 from watchkeeper.domain.redaction import Redactor
-from watchkeeper.ports.harness import EventKind, Harness, StreamReader
+from watchkeeper.ports.harness import EventKind, Harness, StreamEvent, StreamReader
 from watchkeeper.ports.runtime import Executions
 
 _CHUNK = 1024 * 1024
+_LOST = b"\0"
+"""No secret goes on behind a part that is not kept."""
 _STDERR_TAIL = 8 * 1024
 _ANSWERS = frozenset({EventKind.TEXT, EventKind.TOOL})
 """What a program prints only once its model has answered."""
@@ -31,16 +33,15 @@ def read_trace(
     could cut a secret in two, and nobody would know the halves.
     """
     reader, stream = harness.reader(spec), redactor.stream()
-    stdout = executions.log(run, "stdout")
     try:
-        for data in _chunks(stdout):
-            _ = reader.feed(data)
-            _ = stream.feed(data)
+        for data in _kept(executions, run):
+            _ = take(reader, data)
+            _ = stream.feed(_LOST if data is None else data)
         _ = stream.finish()
         tail, hidden_tail = _tail(executions.log(run, "stderr"), redactor)
         trace = reader.trace(exit_fact, tail)
         if stream.count or tail != hidden_tail:
-            words = _words(harness.reader(spec), stdout, redactor).trace(exit_fact, hidden_tail)
+            words = _words(harness.reader(spec), _kept(executions, run), redactor).trace(exit_fact, hidden_tail)
             named = {"harness_session": words.harness_session, "model": words.model}
             trace = replace(trace, text=words.text, reason=words.reason, **named)
     except OSError:
@@ -48,18 +49,43 @@ def read_trace(
     return hide_trace(redactor, trace)
 
 
-def _words(reader: StreamReader, stdout: Path, redactor: Redactor) -> StreamReader:
-    stream = redactor.stream()
-    for data in _chunks(stdout):
-        _ = reader.feed(stream.feed(data))
+def take(reader: StreamReader, piece: bytes | None) -> list[StreamEvent]:
+    """Hand a piece of a log to its reader; None is a part that is not kept."""
+    return reader.gap() if piece is None else reader.feed(piece)
+
+
+def _words(reader: StreamReader, pieces: Iterator[bytes | None], redactor: Redactor) -> StreamReader:
+    stream, lost = redactor.stream(), False
+    for piece in pieces:
+        if piece is None:
+            _ = reader.feed(stream.finish(cut=True))
+            _ = reader.gap()
+        else:
+            _ = reader.feed(stream.resume(piece) if lost else stream.feed(piece))
+        lost = piece is None
     _ = reader.feed(stream.finish())
     return reader
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
-    with path.open("rb") as log:
-        while data := log.read(_CHUNK):
-            yield data
+def _kept(executions: Executions, run: Run) -> Iterator[bytes | None]:
+    """What is kept of standard output, and None for each part that is not."""
+    at = 0
+    with executions.log(run, "stdout").open("rb") as log:
+        while True:
+            hole = next((end for start, end in executions.dropped(run, "stdout") if start <= at < end), None)
+            if hole is not None:
+                yield None
+                at = log.seek(hole)
+                continue
+            data = log.read(_CHUNK)
+            if not data:
+                return
+            # A hole is on record before it is punched. One that appeared meanwhile may have zeroed what was just read.
+            begins = min((start for start, end in executions.dropped(run, "stdout") if end > at), default=at + len(data))
+            data = data[: max(0, begins - at)]
+            at = log.seek(at + len(data))
+            if data:
+                yield data
 
 
 def _tail(path: Path, redactor: Redactor) -> tuple[str, str]:
@@ -87,6 +113,8 @@ class Follower:
     reader: StreamReader
     path: Path
     redactor: Redactor
+    dropped: Callable[[], list[tuple[int, int]]] = list
+    """Ranges of it that are not kept."""
     offset: int = 0
     told_session: str | None = None
     told_condemned: bool = field(default=False)
@@ -103,6 +131,13 @@ class Follower:
                 data = log.read(8 * _CHUNK)
         except FileNotFoundError:
             return False
+        hole = next((end for start, end in self.dropped() if start <= self.offset < end), None)
+        if hole is not None:
+            self.offset = hole
+            _ = self.reader.gap()
+            return True
+        begins = min((start for start, end in self.dropped() if end > self.offset), default=None)
+        data = data if begins is None else data[: begins - self.offset]
         since = self.read_at or started
         if len(data) < 8 * _CHUNK:
             self.read_at = now
