@@ -182,8 +182,9 @@ class Watchkeeper:
             database_id=self.store.read(lambda tx: tx.machines.database_id()),
             start_grace_s=self.settings.daemon_start_grace_s,
             nofile=self._nofile,
-            pipes=self._pipes,
         )
+        if self._pipes is not None:
+            runtime.hold_pipes(self._pipes)
         if self.settings.store_url is not None:
             runtime.machine = self.state.known_node() or "a machine without a daemon yet"
         return runtime
@@ -230,7 +231,7 @@ class Watchkeeper:
         tell_parent(word)
 
     def sibling(self, *, apart: bool = False) -> "Watchkeeper":
-        """The same parts for another thread, with a runtime and a database connection of its own; one to a server is shared, as those are few, unless `apart`."""
+        """The same parts for another thread, with a runtime and a database connection of its own; one to a server, of few, is shared unless it is `apart`."""
         again = Watchkeeper(self.settings, self.environ, writes=self._writes, is_daemon=self._is_daemon)
         again._nofile = self._nofile
         again.system_clock = self.system_clock

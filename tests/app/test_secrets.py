@@ -109,6 +109,9 @@ class Doomed:
         del data
         return []
 
+    def gap(self) -> list[StreamEvent]:
+        return []
+
     def condemned(self) -> Condemnation | None:
         return Condemnation(
             kind=FailureKind.SIGNED_OUT, reason=f"The key {TOKEN} was refused; the beginning is {TOKEN[:9]}…"

@@ -76,7 +76,7 @@ def test_what_comes_out_can_be_stored(stream: bytes) -> None:
         (b'{"a"\0\0\0: 1}\n{"b": 2}\n', ['{"a"␀␀␀: 1}', {"b": 2}]),
         (b"a\0b\n", ["a␀b"]),
         (b"\0\0\0", ["␀␀␀"]),
-        ('{"a": 1}\n'.encode("utf-16-le"), ["{␀\"␀a␀\"␀:␀ ␀1␀}␀", "␀"]),
+        ('{"a": 1}\n'.encode("utf-16-le"), ['{␀"␀a␀"␀:␀ ␀1␀}␀', "␀"]),
         (b"y" * 70 + b'\n{"b": 2}\n', ["(a line of 70 bytes was left out)", {"b": 2}]),
     ],
 )

@@ -81,7 +81,9 @@ def _kept(executions: Executions, run: Run) -> Iterator[bytes | None]:
             if not data:
                 return
             # A hole is on record before it is punched. One that appeared meanwhile may have zeroed what was just read.
-            begins = min((start for start, end in executions.dropped(run, "stdout") if end > at), default=at + len(data))
+            begins = min(
+                (start for start, end in executions.dropped(run, "stdout") if end > at), default=at + len(data)
+            )
             data = data[: max(0, begins - at)]
             at = log.seek(at + len(data))
             if data:

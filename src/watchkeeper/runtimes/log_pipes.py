@@ -53,9 +53,7 @@ class LogPipes:
         _close(ends)
 
     @contextmanager
-    def draining(
-        self, execution_id: str, directory: int, limit: int, may_begin: Callable[[], bool]
-    ) -> Generator[None]:
+    def draining(self, execution_id: str, directory: int, limit: int, may_begin: Callable[[], bool]) -> Generator[None]:
         """While the body ends an agent's survivors, move what they write into its logs, and what is left of it afterwards. Then let go of the pipes.
 
         Args:

@@ -42,7 +42,7 @@ class Output:
 
     def take(self, fd: int) -> bool:
         """Move what has come on a pipe; False if its log takes nothing now."""
-        return all([self._take(stream, _AT_A_TURN) for stream in self.streams if stream.pipe == fd])
+        return all(self._take(stream, _AT_A_TURN) for stream in self.streams if stream.pipe == fd)
 
     def flush(self) -> bool:
         """Move what is in the pipes at this moment, and no more, so that this ends however much is written. False if not all of it could be."""
