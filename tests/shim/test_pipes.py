@@ -16,6 +16,7 @@ from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.records import parse_dropped
 from watchkeeper.shim import pipes
 from watchkeeper.shim.logs import BoundedLogs
+from watchkeeper.shim.output import Output
 
 ABUSE = {
     "a shell's redirection": sh("echo first; echo x > /dev/stdout; echo last"),
@@ -219,3 +220,30 @@ def test_what_was_lost_is_put_on_record_beside_the_hole(tmp_path: Path) -> None:
     os.close(directory)
     recorded = (tmp_path / "dropped.json").read_bytes()
     assert parse_dropped(recorded, "stdout.log") == [(100, 300), (mib, 19 * mib), (19 * mib + 5, 19 * mib + 6)]
+
+
+def test_what_comes_after_a_lost_end_is_written_behind_it(tmp_path: Path) -> None:
+    """The next supervisor finds a log that is shorter than what is on record as lost."""
+    (tmp_path / "stdout.log").write_bytes(b"kept")
+    (tmp_path / "dropped.json").write_text('{"stdout.log": [[4, 10]]}')
+    reader, agent = os.pipe()
+    os.set_blocking(reader, False)
+    directory = os.open(tmp_path, os.O_RDONLY)
+    output = Output(directory, 1 << 20, {"stdout": reader}, print)
+    os.write(agent, b"after")
+    assert output.flush()
+    output.close()
+    os.close(directory)
+    assert (tmp_path / "stdout.log").read_bytes() == b"kept" + bytes(6) + b"after"
+
+
+def test_an_agent_whose_directory_was_deleted_is_silent_only_if_it_prints_nothing(bench: Bench) -> None:
+    code = "read x; i=0; while [ $i -lt 20 ]; do echo $i; i=$((i+1)); sleep 0.1; done; rmdir up; exec sleep 300"
+    (bench.root / "up").mkdir()
+    execution = bench.started(sh(code), input=True, silence_s=1.0)
+    with execution.connect() as connection:
+        for path in execution.path.iterdir():
+            path.unlink()
+        execution.path.rmdir()
+        connection.sendall(b'{"token": "%s", "do": "close_input"}\n' % execution.token.encode())
+        wait_until(lambda: not (bench.root / "up").exists(), what="it has talked for two seconds and was not ended")

@@ -54,6 +54,10 @@ class BoundedLogs:
         """The logs' descriptors."""
         return list(self._logs.values())
 
+    def lost_until(self, name: str) -> int:
+        """Up to where a log was lost, which may be beyond its end; 0 if it was not. What comes next belongs behind that."""
+        return max((end for _, end in self._lost.get(name, ())), default=0)
+
     def owes(self) -> bool:
         """Record what was lost; True if that cannot be done yet."""
         if self._owed:

@@ -29,6 +29,8 @@ class Output:
             for stream in ends
             for name in (pipes.log_name(stream),)
         ]
+        for stream in self.streams:
+            stream.end = max(stream.end, self.logs.lost_until(stream.name))
         self._said: set[str] = set()
 
     def owns(self, fd: int) -> bool:
@@ -39,6 +41,11 @@ class Output:
     def is_held_back(self) -> bool:
         """Whether a log takes nothing now, so that the agent waits, or soon will."""
         return any(stream.problem is not None for stream in self.streams)
+
+    @property
+    def size(self) -> int:
+        """How much was printed so far, whether or not it is kept."""
+        return sum(stream.end for stream in self.streams)
 
     def take(self, fd: int) -> bool:
         """Move what has come on a pipe; False if its log takes nothing now."""
