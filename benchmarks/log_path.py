@@ -6,6 +6,7 @@ With `--against`, the shim of another checkout of this repository is measured be
 """
 
 import argparse
+import json
 import os
 import statistics
 import subprocess
@@ -55,7 +56,7 @@ def output(image: Path, directory: Path) -> tuple[float, float, float]:
     shim = start(image, directory)
     _, _, used = os.wait4(shim.pid, 0)
     took = time.perf_counter() - began
-    exit_ = __import__("json").loads((directory / "exit.json").read_bytes())
+    exit_ = json.loads((directory / "exit.json").read_bytes())
     shim.returncode = 0
     return took, used.ru_utime + used.ru_stime, exit_["user_s"] + exit_["system_s"]
 
@@ -63,7 +64,7 @@ def output(image: Path, directory: Path) -> tuple[float, float, float]:
 def latency_s(image: Path, directory: Path, lines: int) -> list[float]:
     """How long after it was written each line was in the log."""
     shim = start(image, directory)
-    log, found, late = directory / "stdout.log", b"", []
+    log, found, late = directory / "stdout.log", b"", list[float]()
     while not log.exists():
         time.sleep(0.001)
     with log.open("rb", buffering=0) as file:
@@ -103,7 +104,9 @@ def main() -> None:
                     f"{name:<6} {total >> 20:5} MiB in writes of {size:5}: {took:6.2f} s, agent {agent:5.2f} s of processor, shim {whole - agent:5.2f} s"
                 )
         for name, image in images.items():
-            late = sorted(latency_s(image, prepare(root, f"{name}-late", python(CLOCK, arguments.lines)), arguments.lines))
+            late = sorted(
+                latency_s(image, prepare(root, f"{name}-late", python(CLOCK, arguments.lines)), arguments.lines)
+            )
             p50, p99 = statistics.median(late) * 1e6, late[-1 - len(late) // 100] * 1e6
             print(f"{name:<6} a line is in the log after {p50:5.0f} µs (median), {p99:.0f} µs (p99)")
         for name, image in images.items():

@@ -178,8 +178,9 @@ class Watchkeeper:
             database_id=self.store.read(lambda tx: tx.machines.database_id()),
             start_grace_s=self.settings.daemon_start_grace_s,
             nofile=self._nofile,
-            pipes=self._pipes,
         )  # fmt: skip
+        if self._pipes is not None:
+            runtime.hold_pipes(self._pipes)
         if self.settings.store_url is not None:
             runtime.machine = self.state.known_node() or "a machine without a daemon yet"
         return runtime

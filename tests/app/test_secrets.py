@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -36,10 +36,15 @@ class Kept:
 
     root: Path
     given: Mapping[str, str] | None = None
+    holes: list[tuple[int, int]] = field(default_factory=list)
 
     def open_log(self, run: Run, stream: str) -> AbstractContextManager[Log | None]:
         del run
-        return open_kept(self.root / f"{stream}.log")
+        return open_kept(self.root / f"{stream}.log", lambda: self.holes)
+
+    def dropped(self, run: Run, stream: str) -> list[tuple[int, int]]:
+        del run, stream
+        return self.holes
 
     def environment(self, run: Run) -> Mapping[str, str] | None:
         del run
@@ -60,6 +65,18 @@ def _trace(tmp_path: Path, stdout: bytes, stderr: bytes = b"", code: int = 1) ->
     trace = read_trace(Command(), spec, kept, RUN, exit_fact(code << 8), redactor_of(kept, RUN, spec)).trace
     assert trace is not None
     return trace
+
+
+def test_only_the_record_says_what_is_missing(tmp_path: Path) -> None:
+    """Zero bytes are the program's own, however many; those of a part that is on record are nobody's."""
+    (tmp_path / "stdout.log").write_bytes(b"begin\n" + b"\0" * 5000 + b"end a\0b\n" + b"\0" * 3)
+    (tmp_path / "stderr.log").touch()
+    kept = Kept(tmp_path, {})
+    kept.holes = [(6, 5006)]
+    executions, spec = cast("Executions", kept), spec_of(tmp_path, harness="command", argv=("x",))
+    trace = read_trace(Command(), spec, executions, RUN, exit_fact(0), redactor_of(executions, RUN, spec))
+    assert trace is not None
+    assert trace.text == "begin\nend a␀b\n␀␀␀"
 
 
 @pytest.mark.parametrize("shown", range(1, len(TOKEN)))
@@ -93,6 +110,9 @@ class Doomed:
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         del data
+        return []
+
+    def gap(self) -> list[StreamEvent]:
         return []
 
     def condemned(self) -> Condemnation | None:

@@ -53,11 +53,9 @@ def make(stage: Stage) -> Iterator[Callable[[LogPipes | None], ProcessRuntime]]:
 
     def runtime(pipes: LogPipes | None) -> ProcessRuntime:
         install = partial(install_shim, shims)
-        made.append(
-            ProcessRuntime(
-                stage.state, stage.sockets, None, install, stage.clock, database_id="db1", pipes=pipes
-            )
-        )
+        made.append(ProcessRuntime(stage.state, stage.sockets, None, install, stage.clock, database_id="db1"))
+        if pipes is not None:
+            made[-1].hold_pipes(pipes)
         return made[-1]
 
     yield runtime
@@ -74,7 +72,9 @@ def started(
     run = stage.run(stage.id)
     command = argv or ("python3", "-I", "-S", "-c", SURVIVOR, *arguments)
     order = stage.order(run, argv=command, prompt_by="none", environment={"PATH": "/usr/bin:/bin"})
-    run = replace(run, directory=runtime.prepare(replace(order, log_limit_bytes=limit)), shim_started_at=stage.clock.now())
+    run = replace(
+        run, directory=runtime.prepare(replace(order, log_limit_bytes=limit)), shim_started_at=stage.clock.now()
+    )
     runtime.start_shim(run)
     wait_until(lambda: judge(runtime.observe(run, stop_asked=False)).kind is VerdictKind.ALIVE, what="it is alive")
     return run

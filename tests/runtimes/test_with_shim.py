@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import pytest
 from runtimes.stage import Stage
@@ -117,7 +118,7 @@ def test_a_shim_whose_socket_was_cleared_away_is_told_why_and_how_long(
     run = started(stage, runtime, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
     assert until(runtime, run, lambda verdict: verdict.kind is VerdictKind.ALIVE).kind is VerdictKind.ALIVE
     spec = records.parse_spec((runtime.executions().path(run) / "spec.json").read_bytes())
-    os.unlink(spec.socket)
+    Path(spec.socket).unlink()
     runtime.end(run, how, grace_s=0.1, why=why)
     assert until(runtime, run, lambda verdict: verdict.final).final
     found = runtime.observe(run, stop_asked=False).exit
@@ -132,7 +133,7 @@ def test_a_shim_of_an_earlier_version_is_told_by_term(stage: Stage, runtime: Pro
     record = runtime.executions().path(run) / "proc.json"
     record.write_text(record.read_text().replace('"hears_requests": true', '"hears_requests": false'))
     spec = records.parse_spec((runtime.executions().path(run) / "spec.json").read_bytes())
-    os.unlink(spec.socket)
+    Path(spec.socket).unlink()
     with pytest.raises(ShimUnreachable):
         runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.CONDEMNED)
     runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.STOP)

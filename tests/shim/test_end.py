@@ -150,13 +150,26 @@ def test_a_signal_that_is_not_for_the_shim_ends_nothing(bench: Bench, number: si
     assert execution.ask("status")["how"] is None
     assert execution.ask("close_input") == {"ok": True}
     record = ended(execution)
-    assert (record["reason"], os.WEXITSTATUS(record["status"])) == ("exited", 4)
+    assert (record["reason"], os.WEXITSTATUS(int(str(record["status"])))) == ("exited", 4)
+
+
+END_PYTHONS = """
+import os, signal
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        names = open(f"/proc/{pid}/comm").read() + open(f"/proc/{pid}/cmdline").read()
+    except OSError:
+        continue
+    if "python" in names and pid == str(os.getppid()):
+        os.kill(int(pid), signal.SIGTERM)
+print("done")
+"""
+"""Of all that it finds it spares what is not its parent: the machine is not only ours."""
 
 
 def test_an_agent_that_ends_all_pythons_spares_its_shim(bench: Bench) -> None:
     """By the name of the program, by the whole command line, and by what its interpreter is called."""
-    kill = "import os, signal\nfor pid in filter(str.isdigit, os.listdir('/proc')):\n try: names = open(f'/proc/{pid}/comm').read() + open(f'/proc/{pid}/cmdline').read()\n except OSError: continue\n if 'python' in names and pid == str(os.getppid()): os.kill(int(pid), signal.SIGTERM)\nprint('done')"
-    execution = bench.execution(python(kill))
+    execution = bench.execution(python(END_PYTHONS))
     assert execution.run() == 0
     assert execution.record("exit.json")["reason"] == "exited"
     assert execution.output() == "done\n"

@@ -62,8 +62,9 @@ def test_a_log_is_bounded_at_the_end_however_quickly_it_came(bench: Bench) -> No
 
 
 def test_logs_grow_by_appending_whoever_writes(bench: Bench) -> None:
-    """Two processes with descriptors of their own: no line is lost or torn."""
-    execution = bench.execution(sh("for i in 1 2 3 4; do (seq 1 2000) & done; wait"))
+    """Four processes with descriptors of their own, each of which writes a line at once: none is lost or torn."""
+    count = "n=1; while [ $n -le 2000 ]; do echo $n; n=$((n+1)); done"
+    execution = bench.execution(sh(f"for i in 1 2 3 4; do ({count}) >/dev/stdout & done; wait"))
     assert execution.run() == 0
     assert sorted(map(int, execution.output().split())) == sorted(list(range(1, 2001)) * 4)
 

@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 from shim.stage import Bench, python, sh
+from shim.test_faults import changed
 from support.waiting import wait_until
 
 from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.records import parse_dropped
+from watchkeeper.shim import pipes
+from watchkeeper.shim.logs import BoundedLogs
+from watchkeeper.shim.output import Output
 
 ABUSE = {
     "a shell's redirection": sh("echo first; echo x > /dev/stdout; echo last"),
@@ -130,7 +135,7 @@ def test_a_deleted_directory_ends_no_agent_and_its_log_stays_small(bench: Bench)
         sh("read x; head -c 12582912 /dev/zero; echo wrote >&2; exec sleep 300"), input=True, log_limit_bytes=2097152
     )
     shim, agent = execution.shims[0], execution.record("proc.json")["pid"]
-    logs = [fd for fd in Path(f"/proc/{shim.pid}/fd").iterdir() if os.readlink(fd).endswith("stdout.log")]
+    logs = [fd for fd in Path(f"/proc/{shim.pid}/fd").iterdir() if fd.readlink().name == "stdout.log"]
     with logs[0].open("rb") as log:
         connection = execution.connect()
         with connection:
@@ -143,3 +148,102 @@ def test_a_deleted_directory_ends_no_agent_and_its_log_stays_small(bench: Bench)
     found = proc.stat_of(agent)
     assert found is not None
     assert found.alive
+
+
+def test_without_pipes_the_agent_writes_its_log_itself_and_that_is_said(bench: Bench) -> None:
+    made = "os.mkfifo(name, records.MODE, dir_fd=directory)"
+    execution = bench.execution(sh("echo one; echo two >>/dev/stdout"))
+    execution.image = changed(bench, "pipes.py", made, 'raise OSError(errno.EPERM, "no pipes here")')
+    assert execution.run() == 0
+    assert execution.output() == "one\ntwo\n"
+    assert "there can be no pipes here" in execution.complaints()
+
+
+class OneStream:
+    """A pipe and a log that may take nothing, on a clock of the test's own."""
+
+    def __init__(self, root: Path, mode: int) -> None:
+        reader, self.agent = os.pipe()
+        os.set_blocking(reader, False)
+        (root / "stdout.log").write_bytes(b"")
+        self.log = os.open(root / "stdout.log", mode)
+        self.lost: list[tuple[str, int, int]] = []
+        self.stream = pipes.Stream("stdout.log", reader, self.log, lambda *range_: self.lost.append(range_))
+
+
+def test_a_log_that_takes_nothing_keeps_an_agent_waiting_for_a_while_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is open for reading refuses what a failing disk does. What it does not take is named."""
+    now = [1000.0]
+    monkeypatch.setattr(pipes.system, "boottime", lambda: now[0])
+    one = OneStream(tmp_path, os.O_RDONLY)
+    os.write(one.agent, b"twelve bytes")
+    for _ in range(3):
+        assert not one.stream.take()
+        now[0] += 3.0
+    assert one.lost == []
+    now[0] += 3.0
+    assert one.stream.take()
+    assert one.lost == [("stdout.log", 0, 12)]
+    assert one.stream.end == 12
+
+
+def test_a_file_system_without_splice_gets_copies(tmp_path: Path) -> None:
+    one = OneStream(tmp_path, os.O_WRONLY)
+    one.stream._splices = False
+    os.write(one.agent, b"one\n")
+    assert one.stream.take()
+    os.write(one.agent, b"two\n")
+    assert one.stream.take()
+    os.close(one.agent)
+    assert one.stream.take()
+    assert one.stream.ended
+    assert (tmp_path / "stdout.log").read_bytes() == b"one\ntwo\n"
+    assert one.lost == []
+
+
+def test_what_was_lost_is_put_on_record_beside_the_hole(tmp_path: Path) -> None:
+    """By one supervisor after the other."""
+    mib = 1024 * 1024
+    directory = os.open(tmp_path, os.O_RDONLY)
+    with (tmp_path / "stdout.log").open("wb") as log:
+        log.truncate(20 * mib)
+        logs = BoundedLogs(directory, 2 * mib, {"stdout.log": log.fileno()})
+        logs.lose("stdout.log", 100, 200)
+        logs.lose("stdout.log", 150, 300)
+        logs.lose("stdout.log", 2 * mib, 3 * mib)
+        assert logs.bound() is None
+        later = BoundedLogs(directory, 2 * mib, {"stdout.log": log.fileno()})
+        later.lose("stdout.log", 19 * mib + 5, 19 * mib + 6)
+        assert not later.owes()
+    os.close(directory)
+    recorded = (tmp_path / "dropped.json").read_bytes()
+    assert parse_dropped(recorded, "stdout.log") == [(100, 300), (mib, 19 * mib), (19 * mib + 5, 19 * mib + 6)]
+
+
+def test_what_comes_after_a_lost_end_is_written_behind_it(tmp_path: Path) -> None:
+    """The next supervisor finds a log that is shorter than what is on record as lost."""
+    (tmp_path / "stdout.log").write_bytes(b"kept")
+    (tmp_path / "dropped.json").write_text('{"stdout.log": [[4, 10]]}')
+    reader, agent = os.pipe()
+    os.set_blocking(reader, False)
+    directory = os.open(tmp_path, os.O_RDONLY)
+    output = Output(directory, 1 << 20, {"stdout": reader}, print)
+    os.write(agent, b"after")
+    assert output.flush()
+    output.close()
+    os.close(directory)
+    assert (tmp_path / "stdout.log").read_bytes() == b"kept" + bytes(6) + b"after"
+
+
+def test_an_agent_whose_directory_was_deleted_is_silent_only_if_it_prints_nothing(bench: Bench) -> None:
+    code = "read x; i=0; while [ $i -lt 20 ]; do echo $i; i=$((i+1)); sleep 0.1; done; rmdir up; exec sleep 300"
+    (bench.root / "up").mkdir()
+    execution = bench.started(sh(code), input=True, silence_s=1.0)
+    with execution.connect() as connection:
+        for path in execution.path.iterdir():
+            path.unlink()
+        execution.path.rmdir()
+        connection.sendall(b'{"token": "%s", "do": "close_input"}\n' % execution.token.encode())
+        wait_until(lambda: not (bench.root / "up").exists(), what="it has talked for two seconds and was not ended")

@@ -98,6 +98,7 @@ class Followers:
             reader=reader,
             open_log=partial(self.executions.open_log, run, "stdout"),
             redactor=redactor_of(self.executions, run, spec),
+            dropped=lambda: self.executions.dropped(run, "stdout"),
             told_session=run.harness_session,
             told_condemned=run.condemned is not None,
         )

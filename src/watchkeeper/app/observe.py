@@ -16,7 +16,9 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import Runtime, SweepReport
 from watchkeeper.ports.store import Store, Tx
 
-END_MAY_BE_MISSING = "The end of its output may be missing: it was on its way to the log when no process was left to keep it."
+END_MAY_BE_MISSING = (
+    "The end of its output may be missing: it was on its way to the log when no process was left to keep it."
+)
 
 _LOST = frozenset({VerdictKind.SHIM_DIED, VerdictKind.LOST_TO_REBOOT})
 _OBSERVED = frozenset({RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD})

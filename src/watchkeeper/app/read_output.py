@@ -17,7 +17,8 @@ _AT_ONCE = 8 * 1024 * 1024
 """Bytes that one look at a working agent reads at most."""
 
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-_NOT_KEPT = b"\0" * 4096
+_LOST = b"\0"
+"""No secret goes on behind a part that is not kept."""
 _STDERR_TAIL = 8 * 1024
 _ANSWERS = frozenset({EventKind.TEXT, EventKind.TOOL})
 """What a program prints only once its model has answered."""
@@ -69,19 +70,25 @@ def read_trace(
 
 
 def take(reader: StreamReader, piece: bytes | Hole) -> list[StreamEvent]:
-    """Hand a piece of a log to its reader. NUL bytes, so many that no text has them, stand for what is not kept."""
-    return reader.feed(_NOT_KEPT if isinstance(piece, Hole) else piece)
+    """Hand a piece of a log to its reader."""
+    return reader.gap() if isinstance(piece, Hole) else reader.feed(piece)
 
 
 def hide(stream: RedactedStream, piece: bytes | Hole) -> bytes:
     """Hand a piece of a log to whoever hides the secrets in it; a secret does not go on behind a hole."""
-    return stream.feed(_NOT_KEPT if isinstance(piece, Hole) else piece)
+    return stream.feed(_LOST if isinstance(piece, Hole) else piece)
 
 
 def _words(reader: StreamReader, log: Log, redactor: Redactor) -> StreamReader:
-    stream = redactor.stream()
+    stream, lost = redactor.stream(), False
     for piece in log.read():
-        _ = reader.feed(hide(stream, piece))
+        if isinstance(piece, Hole):
+            _ = reader.feed(stream.finish(cut=True))
+            _ = reader.gap()
+            lost = True
+        else:
+            _ = reader.feed(stream.resume(piece) if lost else stream.feed(piece))
+            lost = False
     _ = reader.feed(stream.finish())
     return reader
 

@@ -55,6 +55,11 @@ class ClaudeReader:
         """Take more of standard output."""
         return [event for line in self._lines.feed(data) for event in self._read(line)]
 
+    def gap(self) -> list[StreamEvent]:
+        """Part of standard output is not kept here."""
+        self._lines.gap()
+        return []
+
     def condemned(self) -> Condemnation | None:
         """Set when the service refused the sign-in again and again."""
         return self._condemned

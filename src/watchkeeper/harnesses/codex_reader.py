@@ -66,6 +66,11 @@ class CodexReader:
         """Take more of standard output."""
         return [event for line in self._lines.feed(data) for event in self._read(line)]
 
+    def gap(self) -> list[StreamEvent]:
+        """Part of standard output is not kept here."""
+        self._lines.gap()
+        return []
+
     def condemned(self) -> Condemnation | None:
         """Set when the program tries again what cannot become better: a refused sign-in, a used-up limit."""
         return self._condemned

@@ -13,7 +13,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask
-from watchkeeper.harnesses.json_lines import HOLE
+from watchkeeper.harnesses.json_lines import HOLE, NUL
 from watchkeeper.harnesses.program import find_command
 from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
 
@@ -30,12 +30,10 @@ TEXT_LINES = 40
 LINE_BYTES = 2000
 """Bytes of one line that are kept: half of them from its beginning, half from its end."""
 _HALF = LINE_BYTES // 2
-HOLE_BYTES = 4096
-"""So many NUL bytes in a row are a hole that was punched into the log. Fewer are the program's own, and end a line, as `find -print0` means them."""
 REASON_CHARACTERS = 300
 _SHOWN = 24
 """Characters of a program's name in the line before a run."""
-_PIECES = re.compile(rb"\0+|\n|[^\0\n]+")
+_PIECES = re.compile(rb"\n|[^\n]+")
 
 
 class Command:
@@ -162,22 +160,21 @@ class CommandReader:
     def __init__(self) -> None:
         self._line = _Line()
         self._returned = False
-        self._zeros = 0
         self._last: deque[str] = deque(maxlen=TEXT_LINES)
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take more output; every line that is not blank is one event."""
         events: list[StreamEvent] = []
         for piece in _PIECES.findall(data):
-            if piece[0] == 0:
-                events += self._take_zeros(len(piece))
-                continue
-            self._zeros = 0
             if piece == b"\n":
                 events += self._end()
             else:
                 self._take(piece)
         return events
+
+    def gap(self) -> list[StreamEvent]:
+        """Part of the output is not kept here: what stands before it is a line."""
+        return [*(self._end() if self._line else []), StreamEvent(kind=EventKind.NOTE, text=HOLE)]
 
     def condemned(self) -> Condemnation | None:
         """What a command prints condemns nothing."""
@@ -209,12 +206,6 @@ class CommandReader:
                 self._line = _Line()
                 self._returned = False
             self._line.grow(part)
-
-    def _take_zeros(self, count: int) -> list[StreamEvent]:
-        before, self._zeros = self._zeros, self._zeros + count
-        events = self._end() if before == 0 and self._line else []
-        hole = before < HOLE_BYTES <= self._zeros
-        return [*events, StreamEvent(kind=EventKind.NOTE, text=HOLE)] if hole else events
 
     def _end(self) -> list[StreamEvent]:
         line = self._line.text()
@@ -249,4 +240,10 @@ class _Line:
 
 def _text(raw: bytes | bytearray) -> str:
     text = raw.decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() or letter == "\t" else " " for letter in text).rstrip()
+    return "".join(_shown(letter) for letter in text).rstrip()
+
+
+def _shown(letter: str) -> str:
+    if letter == "\0":
+        return NUL
+    return letter if letter.isprintable() or letter == "\t" else " "

@@ -139,6 +139,11 @@ class DemoReader:
         """Take more output; events that carry nothing for people are left out."""
         return [event for line in self._lines.feed(data) if (event := self._take(line)) is not None]
 
+    def gap(self) -> list[StreamEvent]:
+        """Part of standard output is not kept here."""
+        self._lines.gap()
+        return []
+
     def condemned(self) -> Condemnation | None:
         """Set by a retry event that trying again cannot help."""
         return self._condemned

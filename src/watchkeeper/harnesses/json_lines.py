@@ -1,9 +1,9 @@
 """JSON lines as programs really print them, cut anywhere.
 
 What comes out does not depend on how the bytes were cut. Nothing a program may print raises: a line that is no JSON
-object becomes a note. A line that is too long is kept without the middle of its long strings (see `long_line`). Bytes that
-were punched out of a log read as NUL, which JSON never contains: what follows them is a whole line, or the end of the line
-that began before them, if the two parts together are JSON. Whatever cannot be known is counted in `left_out`.
+object becomes a note. A line that is too long is kept without the middle of its long strings (see `long_line`). What follows
+a gap, where part of the output is not kept, is a whole line, or the end of the line that began before it, if the two parts
+together are JSON. Whatever cannot be known is counted in `left_out`.
 """
 
 import json
@@ -21,6 +21,9 @@ LINE_LIMIT = 4 * 1024 * 1024
 
 NOTE_LIMIT = 500
 """Characters of a line that is no JSON which are kept as a note."""
+
+NUL = "\N{SYMBOL FOR NULL}"
+"""What is shown for a byte of value zero, which no record can hold."""
 
 HOLE = "(part of the output is no longer kept)"
 
@@ -49,18 +52,16 @@ class JsonLines:
         self._take(rest)
         return lines
 
+    def gap(self) -> None:
+        """Part of the output is not kept here."""
+        self._line.cut()
+        self._after_hole = _Growing(self._limit)
+
     def finish(self) -> list[Line]:
         """Return what an output without a last line end still holds, once; called when nothing more can come."""
         return self._end()
 
     def _take(self, piece: bytes) -> None:
-        last_hole = piece.rfind(0)
-        if last_hole >= 0:
-            if self._after_hole is None:
-                self._line.feed(piece[: piece.find(0)])
-            self._line.cut()
-            self._after_hole = _Growing(self._limit)
-            piece = piece[last_hole + 1 :]
         self._line.feed(piece)
         if self._after_hole is not None:
             self._after_hole.feed(piece)
@@ -135,7 +136,7 @@ def _parse(raw: bytes) -> Line | None:
             value = None
         if isinstance(value, dict):
             return cast("dict[str, object]", value)
-    return _CONTROLS.sub(" ", text[:NOTE_LIMIT]).strip() or None
+    return _CONTROLS.sub(" ", text[:NOTE_LIMIT].replace("\0", NUL)).strip() or None
 
 
 def _no_number(_name: str) -> None:

@@ -94,10 +94,14 @@ class StreamEvent:
 
 
 class StreamReader(Protocol):
-    """Reads one run's output as it grows. Pure: the same bytes give the same answers however they are cut."""
+    """Reads one run's output as it grows. Pure: the same bytes give the same answers however they are cut. Bytes of value zero are the program's own."""
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take more of standard output and return what it completed. Never raises on anything a program may print."""
+        ...
+
+    def gap(self) -> list[StreamEvent]:
+        """Here a part of the output is not kept; return what that completed."""
         ...
 
     def condemned(self) -> Condemnation | None:

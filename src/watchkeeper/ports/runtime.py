@@ -261,7 +261,7 @@ class Executions(Protocol):
         ...
 
     def may_lack_end(self, run: Run) -> bool:
-        """Whether the end of the output of a run that is over may be missing. Raises OSError."""
+        """Whether the end of a run's output may be missing: its shim is gone, and nobody has seen that all of it got into the logs. Raises OSError."""
         ...
 
     def still_open(self, run: Run) -> bool:

@@ -198,9 +198,11 @@ class ExecutionDirectories:
         return []
 
     def may_lack_end(self, run: Run) -> bool:
-        """Whether the end of the output of a run that is over may be missing: it was not seen to be in the logs. Raises OSError if the system is in trouble."""
+        """Whether the end of a run's output may be missing: its shim is gone, and nobody has seen that it got into the logs. Raises OSError."""
         with self.open(run) as found:
-            return isinstance(found, OpenExecution) and log_pipes.are_left(found.fd)
+            return (
+                isinstance(found, OpenExecution) and log_pipes.are_left(found.fd) and found.lock() is not LockState.HELD
+            )
 
     def names(self) -> list[str]:
         """Ids of all execution directories that are there. Raises OSError."""

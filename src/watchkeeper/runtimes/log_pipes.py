@@ -53,9 +53,7 @@ class LogPipes:
         _close(ends)
 
     @contextmanager
-    def draining(
-        self, execution_id: str, directory: int, limit: int, may_begin: Callable[[], bool]
-    ) -> Generator[None]:
+    def draining(self, execution_id: str, directory: int, limit: int, may_begin: Callable[[], bool]) -> Generator[None]:
         """While the body ends an agent's survivors, move what they write into its logs, and what is left of it afterwards. Then let go of the pipes.
 
         Args:
@@ -152,23 +150,24 @@ class _Drain:
         while not self._over.is_set():
             self._take(output, poller)
         flushed = self._take_all(output)
-        if self._lingers and flushed:
-            while not _have_ended(output):
-                self._settled.set()  # its run is settled without waiting for it
-                self._take(output, poller)
+        while self._lingers and not (flushed and _have_ended(output)):
+            self._settled.set()  # its run is settled without waiting for it
+            flushed = self._take(output, poller)
         crashpoint("drain.end.before")
         if flushed and not lost and _have_ended(output):
             output.forget_pipes()
         crashpoint("drain.end.after")
 
-    def _take(self, output: Output, poller: select.poll) -> None:
+    def _take(self, output: Output, poller: select.poll) -> bool:
+        """Move what comes, or wait a little for it; False if a log takes nothing."""
         found = poller.poll(_POLL_MS)
         taken = [output.take(end) for end, events in found if events & select.POLLIN]
         if not found:
             output.bound()
         elif not taken or not all(taken):
             time.sleep(_PAUSE_S)  # nobody writes any more, or a log takes nothing
-            _ = output.flush()
+            return output.flush()
+        return True
 
     def _take_all(self, output: Output) -> bool:
         """Move what was there when it was over; False if a log does not take it."""

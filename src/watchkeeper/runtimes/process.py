@@ -56,7 +56,6 @@ class ProcessRuntime:
         start_grace_s: float = 5.0,
         database_id: str | None = None,
         nofile: int | None = None,
-        pipes: LogPipes | None = None,
     ) -> None:
         """Work in a state directory.
 
@@ -70,7 +69,6 @@ class ProcessRuntime:
                 next ones get more time.
             database_id: directories that were written for another database are foreign; None does not look.
             nofile: the soft limit of descriptors that agents get; None leaves them ours.
-            pipes: holds the pipes of agents that live, for all who look on behalf of one daemon; None: whoever looks is gone in a moment and holds none.
         """
         self._directories = ExecutionDirectories(state_dir / "executions")
         self._sockets = sockets
@@ -80,8 +78,8 @@ class ProcessRuntime:
         self._start_grace_s = start_grace_s
         self._database_id = database_id
         self._nofile = nofile
-        self._holds = pipes is not None
-        self._pipes = pipes if pipes is not None else LogPipes(lingers=False)
+        self._holds = False
+        self._pipes = LogPipes(lingers=False)
         self.machine = ""
         """The id of this machine, where several share a database; whoever joins us sets it."""
         self.off_record = DirectoryOffRecord(state_dir, self._directories)
@@ -94,6 +92,11 @@ class ProcessRuntime:
     def executions(self) -> ExecutionDirectories:
         """The directories themselves."""
         return self._directories
+
+    def hold_pipes(self, pipes: LogPipes) -> None:
+        """Hold the pipes of agents that live, on behalf of one daemon. Whoever does not is gone in a moment."""
+        self._holds, self._pipes = True, pipes
+        self._force = Force(self._directories, pipes, self._is_for)
 
     def prepare(self, order: ExecutionOrder) -> DirectoryIdentity:
         """Write the execution directory, synced, under its final name. Done twice it finds its own earlier work and completes it.
@@ -303,7 +306,7 @@ class ProcessRuntime:
             if why is EndReason.ANSWERED and "is no reason" in str(problem):  # a shim of an earlier version
                 control.ask(spec.socket, token, {**request, "how": EndReason.CONDEMNED.value})
                 return True
-            if os.path.lexists(spec.socket) or not self._told_by_record(run, found, request):
+            if os.path.lexists(spec.socket) or not told.tell_by_record(self._directories, run, found, request):
                 raise
             return False
         crashpoint("control.end.after")
@@ -312,14 +315,6 @@ class ProcessRuntime:
     def force(self, run: Run, how: StopHow, *, grace_s: float | None, signalled: bool) -> Forced:
         """Take a step towards the end of a run whose shim does not answer. Raises OSError if the system is in trouble."""
         return self._force.end(run, how, grace_s, signalled=signalled)
-
-    def _told_by_record(self, run: Run, found: observation.Gathered, request: Mapping[str, object]) -> bool:
-        try:
-            with self._directories.intact(run) as files:
-                return told.tell_by_record(files, found, request)
-        except OSError as error:
-            msg = f"The shim's address was cleared away, and a request cannot be recorded: {error}"
-            raise ShimUnreachable(msg) from error
 
     def watch(self, run: Run) -> int | None:
         """A pidfd of the run's agent, checked after opening; None if it is dead or not of this boot."""

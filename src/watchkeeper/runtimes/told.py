@@ -9,22 +9,23 @@ from collections.abc import Mapping
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.evidence import DecidedBy, LockState
-from watchkeeper.domain.model import EndReason
+from watchkeeper.domain.model import EndReason, Run
+from watchkeeper.ports.runtime import ShimUnreachable
 from watchkeeper.runtimes import atomic, proc, records
 from watchkeeper.runtimes.boot import pid_namespace
-from watchkeeper.runtimes.executions import OpenExecution
+from watchkeeper.runtimes.executions import ExecutionDirectories
 from watchkeeper.runtimes.observation import Gathered
 from watchkeeper.runtimes.proc import Found
 
 
-def tell_by_record(files: OpenExecution, found: Gathered, request: Mapping[str, object]) -> bool:
+def tell_by_record(directories: ExecutionDirectories, run: Run, found: Gathered, request: Mapping[str, object]) -> bool:
     """Have exactly the shim that launched do as it would if its socket was asked: `stop` with its grace and reason, or `kill`.
 
     True if it was told. False for a shim that is not known to live, or that only starts: it binds its address before it writes its agent's record. Of two
     requests the later one counts, and doing the same twice is harmless.
 
     Raises:
-        OSError: the request could not be recorded; the shim was not told.
+        ShimUnreachable: the request could not be recorded; the shim was not told.
     """
     decision, agent = found.decision, found.agent
     if decision is None or decision.record.by is not DecidedBy.SHIM or agent is None or found.unreadable:
@@ -35,7 +36,12 @@ def tell_by_record(files: OpenExecution, found: Gathered, request: Mapping[str, 
     if not agent.hears_requests and request.get("how") == EndReason.CONDEMNED.value:
         return False  # its record would say that somebody else ended it
     if agent.hears_requests:
-        atomic.replace(files.fd, records.REQUEST, atomic.encode(request), point="request")
+        try:
+            with directories.intact(run) as files:
+                atomic.replace(files.fd, records.REQUEST, atomic.encode(request), point="request")
+        except OSError as error:
+            msg = f"The shim's address was cleared away, and a request cannot be recorded: {error}"
+            raise ShimUnreachable(msg) from error
         number = signal.SIGUSR1
     crashpoint("request.signal.before")
     reached = proc.signal_checked(decision.pid, decision.start_ticks, decision.record.boot_id, number)

@@ -54,13 +54,15 @@ class BoundedLogs:
         """The logs' descriptors."""
         return list(self._logs.values())
 
+    def lost_until(self, name: str) -> int:
+        """Up to where a log was lost, which may be beyond its end; 0 if it was not. What comes next belongs behind that."""
+        return max((end for _, end in self._lost.get(name, ())), default=0)
+
     def owes(self) -> bool:
         """Record what was lost; True if that cannot be done yet."""
         if self._owed:
             try:
-                self._record(self._dropped)
-            except FileNotFoundError:
-                return False  # the directory is gone, and the log with it
+                self._record_if_there(self._dropped)
             except OSError:
                 return True
         return False
@@ -93,15 +95,19 @@ class BoundedLogs:
         end = max((size - self._tail) // _BLOCK * _BLOCK, self._dropped.get(name, 0))
         if end - start < self._slack:
             return
-        try:
-            # The record comes first: bytes that are said to be dropped and are still there do no harm.
-            self._record({**self._dropped, name: end})
-        except FileNotFoundError:
-            pass  # the directory was deleted: nobody will read the log, and it must not fill the disk meanwhile
+        # The record comes first: bytes that are said to be dropped and are still there do no harm.
+        self._record_if_there({**self._dropped, name: end})
         crashpoint("shim.punch.before")
         system.punch_hole(self._logs[name], start, end - start)
         crashpoint("shim.punch.after")
         self._punched[name] = end
+
+    def _record_if_there(self, dropped: dict[str, int]) -> None:
+        try:
+            self._record(dropped)
+        except FileNotFoundError:
+            # The directory was deleted: nobody will read the log, and it must not fill the disk meanwhile.
+            self._dropped = dropped
 
     def _record(self, dropped: dict[str, int]) -> None:
         holes: dict[str, object] = {}
@@ -133,7 +139,7 @@ def _load(directory: int) -> tuple[dict[str, list[list[int]]], dict[str, int]]:
         return lost, punched
     for name, ranges in record.items() if json_text.is_object(record) else ():
         for each in ranges if json_text.is_list(ranges) else ():
-            if json_text.is_list(each) and len(each) == 2:  # noqa: PLR2004 - a start and an end
+            if json_text.is_list(each) and len(each) == 2:
                 start, end = each
                 if isinstance(start, int) and isinstance(end, int) and 0 <= start < end:
                     if start == HEAD:

@@ -29,6 +29,8 @@ class Output:
             for stream in ends
             for name in (pipes.log_name(stream),)
         ]
+        for stream in self.streams:
+            stream.end = max(stream.end, self.logs.lost_until(stream.name))
         self._said: set[str] = set()
 
     def owns(self, fd: int) -> bool:
@@ -40,9 +42,14 @@ class Output:
         """Whether a log takes nothing now, so that the agent waits, or soon will."""
         return any(stream.problem is not None for stream in self.streams)
 
+    @property
+    def size(self) -> int:
+        """How much was printed so far, whether or not it is kept."""
+        return sum(stream.end for stream in self.streams)
+
     def take(self, fd: int) -> bool:
         """Move what has come on a pipe; False if its log takes nothing now."""
-        return all([self._take(stream, _AT_A_TURN) for stream in self.streams if stream.pipe == fd])
+        return all(self._take(stream, _AT_A_TURN) for stream in self.streams if stream.pipe == fd)
 
     def flush(self) -> bool:
         """Move what is in the pipes at this moment, and no more, so that this ends however much is written. False if not all of it could be."""

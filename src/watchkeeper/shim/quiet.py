@@ -38,7 +38,7 @@ class Quiet:
         return self._quiet_s >= self._limit_s
 
     def excuse(self) -> None:
-        """It could not have printed anything: a full disk keeps it waiting."""
+        """It has printed something, which is in no log that can be looked at; or it could not, because a full disk keeps it waiting."""
         self._looked, self._quiet_s = time.monotonic(), 0.0
 
     def _read(self) -> list[int]:

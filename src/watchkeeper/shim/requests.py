@@ -25,7 +25,7 @@ class Requests:
         self._obeyed: bytes | None = None
 
     def obey_record(self, directory: int) -> str | None:
-        """Do what a record in the directory asks for, once: to end the agent, of a shim whose socket is not there any more. Returns a complaint about one that cannot be used."""
+        """Do what a record in the directory asks for, once; it is for a shim whose socket was cleared away. Returns a complaint about a bad one."""
         try:
             data = records.read_bytes(directory, _RECORD)
         except OSError:

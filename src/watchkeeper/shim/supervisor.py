@@ -42,6 +42,7 @@ class Supervisor:
         self._output: Output | None = None
         self._feed: Feed | None = None
         self._quiet: Quiet | None = None
+        self._printed = 0
         self._faults = 0
 
     def run(self, *, proves: bool) -> None:
@@ -191,8 +192,9 @@ class Supervisor:
     def _look_for_silence(self) -> None:
         if self._quiet is None or self._ladder.ended or self._ladder.how is not None:
             return
-        if self._output is not None and self._output.is_held_back:
+        if self._output is not None and (self._output.is_held_back or self._output.size != self._printed):
             self._quiet.excuse()
+            self._printed = self._output.size
         if self._quiet.is_over():
             self._ladder.begin("silence", self._spec.grace_s)
         else:

@@ -14,7 +14,7 @@ from support.plans import exit_fact, plan_of, run, spec_of
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.harnesses.command import ARGUMENT_LIMIT, HOLE_BYTES, LINE_BYTES, TEXT_LINES, Command, CommandReader
+from watchkeeper.harnesses.command import ARGUMENT_LIMIT, LINE_BYTES, TEXT_LINES, Command, CommandReader
 from watchkeeper.harnesses.json_lines import HOLE
 
 command = Command()
@@ -99,17 +99,26 @@ def test_a_progress_bar_is_its_newest_drawing() -> None:
         (b"one\r\ntwo\r\n", "one\ntwo"),
         (b"one\n10%\r20%", "one\n20%"),
         (b"one\n10%\r20%\r", "one\n20%"),
-        (b"a.txt\0b.txt\0", "a.txt\nb.txt"),
-        (b"a.txt\0\0b.txt", "a.txt\nb.txt"),
-        (b"before" + b"\0" * HOLE_BYTES + b"after", "before\nafter"),
+        (b"a\0b\n", "a␀b"),
+        (b"a.txt\0b.txt\0", "a.txt␀b.txt␀"),
+        ("hi\n".encode("utf-16-le"), "h␀i␀\n␀"),
+        (b"before" + b"\0" * 500 + b"after", "before" + "␀" * 500 + "after"),
     ],
 )
 def test_the_last_lines_are_kept_however_they_end(output: bytes, text: str) -> None:
-    """Without a last line end, with carriage returns, with NUL bytes of the program's own, behind a hole in the log."""
+    """Without a last line end, with carriage returns, with NUL bytes, which are the program's own however many they are."""
     reader = CommandReader()
     events = reader.feed(output)
     assert reader.trace(exit_fact(0), "").text == text
-    assert (HOLE in [event.text for event in events]) == (b"\0" * HOLE_BYTES in output)
+    assert HOLE not in [event.text for event in events]
+
+
+def test_a_part_that_is_not_kept_ends_a_line_and_is_named() -> None:
+    reader = CommandReader()
+    assert reader.feed(b"before") == []
+    assert [event.text for event in reader.gap()] == ["before", HOLE]
+    _ = reader.feed(b"after")
+    assert reader.trace(exit_fact(0), "").text == "before\nafter"
 
 
 _pieces = st.lists(

@@ -94,14 +94,12 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _say_end(call: Call, store: "Store", task_id: str, number: int | None) -> None:
-    """Say so if the output of a run that is over may not be all that was printed."""
+    """Say so if the output of a run may not be all that was printed."""
     from watchkeeper.app.observe import END_MAY_BE_MISSING
-    from watchkeeper.domain.run_record import RunState
 
     runs = store.read(lambda tx: tx.runs.of_task(task_id))
     run = next((run for run in reversed(runs) if number in {None, run.number}), None)
-    over = run is not None and run.state in {RunState.ENDED, RunState.SETTLED}
-    if run is not None and over and call.runtime().executions().may_lack_end(run):
+    if run is not None and call.runtime().executions().may_lack_end(run):
         call.terminal.note(END_MAY_BE_MISSING)
 
 
