@@ -7,7 +7,7 @@ import pytest
 
 from watchkeeper.domain.effects import EndExecution, StartShim
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Disposition, DirectoryIdentity, EndReason, Proof, RunState, StopHow
+from watchkeeper.domain.model import DirectoryIdentity, Disposition, EndReason, Proof, RunState, StopHow
 from watchkeeper.domain.run import (
     RUN_EVENTS,
     AgentSeen,

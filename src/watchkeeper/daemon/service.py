@@ -3,6 +3,8 @@
 import contextlib
 import os
 import signal
+import threading
+from collections.abc import Callable
 from typing import cast
 
 import anyio
@@ -22,9 +24,12 @@ from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.errors import DaemonError, DatabaseNewer, InsideAgent, StateError, WatchkeeperError
+from watchkeeper.errors import DaemonError, DatabaseNewer, Exit, InsideAgent, StateError, WatchkeeperError
 from watchkeeper.ports.service import DaemonInfo, Inbox, Order
 from watchkeeper.ports.store import MachineRecord, Tx
+
+LEAVE_S = 8.0
+"""How long a daemon that leaves waits for what its loops are at."""
 
 _RETIRE_POLL_S = 0.2
 _BETWEEN_HINTS_S = 0.1
@@ -104,6 +109,21 @@ def _begin(parts: Watchkeeper) -> MachineRecord:
         directory=str(parts.state.path),
     )
     return begin(parts.store, parts.clock, me)
+
+
+def end_within(seconds: float, say: Callable[[], None]) -> threading.Timer:
+    """End this process after so long, whatever it still waits for: what a loop was at is found again, as after any crash."""
+
+    def end() -> None:
+        try:
+            say()
+        finally:
+            os._exit(Exit.OK)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 class _Service:
@@ -274,6 +294,7 @@ class _Service:
 
     def _leave(self, tasks: TaskGroup) -> None:
         """From here on a command that wants something done sees that nobody listens, and has a successor started when we are gone."""
+        end_within(LEAVE_S, lambda: self._log.info("gave up", pid=os.getpid()))
         self._say_ending(Order.LEAVE)
         if self._inbox is not None:
             self._inbox.close()

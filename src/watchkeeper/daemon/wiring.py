@@ -26,6 +26,8 @@ from watchkeeper.domain.model import Run
 from watchkeeper.ports.store import MachineRecord
 
 _PRUNE_EVERY_S = 3600.0
+_BESIDES_LOOKING_S = 15.0
+"""What the work of a run may take beside the look into its directory before it is abandoned."""
 _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
@@ -71,6 +73,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     """Make the loops, each with a database connection of its own, and say who wakes whom."""
     poll_s, here = parts.settings.daemon_poll_s, machine.id
     limit = parts.settings.queue_limit
+    abandon_s = parts.settings.daemon_look_limit_s + _BESIDES_LOOKING_S
     watching = parts.sibling()
     watches = Watches(tasks, watching.runtime)
     own = {
@@ -89,12 +92,12 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
     loops = Loops(
         claim=claim,
-        launch=LaunchLoop(log, _NET_S, own["launch"].store, here, own["launch"].launcher),
+        launch=LaunchLoop(log, _NET_S, own["launch"].store, p.clock, here, own["launch"].launcher, abandon_s=abandon_s),
         outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
         observe=observe,
         reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
-        settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
+        settle=SettleLoop(log, _NET_S, own["settle"].store, p.clock, here, own["settle"].settler, abandon_s=abandon_s),
         prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"].pruner, retention_of(own["prune"])),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
     )

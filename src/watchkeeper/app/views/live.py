@@ -42,11 +42,18 @@ def look(
         return "held", task.reason, evidence, verdict
     word = _word(run, verdict)
     why = verdict.reason if verdict is not None else ""
+    slow = _slow(run)
     if trouble:
         word, why = "unknown", trouble
     if task.stop is not None and word in _MAY_BE_STOPPING:
         word, why = "stopping", f"{task.stop.by} told it to {task.stop.how.value}."
-    return word, why if word not in {"running", "starting"} else "", evidence, verdict
+    return word, slow or (why if word not in {"running", "starting"} else ""), evidence, verdict
+
+
+def _slow(run: Run) -> str:
+    """What takes long of what is done for it; without an exit the reason of a run that has ended is how it ended."""
+    waits = run.state is RunState.RESERVED or (run.state is RunState.ENDED and run.exit is not None)
+    return run.reason if waits else ""
 
 
 def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:
