@@ -89,7 +89,10 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     claimant = Claimant(machine=machine, limit=limit)
     claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant)
     p = own["follow"]
-    followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
+    followers = Followers(
+        store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness,
+        answered_grace_s=parts.settings.daemon_answered_grace_s, stalled_after_s=parts.settings.daemon_stalled_after_s,
+    )  # fmt: skip
     loops = Loops(
         claim=claim,
         launch=LaunchLoop(log, _NET_S, own["launch"].store, p.clock, here, own["launch"].launcher, abandon_s=abandon_s),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from watchkeeper.app.views.brief import brief
 from watchkeeper.app.views.rows import TaskRow, row
 from watchkeeper.domain.lanes import scope_says
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.model import Run, RunState, Task, TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
 
@@ -31,6 +31,10 @@ class Health:
     needs_you: tuple[TaskRow, ...]
     """What needs a person, failures that nobody has looked at, and queued tasks that can never start, because one that they wait for failed."""
     live_runs: int
+    answered: tuple[Run, ...] = ()
+    """Runs whose programs have given their final answers and go on."""
+    stalled: tuple[Run, ...] = ()
+    """Runs that make no progress."""
     paused: tuple[str, ...] = ()
     """Which parts of the queue a person paused: `the queue`, `harness claude`."""
     waits: dict[str, int] = field(default_factory=dict[str, int])
@@ -59,7 +63,9 @@ def health(store: Store, runtime: Callable[[], Runtime], *, everything: bool = F
             outbox_pending=tx.outbox.pending(),
             journal_last=tx.journal.last(),
             needs_you=tuple(row(task, None, runtime)._replace(brief=brief(tx, task)) for task in needing[:named]),
-            live_runs=len(tx.runs.live()),
+            live_runs=len(live := tx.runs.live()),
+            answered=tuple(run for run in live if run.answered_at is not None and run.state is RunState.RUNNING),
+            stalled=tuple(run for run in live if run.stalled_since is not None and run.state is RunState.RUNNING),
             waits=_waits(tx, looked_at),
             paused=_paused(tx),
             more=len(needing) > named,

@@ -24,6 +24,12 @@ _BY_VERDICT = {
     VerdictKind.UNKNOWN: "unknown",
 }
 
+ANSWERED = "answered, still running"
+"""What is said of a program that has given its final answer and goes on."""
+
+STALLED = "no progress"
+"""What is said of a run that has printed nothing new for long."""
+
 _MAY_BE_STOPPING = frozenset({"running", "starting"})
 
 
@@ -47,7 +53,16 @@ def look(
         word, why = "unknown", trouble
     if task.stop is not None and word in _MAY_BE_STOPPING:
         word, why = "stopping", f"{task.stop.by} told it to {task.stop.how.value}."
-    return word, slow or (why if word not in {"running", "starting"} else ""), evidence, verdict
+    if word in {"running", "starting"}:
+        why = _meanwhile(run) if word == "running" else ""
+    return word, slow or why, evidence, verdict
+
+
+def _meanwhile(run: Run) -> str:
+    """What was seen of a run whose agent is alive; since when stands in the run."""
+    if run.answered_at is not None:
+        return ANSWERED
+    return STALLED if run.stalled_since is not None else ""
 
 
 def _slow(run: Run) -> str:
