@@ -1,7 +1,11 @@
 """Effects: what cannot be done now is tried again, and what is tried in vain is said."""
 
+import threading
+
+import pytest
 from app.stage import Verbs
 
+from watchkeeper.app import perform
 from watchkeeper.app.perform import MAX_END_ATTEMPTS, SILENT_ATTEMPTS, Performer
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.stop import stop
@@ -80,8 +84,34 @@ def _after(verbs: Verbs, performer: Performer, seconds: float) -> list[str]:
     return silent
 
 
-def test_what_is_to_end_keeps_nothing_from_starting(verbs: Verbs) -> None:
+class _Together(_Silent):
+    """Shims that answer when all of them have been asked."""
+
+    def __init__(self, verbs: Verbs, told: list[str], many: int) -> None:
+        super().__init__(verbs, told)
+        self._all = threading.Barrier(many)
+
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
+        del how, grace_s, why
+        self._told.append(run.id)
+        _ = self._all.wait(20)
+
+
+def test_many_that_are_to_end_are_told_side_by_side(verbs: Verbs) -> None:
+    """One after the other would wait for ever here."""
+    for number in range(6):
+        _running(verbs, f"t{number}")
+    for number in range(6):
+        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+    told: list[str] = []
+    done = verbs.performer(runtime=_Together(verbs, told, 6)).perform_due()
+    assert set(told) == set(done.touched) == {f"t{number}.1" for number in range(6)}
+    assert verbs.pending() == 0
+
+
+def test_what_is_to_end_keeps_nothing_from_starting(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
     """Six shims that do not answer, two seconds each, asked before the start was queued: it comes first, and they share what a pass has time for."""
+    monkeypatch.setattr(perform, "_AT_ONCE", 2)
     for number in range(6):
         _running(verbs, f"t{number}")
     for number in range(6):

@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from watchkeeper.domain.model import StopHow, StopRequest, TaskState
+from watchkeeper.app.record import apply_run
+from watchkeeper.app.views import live
+from watchkeeper.domain.model import DirectoryIdentity, StopHow, StopRequest, TaskState
+from watchkeeper.domain.run import AgentSeen, Answered, Prepared, RunEvent, Stalled
+from watchkeeper.domain.samples import AGENT
 from watchkeeper.errors import Exit
 
 if TYPE_CHECKING:
@@ -451,3 +455,37 @@ def test_a_command_that_reports_nothing_is_not_said_to_have_called_no_tool() -> 
     assert _usage(Usage(), None, 0, None) == "tokens unknown · cost unknown"
     assert "0 tool calls" in _usage(Usage(input_tokens=1, output_tokens=2), 1, 0, None)
     assert "3 tool calls" in _usage(Usage(), None, 3, None)
+
+
+def _at_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch, event: RunEvent) -> str:
+    """A task whose agent works, as far as can be seen, and of which something was seen meanwhile."""
+    monkeypatch.setattr(live, "_look", lambda *_: (None, ""))
+    task_id = wk.add("count")
+    run_id = wk.claim()
+
+    def work(tx: "Tx") -> None:
+        for each in (Prepared(directory=DirectoryIdentity(device=1, inode=1)), AgentSeen(agent=AGENT), event):
+            _ = apply_run(tx, tx.runs.get(run_id), each, wk.parts.clock.now())
+
+    wk.parts.store.transact("test", work)
+    return task_id
+
+
+def test_a_program_that_has_answered_and_goes_on_is_told(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    task_id = _at_work(wk, monkeypatch, Answered(since=wk.parts.clock.now()))
+    assert "answered, still running" in wk("ls").out
+    assert "running: answered, still running" in wk("show", task_id).out
+    assert "answered, still running" in wk("why", task_id).out
+    assert wk("why", "--json", task_id).json["seen"] == "answered, still running"
+    assert "1 answered, still running" in wk("status").out
+    assert wk("show", "--json", task_id).json["run"]["answered_at"]
+    assert [run["id"] for run in wk("status", "--json").json["answered"]] == [f"{task_id}.1"]
+
+
+def test_a_run_without_progress_is_told_and_for_how_long(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    task_id = _at_work(wk, monkeypatch, Stalled(since=wk.parts.clock.now() - timedelta(minutes=12, seconds=5)))
+    for command in ("ls", "show", "why"):
+        assert "no progress for 12m 0" in wk(command, *([] if command == "ls" else [task_id])).out
+    assert "1 without progress" in wk("status").out
+    (stalled,) = wk("status", "--json").json["stalled"]
+    assert stalled["id"] == f"{task_id}.1" and stalled["stalled_since"]

@@ -140,3 +140,31 @@ def test_it_ends_with_whoever_asks(repo: Path, tmp_path: Path) -> None:
     hung.join()
     assert time.monotonic() - began < 60
     wait_until(lambda: not any(map(proc.identity, told)), within_s=10, what="nothing of it is left")
+
+
+def test_many_who_ask_of_one_directory_cost_two_looks(repo: Path, tmp_path: Path) -> None:
+    """Whoever asks while a look is at work gets the answer of the next one, which began after they asked."""
+    count, gate = tmp_path / "count", tmp_path / "gate"
+    os.mkfifo(gate)
+    real = subprocess.run(["sh", "-c", "command -v git"], check=True, capture_output=True, text=True).stdout.strip()
+    script = f'case " $* " in *" status "*) echo 1 >> "{count}"; read _ < "{gate}";; esac\nexec "{real}" "$@"'
+    apart = _with_git(tmp_path, script, deadline_s=60)
+    try:
+        found: list[object] = []
+        asks = [threading.Thread(target=lambda: found.append(apart.snapshot(str(repo))["kind"])) for _ in range(20)]
+        asks[0].start()
+        wait_until(lambda: count.exists() and count.read_text(), within_s=10, what="the first look is at work")
+        for each in asks[1:]:
+            each.start()
+        wait_until(
+            lambda: len(apart._next.get(("snapshot", str(repo)), apart).befores) == 19, within_s=10, what="all ask"
+        )  # pyright: ignore[reportAttributeAccessIssue]
+        gate.write_text("go on\n", encoding="utf-8")
+        wait_until(lambda: count.read_text().count("1") == 2, within_s=10, what="the next look is at work")
+        gate.write_text("go on\n", encoding="utf-8")
+        for each in asks:
+            each.join()
+        assert found == ["git"] * 20
+        assert count.read_text().count("1") == 2
+    finally:
+        apart.close()

@@ -10,11 +10,11 @@ from watchkeeper.app.read_output import Follower
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.secrets import redactor_of
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.domain.run import Condemned, RunEvent, SessionSeen
+from watchkeeper.domain.run import Answered, Condemned, Lingered, RunEvent, SessionSeen, Stalled
 from watchkeeper.domain.service import ANSWERED_EVERY_S, ServiceAnswered, answered_since, observed
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.harness import Harness, has_answered
 from watchkeeper.ports.runtime import Executions
 from watchkeeper.ports.store import Store, Tx
 
@@ -46,6 +46,10 @@ class Followers:
     clock: Clock
     executions: Executions
     harness: Callable[[str], Harness]
+    answered_grace_s: float = 60.0
+    """How long a program may go on after its final answer."""
+    stalled_after_s: float = 600.0
+    """After how long without anything new a run makes no progress."""
     _by_run: dict[str, Follower] = field(default_factory=dict)
     _troubles: dict[str, _Trouble] = field(default_factory=dict)
 
@@ -76,9 +80,16 @@ class Followers:
     def _follow(self, run: Run) -> bool:
         follower = self._follower(run)
         started = run.agent.started_at if run.agent is not None else run.claimed_at
-        if follower is None or not follower.advance(started, self.clock.now()):
+        if follower is None:
             return False
-        told = self._tell(run, follower)
+        now = self.clock.now()
+        grew = follower.advance(started, now)
+        grew = follower.advance_errors() or grew
+        follower.watch(now, self.clock.boottime_s())
+        told = self._watch(run, follower) if follower.caught_up else False
+        if not grew:
+            return told
+        told = self._tell(run, follower) or told
         answered = follower.take_answer()
         if answered is None or not follower.account:
             return told
@@ -97,6 +108,8 @@ class Followers:
             account="" if spec.argv else spec.account_id,
             reader=reader,
             open_log=partial(self.executions.open_log, run, "stdout"),
+            open_errors=partial(self.executions.open_log, run, "stderr"),
+            waits=spec.leftovers == "wait",
             redactor=redactor_of(self.executions, run, spec),
             dropped=lambda: self.executions.dropped(run, "stdout"),
             told_session=run.harness_session,
@@ -115,6 +128,28 @@ class Followers:
             self._apply(run, Condemned(condemnation=condemned), durable=True)
             follower.told_condemned = True
         return session is not None or condemned is not None
+
+    def _watch(self, run: Run, follower: Follower) -> bool:
+        """Record what changes between the start and the end of a run: its final answer, and whether it makes progress. Nothing else is written."""
+        if has_answered(follower.reader):
+            if run.answered_at is None:
+                self._apply(run, Answered(since=self.clock.now()), durable=False)
+                return True
+            if follower.lingers_s < self.answered_grace_s or follower.told_lingering or follower.waits:
+                return False
+            self._apply(run, Lingered(), durable=True)
+            follower.told_lingering = True
+            return True
+        follower.told_lingering = False
+        if run.answered_at is not None:
+            self._apply(run, Answered(since=None), durable=False)
+            return True
+        stalled = follower.idle_s >= self.stalled_after_s
+        if stalled is (run.stalled_since is not None) or (not stalled and follower.progressed is None):
+            return False
+        since = follower.progressed or self.clock.now() - timedelta(seconds=follower.idle_s)
+        self._apply(run, Stalled(since=since if stalled else None), durable=False)
+        return True
 
     def _tell_answer(self, run: Run, account: str, at: datetime) -> bool:
         """Record that the service answers, if that is worth a record; True if it lets tasks of the account go on."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.beside import place_of
+from watchkeeper.app.doing import LOOKS, Doing, tell_nobody
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
 from watchkeeper.app.record import apply_run
@@ -31,7 +32,7 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, find_program
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
-from watchkeeper.ports.workspace import Workspace
+from watchkeeper.ports.workspace import SILENT, Workspace
 
 _NOT_STORED = "An older version accepted this task and stored no launch profile"
 
@@ -70,6 +71,7 @@ class Launcher:
     """A harness by name; raises UnknownHarness."""
     rules: LaunchRules
     accounts: AccountEnvironments
+    doing: Doing = tell_nobody
 
     def launch(self, run_id: str) -> None:
         """Prepare a reserved run. A run that is further, or was stopped, is left alone.
@@ -87,6 +89,13 @@ class Launcher:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
             self._refuse(run, str(problem) or ROWS[kind].says, kind)
             return
+        # From here on nothing else looks at the directory: where this look was answered, others are too.
+        self.doing(run.id, LOOKS, task.spec.cwd)
+        before = self.workspace.snapshot(task.spec.cwd)
+        self.doing(run.id, "", "")
+        if before.get(SILENT):
+            self._refuse(run, str(before["why_unknown"]))
+            return
         if self.environments.is_from_elsewhere(task) and not Path(task.spec.cwd).is_dir():
             self._refuse(
                 run, f"The directory '{task.spec.cwd}' is not on this machine.", FailureKind.ENVIRONMENT_UNKNOWN
@@ -94,7 +103,7 @@ class Launcher:
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
-            profile, order = self._order(found, environment)
+            profile, order = self._order(found, environment, before)
             directory = self.runtime.prepare(order)
         except HomeGone as problem:
             # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
@@ -110,7 +119,9 @@ class Launcher:
         else:
             self._record(found, directory, order, profile.version)
 
-    def _order(self, found: "_Found", captured: Mapping[str, str]) -> tuple[LaunchProfile, ExecutionOrder]:
+    def _order(
+        self, found: "_Found", captured: Mapping[str, str], before: Mapping[str, object]
+    ) -> tuple[LaunchProfile, ExecutionOrder]:
         run, task = found.run, found.task
         spec = task.spec
         place, before = self._look(found)

@@ -109,7 +109,8 @@ class Observer:
 
         if not _changes_anything(seen, evidence, verdict):
             return Observation(run=seen, verdict=verdict)
-        run = self.store.transact(f"observed_{verdict.kind.value}", work)
+        # The evidence is durable itself and would be seen again, but for a sweep; and what is recorded later takes this to the disk with it.
+        run = self.store.transact(f"observed_{verdict.kind.value}", work, durable=sweep is not None)
         return Observation(run=run, verdict=verdict, sweep=sweep)
 
     def _apply(

@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 
 from watchkeeper.app import enforce
 from watchkeeper.app.end import EndAnswer, end_settled
 from watchkeeper.app.record import apply_run, journal_sweep
 from watchkeeper.app.remove import discard
 from watchkeeper.app.secrets import hide_sweep, redactor_of
+from watchkeeper.app.side_by_side import side_by_side
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, RemoveExecution, StartShim
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
@@ -28,6 +30,8 @@ SILENT_ATTEMPTS = 12
 """How often a shim is asked in vain before that is said and it is asked more seldom."""
 
 _BATCH = 500
+_AT_ONCE = 16
+"""Shims that are asked at once."""
 _SELDOM_S = 30.0
 _ENDS_S = 2.0
 """After so long a pass begins no further end of an execution: whatever is to be started comes first, and an end may take seconds."""
@@ -73,24 +77,33 @@ class Performer:
         done = Performed()
         problems: list[OSError] = []
         due = self.store.read(lambda tx: tx.outbox.due(now, _BATCH, self.machine))
+        ends = [row for row in due if isinstance(row.effect, EndExecution)]
         # Nothing that is slow goes before a start; what is left over is due at the next pass, behind the starts that have come by then.
-        for row in sorted(due, key=_turn):
-            if isinstance(row.effect, EndExecution) and self.clock.boottime_s() - began > _ENDS_S:
+        for row in due:
+            if not isinstance(row.effect, EndExecution):
+                self._try(row, done, problems)
+        # A shim that does not answer costs two seconds: it keeps none of the others from being asked.
+        first = sorted(ends, key=lambda row: row.attempts)
+        for some in (first[at : at + _AT_ONCE] for at in range(0, len(first), _AT_ONCE)):
+            if self.clock.boottime_s() - began > _ENDS_S:
                 break
-            try:
-                run_id = self._perform(row, done)
-            except RecordTorn:
-                self._again(row, _SELDOM_S)  # what it is about cannot be read, which is on record; the others are done
-                continue
-            except OSError as problem:
-                self._again(row)
-                problems.append(problem)
-                continue
-            if run_id is not None:
-                done.touched.append(run_id)
+            side_by_side([partial(self._try, row, done, problems) for row in some])
         if problems and not done.touched:
             raise problems[0]
         return done
+
+    def _try(self, row: OutboxRow, done: Performed, problems: list[OSError]) -> None:
+        try:
+            run_id = self._perform(row, done)
+        except RecordTorn:
+            self._again(row, _SELDOM_S)  # what it is about cannot be read, which is on record; the others are done
+            return
+        except OSError as problem:
+            self._again(row)
+            problems.append(problem)
+            return
+        if run_id is not None:
+            done.touched.append(run_id)
 
     def _perform(self, row: OutboxRow, done: Performed) -> str | None:
         match row.effect:
@@ -197,7 +210,8 @@ class Performer:
             if now.fence == run.fence and now.state is not RunState.SETTLED:
                 _ = apply_run(tx, now, event, self.clock.now())
 
-        self.store.transact(f"done_{row.effect.kind}", work)
+        # All of these are harmless twice, so a power cut that forgets the record costs nothing; and it comes to the disk before any later durable one.
+        self.store.transact(f"done_{row.effect.kind}", work, durable=False)
 
     def _again(self, row: OutboxRow, wait_s: float | None = None) -> None:
         not_before = self.clock.now() + timedelta(seconds=_wait_s(row) if wait_s is None else wait_s)
@@ -206,9 +220,3 @@ class Performer:
 
 def _wait_s(row: OutboxRow) -> float:
     return min(5.0, 0.05 * (1 << min(row.attempts, 10)))
-
-
-def _turn(row: OutboxRow) -> tuple[bool, int]:
-    """Ends come last, and among them first those that were tried least, so that a few silent shims keep nobody from being asked."""
-    is_end = isinstance(row.effect, EndExecution)
-    return is_end, row.attempts if is_end else 0

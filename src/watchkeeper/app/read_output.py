@@ -9,14 +9,18 @@ from typing import NamedTuple
 
 from watchkeeper.app.secrets import hide_trace
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
+from watchkeeper.domain.progress import LOOKED_AT, Progress
 from watchkeeper.domain.redaction import RedactedStream, Redactor
-from watchkeeper.ports.harness import EventKind, Harness, StreamEvent, StreamReader
+from watchkeeper.ports.harness import EventKind, Harness, StreamEvent, StreamReader, has_answered
 from watchkeeper.ports.runtime import Executions, Hole, Log
 
 _AT_ONCE = 8 * 1024 * 1024
 """Bytes that one look at a working agent reads at most."""
 
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+_LONGEST_LOOK_S = 5.0
+"""Two looks that are further apart had a sleep of the machine, or a stop of ours, between them."""
+
 _LOST = b"\0"
 """No secret goes on behind a part that is not kept."""
 _STDERR_TAIL = 8 * 1024
@@ -115,11 +119,28 @@ class Follower:
     reader: StreamReader
     open_log: Callable[[], AbstractContextManager[Log | None]]
     redactor: Redactor
+    open_errors: Callable[[], AbstractContextManager[Log | None]] | None = None
+    """Opens its standard error, which counts for progress only."""
+    waits: bool = False
+    """Whatever goes on after the final answer is waited for."""
     offset: int = 0
+    errors_offset: int = -1
     told_session: str | None = None
     told_condemned: bool = field(default=False)
     read_at: datetime | None = None
     """When all that was printed had been read, so that what is read next was printed after it; None: not yet."""
+    progress: Progress = field(default_factory=Progress)
+    looked_s: float | None = None
+    """When, in seconds since boot, the last look was."""
+    idle_s: float = 0.0
+    """For how long it has printed nothing new: counted look by look, so that no sleep counts."""
+    lingers_s: float = 0.0
+    """For how long it has gone on after its final answer, counted in the same way."""
+    progressed: datetime | None = None
+    """When something new was seen last; None: since we follow it, nothing was."""
+    moved: bool = False
+    """Something new was printed that was not counted yet."""
+    told_lingering: bool = False
     answered: datetime | None = None
     """When at the earliest the model gave the newest answer that was read; None if there is none that was not taken."""
 
@@ -132,9 +153,40 @@ class Follower:
                 got += 0 if isinstance(piece, Hole) else len(piece)
                 if any(event.kind in _ANSWERS for event in take(self.reader, piece)):
                     self.answered = since
+                self.moved = (isinstance(piece, bytes) and self.progress.feed(piece)) or self.moved
             if log is not None and got < _AT_ONCE:
                 self.read_at = now
         return got > 0
+
+    def advance_errors(self) -> bool:
+        """Look at the newest part of what is new on standard error; True if there was anything."""
+        if self.open_errors is None:
+            return False
+        with self.open_errors() as log:
+            size = 0 if log is None else log.size
+            start = max(0, size - LOOKED_AT, self.errors_offset)
+            first, self.errors_offset = self.errors_offset < 0, size
+            for piece in log.read(start, LOOKED_AT) if log is not None and size > start else ():
+                self.moved = (isinstance(piece, bytes) and self.progress.feed(piece)) or self.moved
+            return size > start and not first
+
+    def watch(self, now: datetime, now_s: float) -> None:
+        """Count for how long nothing new was printed. To be called at each look, after `advance`."""
+        since_s = 0.0 if self.looked_s is None else min(max(0.0, now_s - self.looked_s), _LONGEST_LOOK_S)
+        moved, self.moved = self.moved, False
+        self.lingers_s = self.lingers_s + since_s if has_answered(self.reader) else 0.0
+        if not self.caught_up:
+            return
+        if moved and self.looked_s is not None:
+            self.idle_s, self.progressed = 0.0, now
+        else:
+            self.idle_s += since_s
+        self.looked_s = now_s  # what was there when we caught up says nothing of when it was printed
+
+    @property
+    def caught_up(self) -> bool:
+        """Whether all was read that was printed before we began to follow."""
+        return self.read_at is not None
 
     def take_answer(self) -> datetime | None:
         """When at the earliest the model answered last, if it was not taken yet."""

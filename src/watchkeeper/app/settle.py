@@ -6,6 +6,7 @@ from datetime import datetime
 
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.beside import with_others
+from watchkeeper.app.doing import LOOKS, READS, Doing, tell_nobody
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.read_output import Read, read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
@@ -42,6 +43,7 @@ class Settler:
     probing: ProbePolicy = field(default_factory=ProbePolicy)
     bearing: Callable[[Task], Bearing] = lambda _: Bearing()
     """What a task's run has to do with its account's sign-in; a look from outside."""
+    doing: Doing = tell_nobody
 
     def settle(self, run_id: str) -> Outcome | None:
         """Settle an ended run, or hold it; None if it is not to be settled, or not yet: what the agent left behind is still being ended.
@@ -114,9 +116,12 @@ class Settler:
         except HarnessError:
             read = Read(None, f"the harness {task.spec.harness} is not installed any more")
         else:
+            self.doing(run.id, READS, "")
             read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
+        self.doing(run.id, LOOKS, task.spec.cwd)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
         changes = replace(changes, left=self.workspace.identify(task.spec.cwd))
+        self.doing(run.id, "", "")
         return read, hide_changes(redactor, changes)
 
 

@@ -108,6 +108,11 @@ def elapsed(seconds: float) -> str:
     return duration(seconds) if seconds >= 1 else "<1s"
 
 
+def lasting(why: str, since: "datetime | None", now: datetime) -> str:
+    """A sentence's beginning, and for how long that has been so, where that is known."""
+    return f"{why} for {duration((now - since).total_seconds())}" if why and since is not None else why
+
+
 def age(at: datetime, now: datetime) -> str:
     """How long ago, in one unit."""
     seconds = max(0, int((now - at).total_seconds()))

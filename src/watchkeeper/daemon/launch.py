@@ -1,39 +1,43 @@
-"""Prepare the runs that are reserved, one after the other. What is reserved is read from the database, so a claim of a daemon that died is found too."""
+"""Prepare the runs that are reserved. What is reserved is read from the database, so a claim of a daemon that died is found too."""
+
+from dataclasses import replace
 
 from watchkeeper.app.launch import Launcher
 from watchkeeper.daemon.log import Log
-from watchkeeper.daemon.loop import Loop, Ticked
+from watchkeeper.daemon.work import WorkLoop
 from watchkeeper.domain.model import RunState
-from watchkeeper.errors import RecordTorn
+from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
 
-class LaunchLoop(Loop):
+class LaunchLoop(WorkLoop[None]):
     """Prepares executions."""
 
     name = "launch"
+    state = RunState.RESERVED
+    says = "Its launch has been prepared"
 
-    def __init__(self, log: Log, every_s: float, store: Store, machine: str, launcher: Launcher) -> None:
+    def __init__(
+        self,
+        log: Log,
+        every_s: float,
+        store: Store,
+        clock: Clock,
+        machine: str,
+        launcher: Launcher,
+        *,
+        abandon_s: float,
+    ) -> None:
         """Prepare with `launcher`."""
-        super().__init__(log, every_s)
-        self._store = store
-        self._machine = machine
-        self._launcher = launcher
+        super().__init__(log, every_s, store, clock, machine, abandon_s=abandon_s)
+        self._launcher = replace(launcher, doing=self.workers.doing)
 
-    def tick(self) -> Ticked:
-        """Prepare every reserved run; one that fails does not keep the others waiting."""
-        reserved = [
-            run.id for run in self._store.read(lambda tx: tx.runs.live(self._machine)) if run.state is RunState.RESERVED
-        ]
-        problems: list[Exception] = []
-        for run_id in reserved:
-            try:
-                self._launcher.launch(run_id)
-                self.log.info("prepared", run=run_id)
-            except RecordTorn:
-                continue  # noted, and named where people look
-            except Exception as problem:  # noqa: BLE001 - collected, so that every run gets its turn, and raised together below
-                problems.append(problem)
-        if problems:
-            raise problems[0] if len(problems) == 1 else ExceptionGroup("several launches failed", problems)
-        return Ticked(worked=bool(reserved))
+    def work(self, run_id: str) -> None:
+        """Prepare one run."""
+        self._launcher.launch(run_id)
+
+    def finished(self, run_id: str, result: None) -> bool:
+        """Log it."""
+        del result
+        self.log.info("prepared", run=run_id)
+        return True

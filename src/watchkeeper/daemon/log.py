@@ -18,6 +18,7 @@ MESSAGES: Mapping[str, str] = {
     "run found": "one line for each run that a starting daemon finds; `word` says what became of it",
     "claimed": "a task was claimed for a new run",
     "prepared": "an execution directory was written and recorded",
+    "run waits": "what is done for a run takes long, and `says` for what it waits; all others go on",
     "observed": "evidence moved a run to another state",
     "spared": "a sweep left a process alone, and why",
     "settled": "a run's outcome was decided and applied",
@@ -34,6 +35,7 @@ MESSAGES: Mapping[str, str] = {
     "taken over": "a daemon of another directory acts under the id of this machine; this one ends",
     "outgrown": "a newer version has taken the database over, so this daemon ends; agents go on, and a newer daemon takes them over",
     "order": "somebody told the daemon to end",
+    "gave up": "the daemon ends while a loop waits for something that does not answer; what it was at is found again by the next one",
     "stopped": "the daemon ends",
 }
 """Every message there is, and what it means."""

@@ -5,6 +5,8 @@ delays one role and not the others. It never ends the daemon, unless the databas
 growing wait, and logged once more when it is over.
 """
 
+import asyncio
+import contextlib
 import threading
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -18,6 +20,8 @@ from watchkeeper.errors import DatabaseNewer
 
 _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 30.0
+_MOMENT_S = 0.02
+"""What many threads do within such a moment is looked at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,7 @@ class Loop(ABC):
         self._nudged = anyio.Event()
         self._trouble: str | None = None
         self._failures = 0
+        self._home: asyncio.AbstractEventLoop | None = None
         self._limiter = anyio.CapacityLimiter(1)
 
     @abstractmethod
@@ -52,10 +57,21 @@ class Loop(ABC):
 
     def nudge(self) -> None:
         """Something may have changed: tick soon. Only from the event loop's thread."""
+        self._nudge()
+
+    def nudge_from_thread(self, *, more: bool = False) -> None:
+        """Something was done on another thread: tick soon; a moment later if `more` is about to be. A loop that has ended hears nothing."""
+        home = self._home
+        if home is not None:
+            with contextlib.suppress(RuntimeError):
+                _ = home.call_soon_threadsafe(home.call_later, _MOMENT_S if more else 0.0, self._nudge)
+
+    def _nudge(self) -> None:
         self._nudged.set()
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Tick until cancelled."""
+        self._home = asyncio.get_running_loop()
         task_status.started()
         while True:
             self._nudged = anyio.Event()  # clear first, then look: a nudge during the tick is not lost

@@ -3,7 +3,8 @@
 import contextlib
 import os
 import signal
-from collections.abc import Generator
+import threading
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
@@ -31,6 +32,7 @@ from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import (
     DaemonError,
     DatabaseNewer,
+    Exit,
     InsideAgent,
     RecordTorn,
     Refused,
@@ -42,6 +44,9 @@ from watchkeeper.ports.store import MachineRecord, Tx
 from watchkeeper.shim.system import set_title
 
 _TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
+LEAVE_S = 8.0
+"""How long a daemon that leaves waits for what its loops are at."""
+
 _RETIRE_POLL_S = 0.2
 _BETWEEN_HINTS_S = 0.1
 """A fleet that works commits all the time, and so do we."""
@@ -157,6 +162,21 @@ def _begin(parts: Watchkeeper) -> MachineRecord:
         directory=str(parts.state.path),
     )
     return begin(parts.store, parts.clock, me)
+
+
+def end_within(seconds: float, say: Callable[[], None]) -> threading.Timer:
+    """End this process after so long, whatever it still waits for: what a loop was at is found again, as after any crash."""
+
+    def end() -> None:
+        try:
+            say()
+        finally:
+            os._exit(Exit.OK)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 class _Service:
@@ -363,6 +383,7 @@ class _Service:
 
     def _leave(self, tasks: TaskGroup) -> None:
         """From here on a command that wants something done sees that nobody listens, and has a successor started when we are gone."""
+        end_within(LEAVE_S, lambda: self._log.info("gave up", pid=os.getpid()))
         self._say_ending(Order.LEAVE)
         self._drop_inbox()
         tasks.cancel_scope.cancel()

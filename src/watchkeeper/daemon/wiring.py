@@ -28,6 +28,8 @@ from watchkeeper.domain.model import Run
 from watchkeeper.ports.store import MachineRecord
 
 _PRUNE_EVERY_S = 3600.0
+_BESIDES_LOOKING_S = 15.0
+"""What the work of a run may take beside the look into its directory before it is abandoned."""
 _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
@@ -80,6 +82,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     """Make the loops, each with a database connection of its own, and say who wakes whom."""
     poll_s, here = parts.settings.daemon_poll_s, machine.id
     limit = parts.settings.queue_limit
+    abandon_s = parts.settings.daemon_look_limit_s + _BESIDES_LOOKING_S
     watching = parts.sibling()
     watches = Watches(tasks, watching.runtime)
     own = {
@@ -106,17 +109,20 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     claimant = Claimant(machine=machine, limit=limit)
     claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant, p.runtime)
     p = own["follow"]
-    followers = Followers(store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness)
+    followers = Followers(
+        store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness,
+        answered_grace_s=parts.settings.daemon_answered_grace_s, stalled_after_s=parts.settings.daemon_stalled_after_s,
+    )  # fmt: skip
     loops = Loops(
         claim=claim,
-        launch=LaunchLoop(log, _NET_S, own["launch"].store, here, own["launch"].launcher),
+        launch=LaunchLoop(log, _NET_S, own["launch"].store, p.clock, here, own["launch"].launcher, abandon_s=abandon_s),
         outbox=OutboxLoop(log, _NET_S, own["outbox"].store, p.clock, own["outbox"].performer, observe),
         observe=observe,
         reconcile=ReconcileLoop(
             log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer, parts.state.keep_spare
         ),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
-        settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
+        settle=SettleLoop(log, _NET_S, own["settle"].store, p.clock, here, own["settle"].settler, abandon_s=abandon_s),
         prune=PruneLoop(log, _PRUNE_EVERY_S, pruner_of(own["prune"]), retention_of(own["prune"])),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         damage=_damage_loop(log, poll_s, own["damage"]),

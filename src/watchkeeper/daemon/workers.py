@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -27,11 +27,18 @@ _FIRST_REST_S = 0.25
 _LONGEST_REST_S = 30.0
 
 
+class Step(NamedTuple):
+    """What a work is at, as the beginning of a sentence, and what that is about."""
+
+    says: str
+    about: str = ""
+
+
 @dataclass(slots=True)
 class _Work:
     thread: threading.Thread
     began_s: float
-    step: str = ""
+    step: Step
     told: bool = False
 
 
@@ -40,15 +47,20 @@ class Late:
     """A work that takes long."""
 
     run_id: str
-    step: str
-    """What it is at, as a sentence without its end; empty: not known."""
-    for_s: float
+    step: Step
+
+    @property
+    def says(self) -> str:
+        """What it waits for, in a sentence that stays true."""
+        return f"{self.step.says} for {LATE_S:g} s and more{f': {self.step.about}' if self.step.about else '.'}"
 
 
 @dataclass(slots=True)
 class _Rest:
     until_s: float
     wait_s: float
+    soft: bool = False
+    """Whoever is told that something has happened may end it."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,14 +77,25 @@ class Workers(Generic[T]):
     def __init__(
         self,
         name: str,
-        done: Callable[[], None],
+        done: Callable[[bool], None],
         *,
+        says: str,
         abandon_s: float,
         most: int = MOST,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`done` is called, from the work's own thread, whenever one is over; one that takes longer than `abandon_s` is abandoned."""
+        """Hold nothing yet.
+
+        Args:
+            name: of the loop.
+            done: called, from the work's own thread, whenever one is over, with whether others are at work.
+            says: what a work is at that says nothing else, as the beginning of a sentence.
+            abandon_s: one that takes longer is abandoned.
+            most: works at once that are not abandoned.
+            now_s: a clock that only goes on, and not while the machine sleeps.
+        """
         self._name = name
+        self._usual = Step(says)
         self._done = done
         self._abandon_s = abandon_s
         self._most = most
@@ -94,7 +117,7 @@ class Workers(Generic[T]):
             thread = threading.Thread(
                 target=self._run, args=(run_id, work), name=f"wk-{self._name}-{run_id}", daemon=True
             )
-            self._works[run_id] = _Work(thread, self._now_s())
+            self._works[run_id] = _Work(thread, self._now_s(), self._usual)
             try:
                 thread.start()
             except RuntimeError:  # no more threads for us now
@@ -102,11 +125,22 @@ class Workers(Generic[T]):
                 return False
             return True
 
-    def doing(self, run_id: str, step: str) -> None:
-        """What the work of a run is at, for whoever asks why it takes long."""
+    def doing(self, run_id: str, says: str = "", about: str = "") -> None:
+        """What the work of a run is at, for whoever asks why it takes long; nothing: the usual."""
         with self._guard:
             if run_id in self._works:
-                self._works[run_id].step = step
+                self._works[run_id].step = Step(says, about) if says else self._usual
+
+    def rest(self, run_id: str, for_s: float) -> None:
+        """Begin nothing for a run for a while, unless something is heard of it."""
+        with self._guard:
+            self._rests[run_id] = _Rest(self._now_s() + for_s, _FIRST_REST_S, soft=True)
+
+    def rouse(self) -> None:
+        """Something has happened: look at those too that were left in peace for a while."""
+        with self._guard:
+            for run_id in [run_id for run_id, rest in self._rests.items() if rest.soft]:
+                del self._rests[run_id]
 
     def collect(self) -> Done[T]:
         """What is over since the last time. A work that failed rests for a growing while."""
@@ -116,7 +150,7 @@ class Workers(Generic[T]):
                 self._rests.pop(run_id, None)
             for run_id in over.problems:
                 before = self._rests.get(run_id)
-                wait_s = _FIRST_REST_S if before is None else min(_LONGEST_REST_S, before.wait_s * 2)
+                wait_s = _FIRST_REST_S if before is None or before.soft else min(_LONGEST_REST_S, before.wait_s * 2)
                 self._rests[run_id] = _Rest(self._now_s() + wait_s, wait_s)
             return over
 
@@ -127,7 +161,7 @@ class Workers(Generic[T]):
             for run_id, work in self._works.items():
                 if not work.told and now_s - work.began_s >= LATE_S:
                     work.told = True
-                    found.append(Late(run_id=run_id, step=work.step, for_s=now_s - work.began_s))
+                    found.append(Late(run_id=run_id, step=work.step))
             return found
 
     def forget_all_but(self, run_ids: set[str]) -> None:
@@ -169,5 +203,6 @@ class Workers(Generic[T]):
         finally:
             with self._guard:
                 del self._works[run_id]
+                more = len(self._works) > 1
                 self._guard.notify_all()
-            self._done()
+            self._done(more)

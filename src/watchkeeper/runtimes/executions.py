@@ -116,8 +116,8 @@ class ExecutionDirectories:
             yield None
             return
         try:
-            most = _log_limit(OpenExecution(fd)) + kept_log.LEAST
-            with kept_log.open_kept(log_name(stream), lambda: self.dropped(run, stream), most, dir_fd=fd) as log:
+            dropped, most = lambda: self.dropped(run, stream), lambda: _log_limit(OpenExecution(fd)) + kept_log.LEAST
+            with kept_log.open_kept(log_name(stream), dropped, most, dir_fd=fd) as log:
                 yield log
         finally:
             os.close(fd)

@@ -41,11 +41,14 @@ _Ranges = list[tuple[int, int]]
 class KeptLog:
     """One log, as long as it was when it was opened."""
 
-    def __init__(self, fd: int, dropped: Callable[[], _Ranges], most: int) -> None:
-        """Read through `fd`, which the caller closes. At most about `most` bytes are read; `dropped` reads the record of what was given up."""
+    def __init__(self, fd: int, dropped: Callable[[], _Ranges], most: Callable[[], int]) -> None:
+        """Read through `fd`, which the caller closes. At most about `most` bytes are read; `dropped` reads the record of what was given up.
+
+        Both are asked only where that matters.
+        """
         self._fd = fd
         self._dropped = dropped
-        self._most = max(most, LEAST)
+        self._most = most
         found = os.fstat(fd)
         self.size = found.st_size
         self._maybe_sparse = found.st_blocks * 512 < found.st_size
@@ -58,6 +61,8 @@ class KeptLog:
         Raises:
             OSError: as `read` does.
         """
+        if start >= self.size:
+            return
         offset = start
         for first, last in self._parts(start, most):
             if first > offset:
@@ -89,7 +94,9 @@ class KeptLog:
 
     def _parts(self, start: int, most: int | None) -> _Ranges:
         """Ranges that are to be read, in order: at most so many bytes from `start` on, or of all that is there as much as may be kept, at both ends."""
-        bound = self._most if most is None else most
+        bound = most or LEAST
+        if most is None and self.size - start > LEAST:
+            bound = max(self._most(), LEAST)
         parts = list(self._data(start, self.size, bound))
         if most is not None:
             return _first(parts, most)
@@ -128,7 +135,7 @@ class KeptLog:
 
 @contextmanager
 def open_kept(
-    path: str | Path, dropped: Callable[[], _Ranges] = list, most: int = LEAST, *, dir_fd: int | None = None
+    path: str | Path, dropped: Callable[[], _Ranges] = list, most: Callable[[], int] = int, *, dir_fd: int | None = None
 ) -> Generator[KeptLog | None]:
     """Open a log for reading; None if it is not there. Never follows a link, never waits.
 

@@ -6,11 +6,12 @@ from dataclasses import asdict
 from typing import cast
 
 from watchkeeper.domain.model import Changes, FileChange
-from watchkeeper.ports.workspace import PLACE, Workspace
+from watchkeeper.ports.workspace import PLACE
+from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.plain import storable
 
 
-def answer(workspace: Workspace, question: Mapping[str, object]) -> dict[str, object]:
+def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str, object]:
     """Look, as asked. A snapshot names the place too, because to find that is a look into the directory as well."""
     cwd = cast("str", question["cwd"])
     if question["do"] == "snapshot":
@@ -19,7 +20,8 @@ def answer(workspace: Workspace, question: Mapping[str, object]) -> dict[str, ob
         real = storable(os.path.realpath(top if isinstance(top, str) else cwd))
         place = real if isinstance(top, str) or real.endswith("/") else f"{real}/"
         return {**seen, PLACE: place}
-    return asdict(workspace.changes(cwd, cast("Mapping[str, object] | None", question["before"])))
+    befores = cast("list[Mapping[str, object] | None]", question["befores"])
+    return {"changes": [asdict(each) for each in workspace.changes_of_many(cwd, befores)]}
 
 
 def changes_of(told: Mapping[str, object]) -> Changes:

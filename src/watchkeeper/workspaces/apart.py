@@ -27,6 +27,25 @@ _PATIENCE_S = 0.5
 """The process apart ends a look at its deadline; so much later we no longer wait for that."""
 
 
+_Found = dict[str, object] | tuple[str, bool]
+"""An answer; or why there is none, and whether the directory is what did not answer."""
+
+
+class _Look:
+    """One look, and all who wait for it."""
+
+    def __init__(self, behind: "_Look | None") -> None:
+        self.behind = behind
+        self.befores: list[Mapping[str, object] | None] = []
+        self.answers: list[_Found] = []
+        self.silent: tuple[str, bool] | None = None
+        self.over = threading.Event()
+
+    def join(self, before: Mapping[str, object] | None) -> int:
+        self.befores.append(before)
+        return len(self.befores) - 1
+
+
 def workspace(deadline_s: float | None) -> "ApartWorkspace | GitWorkspace":
     """What looks from a process apart, at most for so many seconds each time; None: from this process."""
     return GitWorkspace() if deadline_s is None else ApartWorkspace(deadline_s)
@@ -40,17 +59,19 @@ class ApartWorkspace:
         self._deadline_s = deadline_s
         self._environ = dict(os.environ if environ is None else environ)
         self._guard = threading.Lock()
+        self._next: dict[tuple[str, str], _Look] = {}
+        self._now: dict[tuple[str, str], _Look] = {}
         self._control: socket.socket | None = None
         self._looker: subprocess.Popen[bytes] | None = None
 
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """As `GitWorkspace.snapshot`, with the place. Never raises."""
-        found = self._ask({"do": "snapshot", "cwd": cwd})
+        found = self._together("snapshot", cwd, None)
         return {"kind": "unknown", "why_unknown": found[0], SILENT: found[1]} if isinstance(found, tuple) else found
 
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
         """As `GitWorkspace.changes`. Never raises."""
-        found = self._ask({"do": "changes", "cwd": cwd, "before": before})
+        found = self._together("changes", cwd, before)
         if isinstance(found, tuple):
             return Changes(known=False, why_unknown=found[0])
         return answers.changes_of(found)
@@ -64,7 +85,51 @@ class ApartWorkspace:
         with self._guard:
             self._forget()
 
-    def _ask(self, question: dict[str, object]) -> dict[str, object] | tuple[str, bool]:
+    def _together(self, do: str, cwd: str, before: Mapping[str, object] | None) -> _Found:
+        """Ask, together with all others who ask the same of a directory while another such look is at work there.
+
+        Each gets the answer of a look that began after they asked; many runs that end at once in one place cost two looks, not many.
+        """
+        key = (do, cwd)
+        with self._guard:
+            look = self._next.get(key)
+            leads = look is None
+            look = look or self._next.setdefault(key, _Look(self._now.get(key)))
+            mine = look.join(before)
+        if leads:
+            self._lead(key, look)
+        look.over.wait()
+        return look.answers[mine]
+
+    def _lead(self, key: tuple[str, str], look: "_Look") -> None:
+        """Wait for the look that is at work, then make the next one for all who have joined until then."""
+        if look.behind is not None:
+            look.behind.over.wait()
+        with self._guard:
+            del self._next[key]
+            self._now[key] = look
+        try:
+            if look.behind is not None and look.behind.silent is not None:
+                look.answers = [look.behind.silent] * len(look.befores)  # the directory had not answered until now
+            else:
+                look.answers = self._look(key, look)
+        finally:
+            look.behind = None
+            with self._guard:
+                if self._now.get(key) is look:
+                    del self._now[key]
+            look.over.set()
+
+    def _look(self, key: tuple[str, str], look: "_Look") -> list[_Found]:
+        question: dict[str, object] = {"do": key[0], "cwd": key[1], "befores": look.befores}
+        found = self._ask(question)
+        if isinstance(found, tuple):
+            look.silent = found if found[1] else None
+            return [found] * len(look.befores)
+        many = found.get("changes")
+        return cast("list[_Found]", many) if isinstance(many, list) else [found] * len(look.befores)
+
+    def _ask(self, question: dict[str, object]) -> _Found:
         """The answer; or why there is none, and whether the directory is what did not answer."""
         try:
             ours = self._send()

@@ -78,10 +78,18 @@ class GitWorkspace:
 
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
         """Say what differs from `before`. Never raises."""
+        return self.changes_of_many(cwd, [before])[0]
+
+    def changes_of_many(self, cwd: str, befores: Sequence[Mapping[str, object] | None]) -> list[Changes]:
+        """Say what differs from each of these, by one look at what there is now. Never raises."""
+        nothing: Mapping[str, object] = {}
+        now = self.snapshot(cwd) if any(before is not None for before in befores) else nothing
+        return [self._changes(before, now) for before in befores]
+
+    def _changes(self, before: Mapping[str, object] | None, now: Mapping[str, object]) -> Changes:
         if before is None:
             return Changes(known=False, why_unknown="Nothing is known of the directory from before the run.")
         try:
-            now = self.snapshot(cwd)
             for seen in (before, now):
                 if "why_unknown" in seen:
                     return Changes(known=False, why_unknown=str(seen["why_unknown"]))

@@ -9,7 +9,7 @@ from watchkeeper.app.views.live import STOP_FAILED
 from watchkeeper.app.views.rows import TaskRow, row
 from watchkeeper.app.views.standing import Standing
 from watchkeeper.domain.lanes import scope_says
-from watchkeeper.domain.model import Run, Task, TaskState
+from watchkeeper.domain.model import Run, RunState, Task, TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
 
@@ -36,6 +36,10 @@ class Health:
     A queued task can never start if one that it waits for failed.
     """
     live_runs: int
+    answered: tuple[Run, ...] = ()
+    """Runs whose programs have given their final answers and go on."""
+    stalled: tuple[Run, ...] = ()
+    """Runs that make no progress."""
     paused: tuple[str, ...] = ()
     """Which parts of the queue a person paused: `the queue`, `harness claude`."""
     waits: dict[str, int] = field(default_factory=dict[str, int])
@@ -73,6 +77,8 @@ def health(store: Store, runtime: Callable[[], Runtime], *, everything: bool = F
                 *(row(task, None, runtime)._replace(brief=brief(tx, task)) for task in needing[:named]),
             ),
             live_runs=len(live),
+            answered=tuple(run for run in live if run.answered_at is not None and run.state is RunState.RUNNING),
+            stalled=tuple(run for run in live if run.stalled_since is not None and run.state is RunState.RUNNING),
             waits=_waits(tx, looked_at),
             paused=_paused(tx),
             more=len(needing) > named,

@@ -25,6 +25,12 @@ _BY_VERDICT = {
 }
 
 STOP_FAILED = "stop failed"
+ANSWERED = "answered, still running"
+"""What is said of a program that has given its final answer and goes on."""
+
+STALLED = "no progress"
+"""What is said of a run that has printed nothing new for long."""
+
 _MAY_BE_STOPPING = frozenset({"running", "starting"})
 
 
@@ -45,11 +51,27 @@ def look(
         return "held", task.reason, evidence, verdict
     word = _word(run, verdict)
     why = verdict.reason if verdict is not None else ""
+    slow = _slow(run)
     if trouble:
         word, why = "unknown", trouble
     if task.stop is not None and word in _MAY_BE_STOPPING:
         word, why = "stopping", f"{task.stop.by} told it to {task.stop.how.value}."
-    return word, why if word not in {"running", "starting"} else "", evidence, verdict
+    if word in {"running", "starting"}:
+        why = _meanwhile(run) if word == "running" else ""
+    return word, slow or why, evidence, verdict
+
+
+def _meanwhile(run: Run) -> str:
+    """What was seen of a run whose agent is alive; since when stands in the run."""
+    if run.answered_at is not None:
+        return ANSWERED
+    return STALLED if run.stalled_since is not None else ""
+
+
+def _slow(run: Run) -> str:
+    """What takes long of what is done for it; without an exit the reason of a run that has ended is how it ended."""
+    waits = run.state is RunState.RESERVED or (run.state is RunState.ENDED and run.exit is not None)
+    return run.reason if waits else ""
 
 
 def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:

@@ -76,6 +76,8 @@ def run(run: Run) -> Json:
         "machine": run.machine,
         "claimed_at": time(run.claimed_at),
         "started_at": time(agent.started_at if agent is not None else None),
+        "answered_at": time(run.answered_at),
+        "stalled_since": time(run.stalled_since),
         "settled_at": time(run.settled_at),
         "pid": agent.pid if agent is not None else None,
         "exit": None if run.exit is None else exit_fact(run.exit),
@@ -243,6 +245,8 @@ def health(health: Health) -> Json:
     return {
         "counts": {state.value: count for state, count in health.counts.items()},
         "live_runs": health.live_runs,
+        "answered": [run(each) for each in health.answered],
+        "stalled": [run(each) for each in health.stalled],
         "outbox_pending": health.outbox_pending,
         "journal_last": health.journal_last,
         "waits": health.waits,

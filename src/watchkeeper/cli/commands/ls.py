@@ -195,7 +195,8 @@ def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
     if task.state is TaskState.QUEUED:
         waits = _waits(row, now, limit, acts=acts)
         return f"{title} (waits: {waits})" if waits else title
-    why = render.clean(row.standing.why)
+    since = row.run.stalled_since if row.run is not None and row.standing.word == "running" else None
+    why = render.clean(render.lasting(row.standing.why, since, now))
     return f"{title} ({why})" if why and task.state is not TaskState.DONE else title
 
 

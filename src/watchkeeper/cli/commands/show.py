@@ -74,6 +74,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     terminal, task, spec, now = call.terminal, found.task, found.task.spec, call.reading.clock.now()
     yield terminal.style(f"{task.id}  {render.clean(spec.title)}", render.BOLD)
     word, why = found.row.standing.word, found.row.standing.why
+    at_work = found.row.run if word == "running" else None
+    why = render.lasting(why, None if at_work is None else at_work.stalled_since, now)
     because = f": {render.clean(why)}" if why and task.state is not TaskState.DONE else ""
     yield _field("state", terminal.word(word) + because)
     for reason in reasons:

@@ -115,6 +115,10 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str
     parts = [up, database, *(counts or ["no tasks"])]
     if found.outbox_pending:
         parts.append(f"{render.counted(found.outbox_pending, 'step')} left for the daemon")
+    if found.answered:
+        parts.append(f"{len(found.answered)} answered, still running")
+    if found.stalled:
+        parts.append(f"{len(found.stalled)} without progress")
     terminal.say(" · ".join(parts))
     if found.paused:
         terminal.say(terminal.fit(f"paused: {render.clean(', '.join(found.paused))} (wk queue show)"))

@@ -36,7 +36,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     found = why.why(store, here(call), found_id)
     notes = _notes(call, found.task)
     if as_json:
-        call.terminal.document({**_plain(found), "notes": notes})
+        call.terminal.document({**_plain(found), "seen": _meanwhile(call, found.task), "notes": notes})
         return
     for line in _lines(call, found):
         call.terminal.prose(line, hang=_HANG)
@@ -51,7 +51,7 @@ def _lines(call: Call, found: "Why") -> list[str]:
     name = f"{task.id}  {render.clean(task.spec.title)}"
     lines = [call.terminal.style(name, render.BOLD)]
     if not found.reasons:
-        return [*lines, _plainly(task, machines.where(call, task))]
+        return [*lines, _plainly(task, machines.where(call, task), _meanwhile(call, task))]
     lines.append("It waits:" if task.state is TaskState.QUEUED else f"It {_rests(task)}:")
     return lines + [f"  {says(reason)}" for reason in found.reasons]
 
@@ -60,12 +60,27 @@ def _rests(task: "Task") -> str:
     return "is held" if task.state is TaskState.HELD else "needs you"
 
 
-def _plainly(task: "Task", where: str) -> str:
+def _meanwhile(call: Call, task: "Task") -> str:
+    """What is seen of a task that has a run: it waits for a directory, has answered and goes on, makes no progress."""
+    from watchkeeper.app.views import rows
+
+    if task.run_id is None or call.store is None:
+        return ""
+    row = rows.one(call.store, call.runtime, task.id)
+    since = row.run.stalled_since if row.run is not None else None
+    return render.clean(render.lasting(row.standing.why, since, call.reading.clock.now()))
+
+
+def _plainly(task: "Task", where: str, meanwhile: str) -> str:
     """What is said of a task that has no reason to wait."""
     if task.state is TaskState.QUEUED:
         return "Nothing stands in its way: it starts when a daemon looks next, after those before it in the queue."
     if task.state is TaskState.RUNNING:
-        return f"It does not wait: it is running{where}."
+        return (
+            f"It does not wait for its turn: its run has begun{where}. {meanwhile}"
+            if meanwhile
+            else f"It does not wait: it is running{where}."
+        )
     when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
     ended = f"It does not wait: it {'failed' if task.state is TaskState.FAILED else f'was {task.state.value}'}{when}."
     if task.state is TaskState.DONE:

@@ -1,0 +1,17 @@
+"""Telling what is begun for a run and may take long, so that whoever asks why it waits is answered."""
+
+from collections.abc import Callable
+
+Doing = Callable[[str, str, str], None]
+"""Told, by a run's id, what is begun: the beginning of a sentence, and what it is about. Both empty: it is over."""
+
+LOOKS = "Its working directory has not answered"
+"""What is said of a run whose directory is being looked at, once that takes long."""
+
+READS = "Its output has been read"
+"""What is said of a run whose output is being read, once that takes long."""
+
+
+def tell_nobody(run_id: str, says: str, about: str) -> None:
+    """Nobody asks."""
+    del run_id, says, about
