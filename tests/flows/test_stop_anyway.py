@@ -75,16 +75,13 @@ class Trouble:
 
     def row_torn(self) -> None:
         """The row of this very task holds what no version ever wrote."""
-        was = self._spec_row("{}")
-        self.mend.append(lambda: self._spec_row(was))
+        self._set_kind("'torn'")
+        self.mend.append(lambda: self._set_kind("NULL"))
 
-    def _spec_row(self, body: str) -> str:
-        """Write the row of its spec over; returns what it held."""
+    def _set_kind(self, value: str) -> None:
         with sqlite3.connect(self.rig.state / "wk.db", timeout=30) as db:
-            (was,) = db.execute("SELECT body FROM spec WHERE task_id = ?", (self.run.task_id,)).fetchone()
-            db.execute("UPDATE spec SET body = ? WHERE task_id = ?", (body, self.run.task_id))
+            db.execute(f"UPDATE task SET kind = {value} WHERE id = ?", (self.run.task_id,))
         db.close()
-        return str(was)
 
     # The shim
 
@@ -191,13 +188,18 @@ def troubled(rig: Rig) -> Iterator[Callable[[str], Trouble]]:
                 mend()
 
 
-def _ended(run: Run, within_s: float) -> float:
-    """Wait for the end of the agent; after how long it came."""
-    began = time.monotonic()
+def _ended(run: Run, within_s: float) -> None:
+    """Wait for the end of the agent."""
     assert run.agent is not None
     died = proc.has_died(run.agent.pid, run.agent.start_ticks, boot_id(), within_s=within_s)
-    assert died, f"the agent was alive after {within_s} s"
-    return time.monotonic() - began
+    assert died, f"the agent was alive after {within_s:g} s"
+
+
+def _slowness(rig: Rig) -> float:
+    """How long programs take to start here and now: that of a command, and of a daemon that it may start."""
+    began = time.monotonic()
+    rig.wk("version")
+    return 4 * (time.monotonic() - began)
 
 
 KILLED = ("database_locked", "shim_stopped_again_and_again", "shim_deaf", "daemon_replaced", "directory_deleted")
@@ -212,16 +214,15 @@ def test_a_stop_ends_the_agent_whatever_is_broken(
     """Within its grace and five seconds; and when all is mended, it is on record that the person stopped it, once, and nothing runs again."""
     trouble = troubled(name)
     run = trouble.run
-    began = time.monotonic()
+    within_s = WITHIN_S + _slowness(rig)
     asked = rig.popen_text(command, run.task_id)
-    _ = _ended(run, WITHIN_S)
-    assert time.monotonic() - began < WITHIN_S
+    _ended(run, within_s)
+    while trouble.mend:
+        trouble.mend.pop()()
     out, err = asked.communicate(timeout=40)
     assert "Traceback" not in err
     if name in {"database_damaged", "database_locked", "row_torn"}:
         assert OFF_RECORD in out and asked.returncode == 0, (out, err, asked.returncode)
-    while trouble.mend:
-        trouble.mend.pop()()
     task = rig.wait_resting(run.task_id)
     assert task.state is TaskState.STOPPED, (task, out, err)
     outcome = rig.outcome(run.id)
@@ -242,7 +243,7 @@ def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troub
     done = rig.wk("kill", "--all", "--yes", "--json")
     (told,) = json.loads(done.stdout)
     assert (told["off_record"], told["noted"], told["ended"]) == ("the database is damaged", True, True)
-    _ = _ended(trouble.run, 1.0)
+    _ended(trouble.run, 1.0)
     again = rig.wk("kill", trouble.run.task_id[:4], check=False)
     assert again.returncode == Exit.STATE, "nothing of it is alive, and what became of it cannot be told"
 

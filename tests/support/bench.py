@@ -44,6 +44,7 @@ from watchkeeper.domain.service import ProbePolicy
 from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunRegained, StopAsked
 from watchkeeper.harnesses.registry import get_harness
+from watchkeeper.ports.off_record import StopNote
 from watchkeeper.ports.runtime import Log
 from watchkeeper.ports.store import Authorisation, JournalEntry, Store, Tx
 from watchkeeper.runtimes.kept_log import open_kept
@@ -65,6 +66,15 @@ class Directories:
     def executions(self) -> "Directories":
         """This."""
         return self
+
+    @property
+    def off_record(self) -> "Directories":
+        """This."""
+        return self
+
+    def notes(self) -> list[StopNote]:
+        """Every stop is on record."""
+        return []
 
     def log(self, run: Run, stream: str) -> Path:
         """Where a run's output goes."""

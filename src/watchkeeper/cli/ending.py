@@ -23,8 +23,12 @@ _BEYOND_GRACE_S = 15.0
 """How long an outcome may take after the end of its agent."""
 
 _KILL_S = 0.5
-_ACTS_S = 3.0
+_ACTS_S = 2.5
 """A daemon that has done nothing about a wish after so long does not act: it hangs or is stopped."""
+
+_NEW_S = 20.0
+_SETTLES_S = 1.0
+"""How long the outcome is waited for of what was ended from here, where no daemon has acted."""
 
 _END_S = 4.0
 """How long beyond its grace an agent may live before the stop is said to have failed."""
@@ -223,6 +227,8 @@ def _wait_for_ends(
     came = direct.end_all(call.writing.runtime, [run for _, run in runs], how, grace_s)
     for (report, _), ended in zip(runs, came, strict=True):
         report.direct = ended
+    settles_s = _BEYOND_GRACE_S if acts and _is_new(call) else _SETTLES_S
+    _look(call, [report for report, _ in runs], settles_s, lambda report: not report.is_going)
     rest = [report for report in going if report.is_going and report.direct is None]
     _look(call, rest, began + patience_s + _END_S - time.monotonic(), lambda report: not report.is_going)
     for report in rest:
@@ -234,6 +240,12 @@ def _wait_for_ends(
     for report in slow:
         run = _run_of(call, report) if report.is_going else None
         report.failed = None if run is None else run.stop_failed
+
+
+def _is_new(call: "Call") -> bool:
+    """Whether a daemon is just starting: one that has been there for long, and does nothing, will not do anything in a moment either."""
+    info = daemon.running(call)
+    return info is None or (call.writing.system_clock.now() - info.started_at).total_seconds() < _NEW_S
 
 
 def _look(call: "Call", reports: list[Report], within_s: float, enough: "Callable[[Report], bool]") -> None:

@@ -1,14 +1,13 @@
 """Take the next tasks from the queue, as long as there is room."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from watchkeeper.app.claim import Claimant, claim, next_look
-from watchkeeper.app.off_record import put_on_record
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.ids import Ids
-from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store
 
 
@@ -18,22 +17,29 @@ class ClaimLoop(Loop):
     name = "claim"
 
     def __init__(
-        self, log: Log, every_s: float, store: Store, clock: Clock, ids: Ids, claimant: Claimant, runtime: Runtime
+        self,
+        log: Log,
+        every_s: float,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        claimant: Claimant,
+        before: Callable[[], object] = lambda: None,
     ) -> None:
-        """Claim for `claimant`; nothing is claimed that a note on `runtime` says was stopped."""
+        """Claim for `claimant`. `before` is called first: it puts on record what was stopped while the database could not be written."""
         super().__init__(log, every_s)
         self._store = store
         self._clock = clock
         self._ids = ids
         self._claimant = claimant
-        self._runtime = runtime
+        self._before = before
         self._operation = ids.operation()
         self.closed = False
         """Set to claim nothing more."""
 
     def tick(self) -> Ticked:
         """Claim what can be claimed."""
-        _ = put_on_record(self._store, self._clock, self._runtime)
+        _ = self._before()
         claimed = 0
         looked = self._clock.now()
         while not self.closed:

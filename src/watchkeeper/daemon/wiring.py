@@ -1,6 +1,7 @@
 """Which loops a daemon has, and who wakes whom."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import anyio
 from anyio.abc import TaskGroup
@@ -8,6 +9,7 @@ from anyio.abc import TaskGroup
 from watchkeeper.app.claim import Claimant
 from watchkeeper.app.damage import Damaged
 from watchkeeper.app.follow import Followers
+from watchkeeper.app.off_record import put_on_record
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.damage import DamageLoop
@@ -107,7 +109,9 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     observe = ObserveLoop(log, _NET_S, own["observe"].store, here, own["observe"].observer, seen)
     p = own["claim"]
     claimant = Claimant(machine=machine, limit=limit)
-    claim = ClaimLoop(log, _NET_S, p.store, p.clock, p.ids, claimant, p.runtime)
+    claim = ClaimLoop(
+        log, _NET_S, p.store, p.clock, p.ids, claimant, partial(put_on_record, p.store, p.clock, p.runtime)
+    )
     p = own["follow"]
     followers = Followers(
         store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from watchkeeper.errors import StateDirectoryUnusable
-from watchkeeper.runtimes import atomic, spare
+from watchkeeper.runtimes import atomic
 
 LEAST_FREE_BYTES = 16 * 1024 * 1024
 """With less room than this nothing is begun."""
@@ -169,10 +169,14 @@ class StateDirectory(NamedTuple):
 
     def keep_spare(self) -> bool:
         """Set room aside for what has to be written on a full disk; False if there is too little. Raises OSError."""
+        from watchkeeper.runtimes import spare  # noqa: PLC0415 - most commands only read
+
         return spare.keep(self.path, least_free=LEAST_FREE_BYTES)
 
     def release_spare(self) -> bool:
         """Give that room back, to end something; True if there was some. Raises OSError."""
+        from watchkeeper.runtimes import spare  # noqa: PLC0415 - as above
+
         return spare.release(self.path)
 
     def place(self) -> str:
