@@ -74,7 +74,7 @@ def test_a_task_that_contradicts_itself_is_set_aside_and_said_to_wait(wk: Wk) ->
     first, second = wk.add("first"), wk.add("second")
     tear(wk, f"DELETE FROM authorisation WHERE task_id = '{first}'")
     assert wk.claim().startswith(second)
-    waits = {row["id"]: row["waits"] for row in wk("ls", "--json").json["tasks"]}
+    waits = {row["id"]: row["waits"] for row in wk("ls", "--json").json}
     assert waits[first] == {"wait": "record torn", "says": "wk store repair"}
     assert f"start:{first}" in wk("why", first).out
 

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,15 @@ BESIDE = ("wk.db-wal", "wk.db-shm")
 
 def open_at(root: Path, *, create: bool = True) -> SqliteStore:
     return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=False, wait_s=5)
+
+
+WRITER = """
+import os, sys
+from support.records import add, make_task
+from support.stores import open_place
+open_place(sys.argv[1]).transact("add", lambda tx: add(tx, make_task("t2")))
+os._exit(0)
+"""
 
 
 def put(store: SqliteStore, name: str) -> None:
@@ -66,11 +77,12 @@ def test_an_older_file_in_its_place_is_noticed(tmp_path: Path) -> None:
         _ = open_at(tmp_path)
 
 
-def test_a_log_that_is_deleted_while_it_is_open_is_saved(tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", [BESIDE, BESIDE[:1], BESIDE[1:]], ids=["both", "log", "index"])
+def test_a_log_that_is_deleted_while_it_is_open_is_saved(tmp_path: Path, lost: tuple[str, ...]) -> None:
     """Whoever has it open brings what it holds into the database before anything else is written, or lost."""
     store = open_at(tmp_path)
     put(store, "t1")
-    for name in BESIDE:
+    for name in lost:
         (tmp_path / name).unlink()
     assert ids(store) == ["t1"]
     put(store, "t2")
@@ -84,17 +96,46 @@ def test_a_log_that_is_deleted_while_it_is_open_is_saved(tmp_path: Path) -> None
     store.close()
 
 
-def test_of_two_connections_the_one_that_writes_first_saves_the_log(tmp_path: Path) -> None:
-    first, second = open_at(tmp_path), open_at(tmp_path)
-    put(first, "t1")
+@pytest.mark.parametrize("lost", [BESIDE, BESIDE[:1], BESIDE[1:]], ids=["both", "log", "index"])
+def test_of_several_connections_none_goes_on_with_a_lost_log(tmp_path: Path, lost: tuple[str, ...]) -> None:
+    """Those of one process share the index: one after the other gives it up, and nothing is written before the last has."""
+    stores = [open_at(tmp_path) for _ in range(3)]
+    put(stores[0], "t1")
+    for name in lost:
+        (tmp_path / name).unlink()
+    for store in stores[1:]:
+        with pytest.raises(DatabaseUnusable, match="was saved"):
+            put(store, "t2")
+    put(stores[0], "t2")
+    for store in stores:
+        assert ids(store) == ["t1", "t2"]
+    stores[0].check(thorough=True)
+    for store in stores:
+        store.close()
+    again = open_at(tmp_path)
+    assert ids(again) == ["t1", "t2"]
+    again.close()
+
+
+def test_another_program_does_not_lose_what_it_wrote_to_a_new_log(tmp_path: Path) -> None:
+    """Whoever held the lost one leaves the new one alone, also when it is the last to close."""
+    store = open_at(tmp_path)
+    put(store, "t1")
     for name in BESIDE:
         (tmp_path / name).unlink()
-    put(second, "t2")
-    put(first, "t3")
-    assert ids(first) == ids(second) == ["t1", "t2", "t3"]
-    first.check(thorough=True)
-    for each in (first, second):
-        each.close()
+    assert ids(store) == ["t1"]
+    store.close()
+    held = open_at(tmp_path)
+    put(held, "t3")
+    for name in BESIDE:
+        (tmp_path / name).unlink()
+    put(held, "t4")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    _ = subprocess.run([sys.executable, "-c", WRITER, str(tmp_path)], check=True, env=environment)
+    held.close()
+    again = open_at(tmp_path)
+    assert ids(again) == ["t1", "t2", "t3", "t4"]
+    again.close()
 
 
 @pytest.mark.parametrize("how", ["deleted", "emptied"])
