@@ -44,9 +44,10 @@ def test_a_torn_column_of_sqlite(sqlite_tearing: SqliteTearing, tmp_path: Path, 
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", range(4))
 def test_a_torn_column_of_postgres(postgres_tearing: PostgresTearing, tmp_path: Path, part: int) -> None:
+    """The same readers; a server keeps texts whole, so a sixth of the columns is torn, and others than a file's."""
     wrong: list[str] = []
-    for tear in tears(postgres_tearing.columns())[part::6]:
+    for tear in tears(postgres_tearing.columns(), ('{"torn', "gone_mad"))[2::6][part::4]:
         wrong += missed(postgres_tearing, tear, tmp_path)
     assert not wrong, "\n".join(wrong)

@@ -194,17 +194,19 @@ Tear = tuple[str, str, Any]
 
 _TEXTS = ("gone_mad", '{"torn', None, b"\xff\xfe")
 _NUMBERS = (1 << 62, -5, None)
+_ITS_OWN = {"id", "incarnation", "holder", "lease_until"}
+"""Columns of a machine that say whether a newer daemon has taken over: another value that can be read is believed."""
 _UNTORN = {"meta", "migration", "counter", "damage", "dependency", "sqlite_sequence"}
 """The first is the database itself; a dependency holds nothing but keys."""
 
 
-def tears(columns: Sequence[tuple[str, str, str]]) -> list[Tear]:
+def tears(columns: Sequence[tuple[str, str, str]], texts: Sequence[Any] = _TEXTS) -> list[Tear]:
     """One tear for each column, of kinds in turn. `columns`: table, column, and the word for its type."""
     found: list[Tear] = []
     for number, (table, column, kind) in enumerate(columns):
-        if table in _UNTORN:
+        if table in _UNTORN or (table == "machine" and column in _ITS_OWN):
             continue
-        values = _TEXTS if kind.upper() == "TEXT" else _NUMBERS
+        values = texts if kind.upper() == "TEXT" else _NUMBERS
         found.append((table, column, values[number % len(values)]))
     return found
 

@@ -82,7 +82,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
 
 
 def _own(tx: Tx, machine: MachineRecord, *, is_shared: bool) -> MachineRecord | None:
-    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn, or gone, is mended."""
+    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn is mended."""
     try:
         found = tx.machines.get(machine.id)
         if found is not None or is_shared:

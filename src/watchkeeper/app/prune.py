@@ -35,9 +35,15 @@ class Pruner:
                 problems.append(problem)
             else:
                 removed.append(run.execution_id)
+                self.store.transact("pruned", lambda tx, run=run: self._tell(tx, run), durable=False)
         if problems:
             raise problems[0]
         return removed
+
+    def _tell(self, tx: Tx, run: Run) -> None:
+        """So that whoever looks for its output is told what became of it."""
+        data = {"execution": run.execution_id, "after_days": self.keep_days}
+        _ = tx.journal.append("execution.pruned", self.clock.now(), task_id=run.task_id, run=run, data=data)
 
     def candidates(self) -> Iterator[Run]:
         """The runs whose executions may go."""

@@ -23,6 +23,10 @@ from watchkeeper.ports.store import Store, Tx
 BY = "wk restore"
 """In whose name tasks are stopped."""
 
+MAY_HAVE_RUN = (
+    "It may have run after the backup was made, so `wk restore` stopped it; its directory is in `executions`."
+)
+
 UNREADABLE = ""
 """Stands for an execution whose record cannot be read."""
 
@@ -75,6 +79,7 @@ def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
     for task_id in since.may_have_run:
         if store.read(lambda tx, name=task_id: tx.tasks.get(name)).state is not TaskState.HELD:
             _ = stop(store, clock, task_id, StopHow.STOP, BY)
+            store.transact("restored_reason", lambda tx, name=task_id: _say_why(tx, name))
 
     def tell(tx: Tx) -> None:
         newest, at = staged.facts.newest, clock.now()
@@ -86,6 +91,13 @@ def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
         _ = tx.journal.append("database.restored", at, data=data)
 
     store.transact("restored", tell)
+
+
+def _say_why(tx: Tx, task_id: str) -> None:
+    """What the backup tells of it, that it never ran, is not what is known."""
+    task = tx.tasks.get(task_id)
+    if task.state is TaskState.STOPPED:
+        tx.tasks.save(replace(task, reason=MAY_HAVE_RUN), task)
 
 
 def _not_ended(tx: Tx) -> list[tuple[str, str | None]]:

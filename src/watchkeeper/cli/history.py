@@ -229,6 +229,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "account.seen": _account_seen,
     "harness.seen": _harness_seen,
     "task.removed": lambda facts: f"removed by {_get(facts, 'by')}: {_get(facts, 'title')}",
+    "execution.pruned": "its directory and output were deleted by pruning",
     "execution.left": _with("the directory of one of its runs was left alone", "reason"),
     "database.restored": _restored,
     "history.torn": _with("this entry cannot be read", "reason"),

@@ -23,6 +23,7 @@ class Wait(StrEnum):
     QUESTION = "question"
     SCOPE = "scope"
     ENVIRONMENT_UNKNOWN = "environment unknown"
+    RECORD_TORN = "record torn"
 
 
 # A named tuple, as in `settings`: every command waits for the class.
@@ -41,3 +42,5 @@ class BriefWait(NamedTuple):
     """A task that works in its checkout now."""
     lane_told: str | None
     """Why its lane was closed when a claim last found nothing to do, in the words of `Wait`."""
+    torn: str | None = None
+    """Why it is not started at all: a record about it cannot be read, or contradicts another."""

@@ -82,7 +82,7 @@ ENDS_WITH_OTHERS = frozenset({"dependency", "path", "checkout busy"})
 """Waits that end with other tasks: without a person if those can go on without one."""
 
 NEEDS_A_PERSON = frozenset(
-    {"paused", "signed out", "harness missing", "approval", "question", "scope", "environment unknown"}
+    {"paused", "signed out", "harness missing", "approval", "question", "scope", "environment unknown", "record torn"}
 )
 """Waits that end only when a person acts. Each word of `Wait` is in exactly one of the three sets."""
 

@@ -10,6 +10,7 @@ import errno
 import json
 import os
 import stat
+from binascii import crc32
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from pathlib import Path
 from watchkeeper.crash import crashpoint
 
 FILE_MODE = 0o600
+_SEAL = b'"crc32": "'
 DIRECTORY_MODE = 0o700
 
 
@@ -50,8 +52,27 @@ def sync_directory(path: str | Path) -> None:
 
 
 def encode(record: Mapping[str, object]) -> bytes:
-    """A record as one line of JSON. Text that is not UTF-8 (a path, a variable's value) survives as lone surrogates."""
-    return (json.dumps(record, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+    """A record as one line of JSON, with a checksum. Text that is not UTF-8 (a path, a variable's value) survives as lone surrogates."""
+    return sealed(json.dumps(record, ensure_ascii=True, allow_nan=False).encode("ascii"))
+
+
+def sealed(text: bytes) -> bytes:
+    """A record as a line, with the checksum of everything before it as its last key, as the shim writes its own."""
+    body = text[:-1]
+    comma = b"" if body == b"{" else b", "
+    return body + comma + _SEAL + b"%08x" % crc32(body) + b'"}\n'
+
+
+def unsealed(line: bytes) -> bytes:
+    """The record without its checksum, which must fit; one of an earlier version has none. Raises ValueError."""
+    body, seal, rest = line.rpartition(_SEAL)
+    if not seal:
+        return line
+    body = body[:-2] if body.endswith(b", ") else body
+    if rest != b'%08x"}\n' % crc32(body):
+        msg = "its checksum does not fit"
+        raise ValueError(msg)
+    return body + b"}"
 
 
 def write_new(dir_fd: int, name: str, data: bytes, *, point: str) -> None:

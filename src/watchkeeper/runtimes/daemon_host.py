@@ -292,7 +292,7 @@ def _read_record(fd: int) -> DaemonInfo | None:
 
 
 def _parse(raw: bytes) -> DaemonInfo:
-    record = cast("dict[str, object]", json.loads(raw))
+    record = cast("dict[str, object]", json.loads(atomic.unsealed(raw)))
     return DaemonInfo(
         pid=int(cast("int", record["pid"])),
         start_ticks=int(cast("int", record["start_ticks"])),

@@ -14,6 +14,7 @@ from typing import Never, TypeVar, cast
 from watchkeeper.domain.evidence import DecidedBy, DecisionRecord, GoneFact
 from watchkeeper.domain.model import AgentIdentity, EndReason, ExitFact, Leftover
 from watchkeeper.ports.runtime import Prepared
+from watchkeeper.runtimes import atomic
 
 FORMAT = 1
 """The version of the directory's layout that this code writes and reads."""
@@ -95,7 +96,11 @@ class AgentRecord:
 
 
 def load(data: bytes) -> Mapping[str, object]:
-    """Parse a JSON object. Raises BadRecord for anything else, NaN, infinities and doubled keys included."""
+    """Parse a JSON object whose checksum, if it has one, fits. Raises BadRecord for anything else, NaN, infinities and doubled keys included."""
+    try:
+        data = atomic.unsealed(data)
+    except ValueError as error:
+        raise BadRecord(str(error)) from error
     try:
         value: object = json.loads(data.decode("utf-8"), parse_constant=_refuse, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:

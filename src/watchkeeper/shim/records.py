@@ -1,11 +1,13 @@
 """Durable records in the execution directory: a reader sees all of one or none of it, also after a power cut."""
 
 import os
+from binascii import crc32
 
 from . import json_text
 from .crash import crashpoint
 
 MODE = 0o600
+_SEAL = b'"crc32": "'
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -15,6 +17,24 @@ def write_all(fd: int, data: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
+def sealed(text: bytes) -> bytes:
+    """A record as a line, with the checksum of everything before it as its last key: no changed byte passes for what was written."""
+    body = text[:-1]
+    comma = b"" if body == b"{" else b", "
+    return body + comma + _SEAL + b"%08x" % crc32(body) + b'"}\n'
+
+
+def unsealed(line: bytes) -> bytes:
+    """The record without its checksum, which must fit; one of an earlier version has none. Raises ValueError."""
+    body, seal, rest = line.rpartition(_SEAL)
+    if not seal:
+        return line
+    body = body[:-2] if body.endswith(b", ") else body
+    if rest != b'%08x"}\n' % crc32(body):
+        raise ValueError("its checksum does not fit")
+    return body + b"}"
+
+
 def _write_temporary(directory: int, name: str, record: dict[str, object]) -> str:
     # We hold the directory's lock, so whatever has this name is of a shim that is dead.
     temporary = f"{name}.{os.getpid()}.tmp"
@@ -22,7 +42,7 @@ def _write_temporary(directory: int, name: str, record: dict[str, object]) -> st
         temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, MODE, dir_fd=directory
     )
     try:
-        write_all(fd, json_text.encode(record).encode("ascii") + b"\n")
+        write_all(fd, sealed(json_text.encode(record).encode("ascii")))
         os.fsync(fd)
     except OSError:
         forget(directory, temporary)

@@ -50,7 +50,7 @@ class Spec:
 def load(directory: int) -> Spec:
     """Read the spec. Raises BadSpec."""
     try:
-        record = json_text.decode(records.read_bytes(directory, "spec.json"))
+        record = json_text.decode(records.unsealed(records.read_bytes(directory, "spec.json")))
     except (OSError, ValueError, RecursionError) as problem:
         raise BadSpec(str(problem)) from problem
     if not json_text.is_object(record):

@@ -64,6 +64,8 @@ def _fail(rows: Rows, task_id: str, reason: str, at: datetime) -> None:
     body = rows.one("repair_spec", task_id=task_id)
     _ = rows.run("repair_put_spec", task_id=task_id, body=to_json(_salvaged("" if body is None else body[0])))
     _ = rows.run("repair_task", task_id=task_id, reason=reason, at=ticks(at))
+    tasks = StoredTasks(rows)
+    tasks.place_anew(tasks.get(task_id))
     for run_id, fence, state, execution_id, found in rows.all("repair_runs", task_id=task_id):
         if state == RunState.SETTLED.value and _is_whole(rows, str(run_id)):
             continue

@@ -175,7 +175,12 @@ class StoredTasks:
         """What lists tell of a task's wait. Raises NoSuchTask."""
         row = self._rows.one("tasks_brief", id=task_id)
         if row is None:
-            raise NoSuchTask(f"There is no task '{task_id}'.")
+            _ = self.number(task_id)
+            raise torn("lane", task_id, "the task's lane is missing", task_id)
+        if row[6] is not None:
+            return BriefWait(
+                ready=True, unmet=0, on=None, on_state=None, parked=False, holder=None, lane_told=None, torn=str(row[6])
+            )
         with Columns(row, "task") as column:
             ready, unmet, on = bool(column.number()), column.number(), column.text_or_none()
             on_id, _, state = (on or "").partition(" ")

@@ -6,7 +6,7 @@ from watchkeeper.errors import NoSuchTask
 from watchkeeper.store.queue import lane_from
 from watchkeeper.store.rows import Row, Rows
 from watchkeeper.store.tasks import spec_from
-from watchkeeper.store.values import Columns, readable
+from watchkeeper.store.values import Columns, readable, torn
 
 _TOLD = 20
 """How many faults of one kind are told."""
@@ -24,6 +24,8 @@ class StoredWaits:
     def facts(self, task_id: str) -> WaitFacts:
         """Its lane, and what is kept beside its row. Raises NoSuchTask."""
         row, lane = self._rows.one("waits_facts", task_id=task_id), self._rows.one("waits_lane", task_id=task_id)
+        if row is not None and lane is None:
+            raise torn("lane", row[4], "it is missing", task_id)
         if row is None or lane is None:
             raise NoSuchTask(f"There is no task '{task_id}'.")
         with Columns(row, "task") as column:

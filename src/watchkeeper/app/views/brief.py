@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.domain.wait import BriefWait, Wait
+from watchkeeper.errors import RecordTorn
 
 if TYPE_CHECKING:
     from watchkeeper.ports.store import Tx
@@ -24,11 +25,19 @@ class Brief(NamedTuple):
 
 def brief(tx: Tx, task: Task) -> Brief | None:
     """The first reason why a queued task waits, as far as it is known without looking further."""
-    return told(task, tx.tasks.brief(task.id)) if task.state is TaskState.QUEUED else None
+    if task.state is not TaskState.QUEUED:
+        return None
+    try:
+        return told(task, tx.tasks.brief(task.id))
+    except RecordTorn as problem:
+        tx.damage.note(problem)
+        return Brief(Wait.RECORD_TORN.value, "wk store repair")
 
 
 def told(task: Task, known: BriefWait) -> Brief | None:
     """The same from what was read."""
+    if known.torn is not None:
+        return Brief(Wait.RECORD_TORN.value, "wk store repair")
     if known.unmet:
         stands = f" {known.on_state}" if known.on_state in FINAL_TASK_STATES else ""
         more = f" and {known.unmet - 1} more" if known.unmet > 1 else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.domain.run_record import LIVE_RUN_STATES, Run, RunState
+from watchkeeper.errors import RecordTorn
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -50,7 +51,11 @@ def of_run(store: Store, tx: Tx, run: Run | None) -> Whereabouts | None:
     """Where a run is; None where there is but one machine."""
     if run is None or not store.is_shared:
         return None
-    now, machine = store.time(), tx.machines.get(run.machine)
+    now, machine = store.time(), None
+    try:
+        machine = tx.machines.get(run.machine)
+    except RecordTorn as problem:
+        tx.damage.note(problem)
     if machine is None or now is None:
         return Whereabouts(machine=run.machine, name=run.machine, reachable=False, since=None)
     return of_machine(machine, now)

@@ -7,6 +7,7 @@ from datetime import datetime
 from watchkeeper.app.place import place
 from watchkeeper.domain.lanes import Lane, Place, QueueRule, Reason, concerns
 from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import Dependency, lane_reasons, reasons
 from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import MachineRecord, Store, Tx
@@ -76,7 +77,7 @@ def why_at(tx: Tx, task: Task, here: Place) -> Why:
     return Why(
         task=task,
         lane=facts.lane,
-        reasons=reasons(task, facts, dependencies, here),
+        reasons=(*_torn(tx, task), *reasons(task, facts, dependencies, here)),
         dependencies=dependencies,
         dependents=tuple(tx.waits.dependents(task.id)),
     )
@@ -93,6 +94,19 @@ def _queue(tx: Tx, here: Place, most: int) -> QueueView:
         lanes=_lanes(waiting, here),
         waiting=waiting,
         left_out=max(0, tx.tasks.counts().get(TaskState.QUEUED, 0) - len(waiting)),
+    )
+
+
+def _torn(tx: Tx, task: Task) -> tuple[Reason, ...]:
+    """Why it is set aside, if it is queued and that is on record."""
+    if task.state is not TaskState.QUEUED:
+        return ()
+    return tuple(
+        Reason(
+            wait=Wait.RECORD_TORN,
+            says=f"a record about it cannot be used ({each.name}: {each.reason}): `wk store repair`",
+        )
+        for each in tx.damage.of_task(task.id)
     )
 
 

@@ -9,7 +9,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import SINCE, TASK_ID, until_now
-from watchkeeper.errors import UsageError
+from watchkeeper.errors import NoSuchTask, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,7 +60,12 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
-    store, found_id = call.find(task_id)
+    try:
+        store, found_id = call.find(task_id)
+    except NoSuchTask as problem:
+        from watchkeeper.cli.gone import removed
+
+        raise removed(call, task_id, problem) from problem
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
     emit = None if raw else _emit(call, as_json=as_json)
@@ -81,7 +86,11 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
     if not as_json:
         call.has_seen(task)
-    if not began:
+    from watchkeeper.cli.gone import output
+
+    if gone := output(call, store, found_id, number):
+        call.terminal.note(gone)
+    elif not began:
         call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
     else:
         _say_end(call, store, found_id, number)

@@ -7,6 +7,7 @@ meet a taken key ends in `ON CONFLICT DO NOTHING`, without naming the key: then 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
@@ -31,8 +32,12 @@ OLDEST_SERVER = 140_000
 _CONNECT_S = 10.0
 _MIGRATION_S = 1800.0
 """How long a step of the schema may take: it may go through every row."""
+_PID = "SELECT pg_backend_pid();"
 _MARGIN_S = 2.0
 """How much longer we wait for an answer than the server may take for it: its own sentence is the better one."""
+
+_LOOKS = 3
+"""How often it is looked whether two connections share a server's process."""
 
 _NAMED = r"(?<![:\w]):([a-z_]+)"
 _MAY_BE_TAKEN = re.compile(r"ON CONFLICT DO NOTHING;?\s*$")
@@ -59,7 +64,9 @@ SELECT pg_advisory_xact_lock(1464550466);
 _NOT_DURABLE = "SET LOCAL synchronous_commit TO off;"
 _BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;"
 _NUMBER = """
-SELECT count(*), max(number), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT) FROM watchkeeper.migration;
+SELECT count(*), max(number), CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT),
+    current_setting('watchkeeper.seat', true)
+FROM watchkeeper.migration;
 """
 
 # After a commit everybody who listens is told. The telling stands behind the COMMIT, in a transaction of its own: a NOTIFY inside would hold a lock of
@@ -142,7 +149,9 @@ class Connection:
                 SET statement_timeout TO {int(answer_s * 1000)};
                 SET idle_in_transaction_session_timeout TO {int(answer_s * 1000)};
             """
-            _ = self.batch(_SETTINGS + bounds)
+            self._seat = os.urandom(8).hex()
+            mark = f"SELECT set_config('watchkeeper.seat', '{self._seat}', false);"
+            self.server_pid = int(self.batch(_SETTINGS + bounds + mark + _PID)[0][0] or 0)
         except BaseException:
             self.close()
             raise
@@ -164,6 +173,26 @@ class Connection:
         """Whether the next transaction can use it."""
         return self.wire.alive and not self._spoilt and not self.wire.in_transaction
 
+    @property
+    def is_relayed(self) -> bool:
+        """Whether something stands between us and the server that answers in its name."""
+        return self.server_pid != self.wire.server_pid
+
+    def refuse_pooled(self, other: Connection) -> None:
+        """Where something stands between: does each of two connections keep a server's process to itself? Raises DatabaseUnusable."""
+        pids = (self.server_pid, other.server_pid)
+        shared = pids[0] == pids[1]
+        for _ in range(_LOOKS):
+            if shared:
+                raise faults.pooled(self._address)
+            try:
+                now = int(other.batch("BEGIN;" + _PID)[0][0] or 0)
+                shared = (int(self.batch(_PID)[0][0] or 0), now) != pids
+            finally:
+                _ = other.roll_back()
+        if shared:
+            raise faults.pooled(self._address)
+
     def close(self) -> None:
         """Let go of it, whatever state it is in."""
         self.wire.close()
@@ -177,7 +206,10 @@ class Connection:
             DatabaseUnusable: and its kinds. Nothing was begun.
         """
         sql = _BEGIN_READ if not write else _BEGIN_WRITE + ("" if durable else _NOT_DURABLE)
-        count, number, time_us = self._begin(sql + _NUMBER, write=write)[0]
+        count, number, time_us, seat = self._begin(sql + _NUMBER, write=write)[0]
+        if seat != self._seat:
+            self._spoilt = True
+            raise faults.pooled(self._address)
         return int(count or 0), int(number or 0), int(time_us or 0)
 
     def begin_migration(self) -> None:

@@ -83,6 +83,14 @@ def unknown(name: str, address: Address, says: str) -> DatabaseUnusable:
     )
 
 
+def pooled(address: Address) -> DatabaseUnusable:
+    """Each of our transactions gets another process of the server, so that nothing that is set on a connection lasts, nor a wish to be told."""
+    return DatabaseUnusable(
+        f"The database {address} is reached through a pooler that does not keep a connection's session (PgBouncer with pool_mode=transaction or statement).",
+        hint="Nothing was changed. Set pool_mode=session for this database in the pooler, or put the server's own address into `store.url`.",
+    )
+
+
 def translate(refused: Refused, address: Address, *, writing: bool = True) -> WatchkeeperError:
     """Our error for one of the server's."""
     if refused.sqlstate == READ_ONLY and not writing:
@@ -91,6 +99,8 @@ def translate(refused: Refused, address: Address, *, writing: bool = True) -> Wa
 
 
 def _by_code(code: str, says: str, address: Address) -> WatchkeeperError:
+    if "statement pooling mode" in says:
+        return pooled(address)
     if code[:2] in {"22", "23"} or code == "P0001":
         return WatchkeeperError(f"The database refused an impossible record ({says}): nothing was written.")
     return _by_place(code, says, address) or _by_state(code, says, address)

@@ -85,6 +85,8 @@ class PostgresStore:
         self._reader = _Seat()
         self._users: set[int] = set()
         self._closed = False
+        self._keeps_sessions = False
+        """Whether it was seen that each connection keeps a server's process; needs no look where nothing stands between."""
         self._offset = ServerTime()
 
     @classmethod
@@ -271,6 +273,21 @@ class PostgresStore:
             return connection, number
 
     def _connect(self) -> Connection:
+        connection = self._connected()
+        if connection.is_relayed and not self._keeps_sessions:
+            try:
+                other = self._connected()
+                try:
+                    connection.refuse_pooled(other)
+                finally:
+                    other.close()
+            except BaseException:
+                connection.close()
+                raise
+            self._keeps_sessions = True
+        return connection
+
+    def _connected(self) -> Connection:
         connection = Connection(self._address, self._statements, self._patience, self._application)
         connection.met = self.met
         return connection

@@ -88,6 +88,11 @@ class Wire:
         """Whether a transaction is open, failed or not."""
         return self._pg.transaction_status != pq.TransactionStatus.IDLE
 
+    @property
+    def server_pid(self) -> int:
+        """The server's process, as whoever answers at the address says: a pooler says a number of its own."""
+        return self._pg.backend_pid
+
     def fileno(self) -> int:
         """The socket."""
         return self._pg.socket

@@ -57,7 +57,8 @@ SELECT
     (
         SELECT min(lane_closed.reason) FROM lane_closed
         WHERE lane_closed.lane = task.lane AND (lane.machine = '' OR lane_closed.machine = lane.machine)
-    )
+    ),
+    (SELECT min(damage.reason) FROM damage WHERE damage.task_id = task.id)
 FROM task JOIN lane ON lane.id = task.lane WHERE task.id = :id;
 
 -- name: tasks_drop_labels

@@ -21,6 +21,9 @@ from watchkeeper.store.statements import Statements
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones have a bug with checkpoints of the write-ahead log that can damage a database."""
 
+Identity = tuple[int, int]
+"""The device and inode of a file."""
+
 _LONGEST_NAP_S = 0.02
 _NEWEST = "SELECT (SELECT database_id FROM meta), (SELECT sum(seq) FROM sqlite_sequence)"
 
@@ -79,7 +82,8 @@ class Connection:
         self.writable = False
         self.met = met or Met()
         self._kept = newest.read(path)
-        self._log: tuple[int, int] | None = None
+        self._log: tuple[Identity | None, Identity | None] = (None, None)
+        self._vfs = vfs
         if not path.exists():
             refuse_half_restored(path)
             newest.refuse_deleted(path)
@@ -95,6 +99,8 @@ class Connection:
             # From the first look on SQLite holds a lock by which a restore sees us. What has the name after it keeps the name for as long as we are there.
             _ = self.pragma("user_version")
             self.check_place()
+            self._log = _log_identity(path)
+            self._refuse_old_index()
         except BaseException:
             self.close()
             raise
@@ -165,23 +171,45 @@ class Connection:
 
     @property
     def log_is_gone(self) -> bool:
-        """Whether the log that we have open has lost its name: what is written now would be lost with it. It stays for as long as somebody has it open."""
-        found = _log_identity(self._path)
-        if self._log is None:
-            self._log = found
-        return found != self._log and self._is_in_place()
+        """Whether the log that we have open, or its index, has lost its name: what is written now would be lost. Both stay while somebody has them open."""
+        return _log_identity(self._path) != self._log and self._has_a_log and self._is_in_place()
+
+    @property
+    def _has_a_log(self) -> bool:
+        """Whether our log is known. It is not while the database is being made."""
+        if self._log[0] is None:
+            self._log = _log_identity(self._path)
+            return False
+        return True
 
     def save_log(self) -> None:
-        """Bring what the nameless log holds into the database, unless another log was begun. It is our turn; the connection is of no use afterwards."""
-        log = Path(f"{self._path}-wal")
-        if not log.exists() or not log.stat().st_size:
+        """Bring what the nameless log holds into the database, unless another log was begun. It is our turn; the connection is of no use afterwards.
+
+        The index loses its name, too: within one process all connections share it, and none may go on with this one and another log.
+        """
+        log, index = _log_identity(self._path)
+        if log in {None, self._log[0]} or not Path(f"{self._path}-wal").stat().st_size:
             crashpoint("database.save_log.before")
             _ = self.query("PRAGMA wal_checkpoint(FULL)")
             crashpoint("database.save_log.after")
+        if index is not None and index == self._log[1]:
+            Path(f"{self._path}-shm").unlink(missing_ok=True)
+
+    def _refuse_old_index(self) -> None:
+        """Is there a log whose index has no name? Then others in this process hold a log that lost its own. Raises DatabaseUnusable."""
+        log, index = self._log
+        if log is not None and index is None and self._vfs is None:
+            raise DatabaseUnusable(
+                f"The log of the database '{self._path}' was deleted while it was open; what it held was saved.",
+                hint="Nothing was changed; try again in a moment.",
+            )
 
     def close(self) -> None:
         """Close it, whatever state it is in."""
         with contextlib.suppress(apsw.Error):
+            if _log_identity(self._path) != self._log:
+                # SQLite would delete the log by its name, which may be that of another one by now.
+                _ = self._raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._raw.close(force=True)
 
     def commit(self, name: str) -> None:
@@ -276,7 +304,7 @@ def _storable(value: Value) -> Value:
     return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
 
 
-def _identity(path: Path) -> tuple[int, int]:
+def _identity(path: Path) -> Identity:
     try:
         found = os.stat(path)  # noqa: PTH116 - at every transaction: half the cost of Path.stat
     except OSError as error:
@@ -284,9 +312,14 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-def _log_identity(path: Path) -> tuple[int, int] | None:
+def _log_identity(path: Path) -> tuple[Identity | None, Identity | None]:
+    """Which files the log and its index are."""
+    return _identity_or_none(f"{path}-wal"), _identity_or_none(f"{path}-shm")
+
+
+def _identity_or_none(path: str) -> Identity | None:
     try:
-        found = os.stat(f"{path}-wal")  # noqa: PTH116 - as above
+        found = os.stat(path)  # noqa: PTH116 - as above
     except OSError:
         return None
     return found.st_dev, found.st_ino
