@@ -10,7 +10,6 @@ from watchkeeper.app.follow import Followers
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.follow import FollowLoop
-from watchkeeper.daemon.keeping import pruner_of, retention_of
 from watchkeeper.daemon.launch import LaunchLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
@@ -95,7 +94,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
         reconcile=ReconcileLoop(log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
         settle=SettleLoop(log, _NET_S, own["settle"].store, here, own["settle"].settler),
-        prune=PruneLoop(log, _PRUNE_EVERY_S, pruner_of(own["prune"]), retention_of(own["prune"])),
+        prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"]),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
     )
     loops.prune.wakes = (loops.outbox,)
