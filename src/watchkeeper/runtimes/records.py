@@ -24,6 +24,7 @@ LOCK = "lock"
 AGENT = "proc.json"
 EXIT = "exit.json"
 GONE = "gone.json"
+REFUSED = "refused.json"
 BEFORE = "before.json"
 DROPPED = "dropped.json"
 TOKEN = "token"  # noqa: S105 - the name of the file
@@ -147,10 +148,16 @@ def parse_decision(data: bytes) -> Decision:
             by=_word(record, "by", DecidedBy),
             boot_id=_text(record, "boot_id"),
             pid_namespace=_text(record, "pid_namespace"),
+            errno=_optional(record, "errno", _integer) if "errno" in record else None,
         ),
         pid=_pid(record, "pid"),
         start_ticks=_integer(record, "start_ticks"),
     )
+
+
+def parse_refused(data: bytes) -> int:
+    """Parse `refused.json`: the error with which the system refused the launch. Raises BadRecord."""
+    return _integer(load(data), "errno")
 
 
 def parse_agent(data: bytes) -> AgentRecord:
