@@ -12,7 +12,7 @@ import pytest
 hypothesis.settings.register_profile("watchkeeper", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("watchkeeper")
 
-pytest_plugins = ["support.no_skips"]
+pytest_plugins = ["support.no_skips", "support.no_left_overs"]
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,6 @@
 `Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -13,6 +12,7 @@ from watchkeeper.domain.store_url import masked
 from watchkeeper.errors import NoDatabase, SettingsError
 from watchkeeper.ports.damage import Met
 from watchkeeper.settings import Settings, load, user_file
+from watchkeeper.this_machine import ThisMachine
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments
@@ -30,27 +30,21 @@ if TYPE_CHECKING:
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
     from watchkeeper.ports.runtime import Runtime
-    from watchkeeper.ports.service import DaemonHost
     from watchkeeper.ports.store import MachineRecord, Store
-    from watchkeeper.ports.unit import Unit
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.log_pipes import LogPipes
     from watchkeeper.runtimes.settings_file import SettingsFile
-    from watchkeeper.runtimes.state_directory import StateDirectory
 
 
-class Watchkeeper:
+class Watchkeeper(ThisMachine):
     """Everything, joined. Each part is made when it is first asked for."""
 
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False
     ) -> None:
         """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
-        self.settings = settings
-        self.environ = environ
-        self._writes = writes
+        super().__init__(settings, environ, writes=writes)
         self._is_daemon = is_daemon
-        self._nofile: int | None = None
         self._pipes: LogPipes | None = None
         self.met = Met()
         """Records that anything joined here has met and could not read."""
@@ -76,14 +70,6 @@ class Watchkeeper:
         """
         settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon, passed_over=passed_over)
         return cls(settings, environ, writes=writes, is_daemon=is_daemon)
-
-    @cached_property
-    def state(self) -> "StateDirectory":
-        """The state directory. Raises StateDirectoryUnusable."""
-        from watchkeeper.runtimes.state_directory import StateDirectory, locate
-
-        # A machine that was told which database it shares has everything to look at before anything was kept here.
-        return StateDirectory.open(locate(self.environ), create=self._writes or self.settings.store_url is not None)
 
     @cached_property
     def store(self) -> "Store":
@@ -128,18 +114,6 @@ class Watchkeeper:
         from watchkeeper.runtimes.executions import ExecutionDirectories
 
         return ExecutionDirectories(self.state.executions)
-
-    @cached_property
-    def host_name(self) -> str:
-        """What people call this machine."""
-        return os.uname().nodename
-
-    @cached_property
-    def system_clock(self) -> "Clock":
-        """The clocks of this machine."""
-        from watchkeeper.runtimes.system import SystemClock
-
-        return SystemClock()
 
     @cached_property
     def clock(self) -> "Clock":
@@ -193,45 +167,11 @@ class Watchkeeper:
         return ProcessRuntime(self.state.path, self.sockets, None, lambda: self.state.shims, self.system_clock)
 
     @cached_property
-    def sockets(self) -> Path:
-        """The directory of our sockets."""
-        from watchkeeper.runtimes.sockets import socket_directory
-
-        return socket_directory(self.state.path)
-
-    @property
-    def wake_address(self) -> Path:
-        """Where the daemon listens for hints."""
-        return self.sockets / "wake.sock"
-
-    @cached_property
-    def daemon_host(self) -> "DaemonHost":
-        """The one daemon of this state directory, from outside and from inside."""
-        from watchkeeper.runtimes.daemon_host import LocalDaemonHost
-
-        return LocalDaemonHost(self.state.path, lambda: self.wake_address, self.environ)
-
-    @cached_property
-    def unit(self) -> "Unit":
-        """The daemon as a service of the user's systemd. Raises StateDirectoryUnusable."""
-        from watchkeeper.runtimes.state_directory import is_usual
-        from watchkeeper.runtimes.systemd import SystemdUnit
-
-        path = self.state.path
-        return SystemdUnit(path, self.environ, usual=is_usual(path, self.environ))
-
-    @cached_property
     def own_identity(self) -> "AgentIdentity":
         """This very process."""
         from watchkeeper.runtimes.system import own_identity
 
         return own_identity(self.clock)
-
-    def tell_parent(self, word: str) -> None:
-        """Tell whoever started this daemon that it is ready, or why not."""
-        from watchkeeper.runtimes.daemon_host import tell_parent
-
-        tell_parent(word)
 
     def sibling(self, *, apart: bool = False) -> "Watchkeeper":
         """The same parts for another thread, with a runtime and a database connection of its own.
@@ -255,7 +195,10 @@ class Watchkeeper:
         return again
 
     def put_off_limits(self) -> "tuple[str, ...]":
-        """Raise this daemon's own limits, among others to hold agents' pipes; agents get those of their tasks. Says which it could not raise. Raises DaemonError if it cannot work so."""
+        """Raise this daemon's own limits, among others to hold agents' pipes; agents get those of their tasks.
+
+        Returns which limits could not be raised. Raises DaemonError if it cannot work so.
+        """
         from watchkeeper.runtimes.daemon_host import begin_unlimited
         from watchkeeper.runtimes.log_pipes import LogPipes
 

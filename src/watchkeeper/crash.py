@@ -7,6 +7,7 @@ A durable step (commit, link, rename, sync, spawn, signal) has a point before an
     WATCHKEEPER_CRASH_GATE=/a/file   points count only while this file is there, so that a test begins where its story does
     WATCHKEEPER_CRASH_ONCE=/a/file   die only if this file can be made now: of all processes that reach the point, one dies
     WATCHKEEPER_CRASH_SIGNAL=STOP    stop instead of dying, so that a test can let this process come back late (SIGCONT)
+    WATCHKEEPER_CRASH_ERRNO=11       do not die: every time, be refused the step with this error
     WATCHKEEPER_CRASH_LOG=/a/file    append the name of every point that is reached, one a line
 
 "Die" is SIGKILL to ourselves: nothing is flushed, no handler runs, exactly as if somebody had typed `kill -9`. The shim, which
@@ -19,7 +20,7 @@ _hits: dict[str, int] = {}
 
 
 def crashpoint(name: str) -> None:
-    """Die here if the environment says so; otherwise do nothing.
+    """Die here, or raise OSError, if the environment says so; otherwise do nothing.
 
     Points are named `part.step.before` and `part.step.after`, for example `launch.rename.after`.
     """
@@ -31,6 +32,9 @@ def crashpoint(name: str) -> None:
     if log is not None:
         with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - one append, atomic for a short line
             out.write(name + "\n")
+    refusal = os.environ.get("WATCHKEEPER_CRASH_ERRNO")
+    if refusal is not None and armed == name:
+        raise OSError(int(refusal), os.strerror(int(refusal)))
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
         import signal  # noqa: PLC0415 - in ordinary life nobody dies here
 

@@ -143,7 +143,11 @@ def test_old_tasks_that_wait_for_each_other_go_together(verbs: Verbs) -> None:
     verbs.store.transact("add", work)
     verbs.clock.step(9 * 86400)
     retention = Retention(
-        store=verbs.store, clock=verbs.clock, remover=remover(verbs), keep_tasks_days=1, keep_history_days=1
+        store=verbs.store,
+        remover=remover(verbs),
+        keep_tasks_days=1,
+        keep_history_days=1,
+        ago=lambda age: verbs.clock.now() - age,
     )
     swept = retention.tasks(by="me")
     assert {task.id for task in swept.removed} == {"t1", "t2", "t3"}

@@ -21,7 +21,7 @@ HEAVY = frozenset({
 
 
 LISTING = frozenset({
-    "", "__main__", "errors", "crash", "settings", "compose",
+    "", "__main__", "errors", "crash", "settings", "compose", "this_machine",
     "app", "app.views", "app.views.brief", "app.views.rows", "app.views.standing",
     "cli", "cli.call", "cli.command", "cli.commands", "cli.commands.ls", "cli.daemon", "cli.errors", "cli.main", "cli.render",
     "daemon", "daemon.client", "ports", "ports.service",

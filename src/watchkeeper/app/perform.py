@@ -139,10 +139,10 @@ class Performer:
             return
         try:
             self.runtime.start_shim(run)
-        except OSError:
+        except OSError as refusal:
             if row.attempts + 1 >= MAX_START_ATTEMPTS:
                 # From here on no shim of this run may launch; the next look at the evidence says so.
-                _ = self.runtime.take_decision(run, DecidedBy.RECOVERY)
+                _ = self.runtime.take_decision(run, DecidedBy.RECOVERY, refused=refusal.errno)
                 self._done(row)
             else:
                 self._again(row)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 
+from watchkeeper.app.ages import Ago
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState
 from watchkeeper.errors import RecordTorn, WatchkeeperError
 from watchkeeper.ports.clock import Clock
@@ -22,6 +23,7 @@ class Pruner:
     executions: Executions
     environments: Environments
     keep_days: float
+    ago: Ago
 
     def prune(self) -> list[str]:
         """Remove what may go; returns the ids of the executions that went. What belongs to no run of ours is never touched."""
@@ -77,7 +79,7 @@ class Pruner:
             return True  # written, then refused: no shim was ever started for it
         if run.proof is not Proof.PROVEN or run.settled_at is None:
             return False
-        if self.clock.now() - run.settled_at < timedelta(days=self.keep_days):
+        if run.settled_at > self.ago(timedelta(days=self.keep_days)):
             return False
         return self.store.read(lambda tx: _lets_go(tx, run))
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from watchkeeper.app.ages import Ago
 from watchkeeper.app.remove import NotRemovable, Remover
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
 from watchkeeper.errors import NoSuchTask, RecordTorn, Stale, WatchkeeperError
-from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
 FOR_EVER_DAYS = 36500
@@ -39,10 +39,10 @@ class Retention:
     """Lets go."""
 
     store: Store
-    clock: Clock
     remover: Remover
     keep_tasks_days: float
     keep_history_days: float
+    ago: Ago
 
     def tasks(
         self,
@@ -57,7 +57,7 @@ class Retention:
         swept = Swept()
         if older_than is None and self.keep_tasks_days >= FOR_EVER_DAYS:
             return swept
-        before = self.clock.now() - (older_than if older_than is not None else timedelta(days=self.keep_tasks_days))
+        before = self.ago(older_than if older_than is not None else timedelta(days=self.keep_tasks_days))
         newest = self.store.read(lambda tx: tx.tasks.in_states(tuple(FINAL_TASK_STATES), keep)) if keep else []
         spared = {task.id for task in newest}
         for task_id in self._ended(before):
@@ -83,17 +83,17 @@ class Retention:
 
     def history(self) -> int:
         """Forget old history of what is no longer there, and notes of claims; returns how many entries of history went."""
-        now = self.clock.now()
+        notes = self.ago(_OPERATIONS_FOR)
         while (
             self.store.transact(
                 "forget_operations",
-                lambda tx: tx.keeping.forget_operations(now - _OPERATIONS_FOR, _PAGE),
+                lambda tx: tx.keeping.forget_operations(notes, _PAGE),
                 durable=False,
             )
             == _PAGE
         ):
             pass
-        before = now - timedelta(days=self.keep_history_days)
+        before = self.ago(timedelta(days=self.keep_history_days))
         count, after = 0, 0
         while True:
             gone, on = self.store.transact(

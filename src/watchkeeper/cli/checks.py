@@ -55,6 +55,8 @@ def checks(call: "Call") -> Iterator[Check]:
     yield _queue(call)
     yield _daemon(call)
     yield _room(call)
+    yield _clock(call)
+    yield _sockets(call)
     yield _program("git", "changes of a run are read with it", "Install git; without it what a run changed is unknown.")
     yield _program("tmux", "not needed", "")
     yield from _harnesses(call)
@@ -285,6 +287,32 @@ def _room(call: "Call") -> Check:
         )
 
     return _guarded("disk", Exit.STATE, look)
+
+
+def _clock(call: "Call") -> Check:
+    def look() -> Check:
+        if call.store is None:
+            return Check(name="clock", level=Level.OK, says="nothing is kept yet")
+        from watchkeeper.cli import clock
+        from watchkeeper.daemon.keeping import ages_of
+
+        told = clock.says(ages_of(call.reading).watched())
+        if told:
+            return Check(name="clock", level=Level.NOTE, says=told, hint=clock.TRUST)
+        return Check(name="clock", level=Level.OK, says="agrees with the time since boot")
+
+    return _guarded("clock", Exit.STATE, look)
+
+
+def _sockets(call: "Call") -> Check:
+    def look() -> Check:
+        count = call.reading.left_over_sockets()
+        if count:
+            says = f"{render.counted(count, 'directory', 'directories')} of earlier versions in which nobody listens"
+            return Check(name="sockets", level=Level.NOTE, says=says, hint="A daemon removes them within the hour.")
+        return Check(name="sockets", level=Level.OK, says="no left-over directories")
+
+    return _guarded("sockets", Exit.STATE, look)
 
 
 def _program(name: str, why: str, hint: str) -> Check:

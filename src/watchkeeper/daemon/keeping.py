@@ -1,5 +1,6 @@
 """What removes and lets go, joined for whoever asks: the daemon by its rules, commands on a person's word."""
 
+from watchkeeper.app.ages import Ages, Ago
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.remove import Remover
 from watchkeeper.app.retention import Retention
@@ -11,19 +12,24 @@ def remover_of(parts: Watchkeeper) -> Remover:
     return Remover(store=parts.store, clock=parts.clock, runtime=parts.runtime, machine=parts.state.node())
 
 
-def retention_of(parts: Watchkeeper) -> Retention:
+def ages_of(parts: Watchkeeper) -> Ages:
+    """Watches the clocks."""
+    return Ages(store=parts.store, clock=parts.clock, memory=parts.clock_memory)
+
+
+def retention_of(parts: Watchkeeper, ago: Ago) -> Retention:
     """Lets go of what the rules of retention let go of."""
     settings = parts.settings
     return Retention(
         store=parts.store,
-        clock=parts.clock,
         remover=remover_of(parts),
         keep_tasks_days=settings.prune_keep_tasks_days,
         keep_history_days=settings.prune_keep_history_days,
+        ago=ago,
     )
 
 
-def pruner_of(parts: Watchkeeper) -> Pruner:
+def pruner_of(parts: Watchkeeper, ago: Ago) -> Pruner:
     """Removes what is provably no longer needed."""
     return Pruner(
         store=parts.store,
@@ -31,4 +37,5 @@ def pruner_of(parts: Watchkeeper) -> Pruner:
         executions=parts.runtime.executions(),
         environments=parts.environments,
         keep_days=parts.settings.prune_keep_days,
+        ago=ago,
     )

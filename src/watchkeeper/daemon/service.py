@@ -21,6 +21,7 @@ from watchkeeper.app.off_record import put_on_record
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.crash import crashpoint
 from watchkeeper.daemon.guard import GuardLoop
+from watchkeeper.daemon.keeping import ages_of
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.observe import say
@@ -234,6 +235,11 @@ class _Service:
     def _take_stock(self) -> None:
         """Say of every run that is there what became of it, one word each, before anything new begins."""
         parts = self._parts
+        try:
+            # Before we write to the journal, whose newest entry tells where no earlier look does.
+            _ = ages_of(parts).look()
+        except OSError as problem:
+            self._log.problem("tick failed", problem, loop="stock")
         _ = put_on_record(parts.store, parts.clock, parts.runtime)
         live = parts.store.read(lambda tx: tx.runs.live(self._machine.id))
         words: dict[str, str] = {}

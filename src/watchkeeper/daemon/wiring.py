@@ -14,7 +14,6 @@ from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.damage import DamageLoop
 from watchkeeper.daemon.follow import FollowLoop
-from watchkeeper.daemon.keeping import pruner_of, retention_of
 from watchkeeper.daemon.launch import LaunchLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
@@ -127,7 +126,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
         ),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
         settle=SettleLoop(log, _NET_S, own["settle"].store, p.clock, here, own["settle"].settler, abandon_s=abandon_s),
-        prune=PruneLoop(log, _PRUNE_EVERY_S, pruner_of(own["prune"]), retention_of(own["prune"])),
+        prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"]),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         damage=_damage_loop(log, poll_s, own["damage"]),
     )

@@ -8,6 +8,7 @@ holds the lock while taking it and until death. So if the decision says `shim` a
 no record read later can still change. Were the lock looked at first, a shim starting in between could be taken for one that died.
 """
 
+import errno
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -39,6 +40,8 @@ class DecisionRecord:
     by: DecidedBy
     boot_id: str
     pid_namespace: str
+    errno: int | None = None
+    """For `recovery`: the error with which the system refused to start a shim, if that is why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +71,8 @@ class Evidence:
     start_grace_s: float = 0.0
     """How long a shim may take to take the decision. Affects only when a launch is given up, never whether that is safe."""
     stop_asked: bool = False
+    refused: int | None = None
+    """The error with which the system refused the shim what a launch needs. It explains a launch that never was; nothing rests on it."""
 
 
 class VerdictKind(StrEnum):
@@ -99,6 +104,15 @@ class Verdict:
     empty: bool = False
     """For `ended`: it is proven without the shim's word that nothing of it is alive, because the machine was restarted since."""
 
+
+_REFUSALS = {
+    errno.EAGAIN: "the system's process limit was reached",
+    errno.ENOMEM: "the system had no memory left",
+    errno.EMFILE: "this user's limit of open files was reached",
+    errno.ENFILE: "the system's limit of open files was reached",
+    errno.ENOSPC: "there was no room left on the disk",
+    errno.EDQUOT: "the disk quota was used up",
+}
 
 _DIRECTORY_SAYS = {
     DirectoryState.ABSENT: "The execution directory is missing.",
@@ -143,7 +157,16 @@ def _never_decided(evidence: Evidence) -> Verdict:
     """The decision says that no shim may launch: neither the one that holds the lock, if one does, nor one still to come."""
     if evidence.agent is not None or evidence.exit is not None or evidence.gone is not None:
         return _unknown("The records contradict each other: it was decided not to launch, and an agent was launched.")
-    return Verdict(kind=VerdictKind.NEVER_LAUNCHED, reason="The agent was never started.")
+    refused = evidence.refused if evidence.decision is None else evidence.decision.errno or evidence.refused
+    return Verdict(kind=VerdictKind.NEVER_LAUNCHED, reason=f"The agent was never started{_because(refused)}.")
+
+
+def _because(number: int | None) -> str:
+    """Why the system refused a launch, in words; the same error may have gone when it is tried again."""
+    if number is None:
+        return ""
+    code = errno.errorcode.get(number, str(number))
+    return f": {_REFUSALS.get(number, 'the system refused what it needs')} ({code})"
 
 
 def _undecided(evidence: Evidence) -> Verdict:
@@ -167,7 +190,7 @@ def _shim_is_dead(evidence: Evidence, decision: DecisionRecord) -> Verdict:
         # The shim writes the agent's record durably before it lets the agent start, so no record means no agent, on any boot.
         return Verdict(
             kind=VerdictKind.NEVER_LAUNCHED,
-            reason="The shim died before it let the agent start.",
+            reason=f"The shim {'ended' if evidence.refused else 'died'} before it let the agent start{_because(evidence.refused)}.",
         )
     if not decision.boot_id or not evidence.boot_id:
         return _unknown("Whether the machine was restarted since cannot be found out.")

@@ -1,7 +1,10 @@
 """Time."""
 
 from datetime import datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.clocks import Watched
 
 
 class Clock(Protocol):
@@ -17,4 +20,20 @@ class Clock(Protocol):
 
     def boottime_s(self) -> float:
         """Seconds since the machine was started, time asleep included (CLOCK_BOOTTIME)."""
+        ...
+
+
+class ClockMemory(Protocol):
+    """What was known of this machine's clocks at the last look."""
+
+    def boot_id(self) -> str:
+        """Which boot of the machine this is. Raises OSError."""
+        ...
+
+    def last(self) -> "Watched | None":
+        """The last look; None if there was none that can be read. Raises OSError where the system fails."""
+        ...
+
+    def keep(self, watched: "Watched") -> None:
+        """Keep a look for the next one. Raises OSError."""
         ...

@@ -168,7 +168,7 @@ class Runtime(Protocol):
         """Read the evidence, in the order that `domain.evidence` demands. Raises OSError when the system itself fails (no descriptors, input/output error)."""
         ...
 
-    def take_decision(self, run: Run, by: DecidedBy) -> bool:
+    def take_decision(self, run: Run, by: DecidedBy, *, refused: int | None = None) -> bool:
         """Publish the write-once decision; False if somebody was first."""
         ...
 

@@ -11,6 +11,7 @@ import os
 import re
 import socket
 import stat
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,6 +21,12 @@ from watchkeeper.runtimes.sockets import reach
 _SHARED = Path("/tmp")  # noqa: S108 - what is below it is checked
 _LEFT_ALONE_S = 3600.0
 _HASH = "[0-9a-f]{8}"
+
+
+def clear(directory: Path, environ: Mapping[str, str]) -> int:
+    """Do both; returns how many sockets and directories went. Raises OSError."""
+    now_s = time.time()
+    return (clear_dead(directory, now_s) if directory.exists() else 0) + clear_left_over(environ, now_s)
 
 
 def clear_dead(directory: Path, now_s: float) -> int:
@@ -49,7 +56,7 @@ def clear_left_over(environ: Mapping[str, str], now_s: float) -> int:
     for directory in left_over(environ, now_s):
         with contextlib.suppress(OSError):
             for entry in _entries(directory):
-                crashpoint("sockets.clear.before")
+                crashpoint("sockets.left_over.before")
                 (directory / entry.name).unlink()
             directory.rmdir()
             gone += 1

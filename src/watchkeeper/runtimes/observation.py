@@ -7,6 +7,7 @@ is final. After the lock the records are read newest first. The shim writes proc
 one of them must find those before it; a missing one was taken away, and is named as unreadable instead of being taken for "never written".
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -36,6 +37,8 @@ class Gathered:
     exit: ExitFact | None = None
     agent: AgentRecord | None = None
     identity: SpecIdentity | None = None
+    refused: int | None = None
+    """The error with which the system refused the launch, if that is on record. It only explains; nothing rests on it."""
     unreadable: list[str] = field(default_factory=list[str])
 
     def complain(self, name: str) -> None:
@@ -69,6 +72,9 @@ def _look(files: OpenExecution) -> Gathered:
     found.gone = _read(files, found, records.GONE, records.parse_gone)
     found.exit = _read(files, found, records.EXIT, records.parse_exit)
     found.agent = _read(files, found, records.AGENT, records.parse_agent)
+    with contextlib.suppress(Unreadable, BadRecord):
+        refused = files.read(records.REFUSED)
+        found.refused = None if refused is None else records.parse_refused(refused)
     spec = _read(files, found, records.SPEC, records.parse_spec)
     if spec is None:
         found.complain(records.SPEC)

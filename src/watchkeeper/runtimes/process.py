@@ -245,6 +245,7 @@ class ProcessRuntime:
             exit=found.exit,
             gone=found.gone,
             unreadable=tuple(found.unreadable),
+            refused=found.refused,
             boot_id=here,
             pid_namespace=namespace,
             since_spawn_s=self._since_spawn_s(run, decided=found.decision is not None),
@@ -259,8 +260,10 @@ class ProcessRuntime:
         elif self._holds and found.agent is not None and found.lock is LockState.HELD:
             self._pipes.hold(run.execution_id, files.fd)
 
-    def take_decision(self, run: Run, by: DecidedBy) -> bool:
+    def take_decision(self, run: Run, by: DecidedBy, *, refused: int | None = None) -> bool:
         """Publish the write-once decision; False if somebody was first, whose decision the next look reads.
+
+        `refused`: the error with which the system refused to start a shim, for people.
 
         Raises:
             OSError: it could not be published; ESTALE if the prepared directory is not there.
@@ -274,6 +277,8 @@ class ProcessRuntime:
             "start_ticks": me.start_ticks if me is not None else 0,
             "at": self._clock.now().isoformat(),
         }
+        if refused is not None:
+            record["errno"] = refused
         with self._directories.intact(run) as files:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 

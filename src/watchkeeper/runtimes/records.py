@@ -25,6 +25,7 @@ LOCK = "lock"
 AGENT = "proc.json"
 EXIT = "exit.json"
 GONE = "gone.json"
+REFUSED = "refused.json"
 BEFORE = "before.json"
 DROPPED = "dropped.json"
 REQUEST = "request.json"
@@ -163,10 +164,16 @@ def parse_decision(data: bytes) -> Decision:
             by=word(record, "by", DecidedBy),
             boot_id=text(record, "boot_id"),
             pid_namespace=text(record, "pid_namespace"),
+            errno=_optional(record, "errno", integer) if "errno" in record else None,
         ),
         pid=_pid(record, "pid"),
         start_ticks=integer(record, "start_ticks"),
     )
+
+
+def parse_refused(data: bytes) -> int:
+    """Parse `refused.json`: the error with which the system refused the launch. Raises BadRecord."""
+    return _integer(load(data), "errno")
 
 
 def parse_agent(data: bytes) -> AgentRecord:

@@ -5,6 +5,7 @@
 The order is the protocol; `docs/execution-directory.md` says why each step stands where it does.
 """
 
+import errno
 import os
 import sys
 
@@ -39,7 +40,7 @@ def main(arguments: list[str]) -> int:
         if not records.publish(directory, "decide", _decision()):
             ladder.release_reserve(directory)
             return DECIDED
-        supervisor.Supervisor(directory, path, wanted, token, wakeup).run(proves=proves)
+        _supervise(supervisor.Supervisor(directory, path, wanted, token, wakeup), directory, proves=proves)
     except spec.BadSpec as problem:
         supervisor.complain(f"the spec cannot be used: {problem}")
         return BAD_SPEC
@@ -47,6 +48,18 @@ def main(arguments: list[str]) -> int:
         supervisor.complain(f"{os.fsdecode(path)} cannot be used: {problem}")
         return NOT_WRITABLE
     return DONE
+
+
+def _supervise(shim: supervisor.Supervisor, directory: int, *, proves: bool) -> None:
+    """Do it all. Raises OSError if the system refused something before the agent was let go; why is on record for people, as far as that can be."""
+    try:
+        shim.run(proves=proves)
+    except OSError as problem:
+        try:  # noqa: SIM105 - contextlib would cost start-up time
+            records.write(directory, "refused.json", {"errno": problem.errno or errno.EIO, "at": system.now()})
+        except OSError:
+            pass  # that nothing was launched is told by what is not there
+        raise
 
 
 def _decision() -> dict[str, object]:

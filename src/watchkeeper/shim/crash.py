@@ -8,7 +8,7 @@ _hits: dict[str, int] = {}
 
 
 def crashpoint(name: str) -> None:
-    """Die (or stop) here if the environment says so; otherwise do nothing."""
+    """Die, stop or fail here if the environment says so; otherwise do nothing."""
     log = os.environ.get("WATCHKEEPER_CRASH_LOG")
     armed = os.environ.get("WATCHKEEPER_CRASH_AT")
     if (log is None and armed is None) or not _is_open():
@@ -17,6 +17,9 @@ def crashpoint(name: str) -> None:
     if log is not None:
         with open(log, "a", encoding="utf-8") as out:  # noqa: PTH123 - pathlib would cost start-up time
             out.write(name + "\n")
+    refusal = os.environ.get("WATCHKEEPER_CRASH_ERRNO")
+    if refusal is not None and armed == name:
+        raise OSError(int(refusal), os.strerror(int(refusal)))
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
         os.kill(os.getpid(), system.signal_number(os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")) or system.SIGKILL)
 

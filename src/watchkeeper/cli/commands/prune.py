@@ -30,37 +30,45 @@ _SHOWN = 20
     "--keep", metavar="N", type=click.IntRange(0, 10_000), default=0, help="Keep the newest N that ended, however old."
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would go.")
+@click.option(
+    "--trust-clock", is_flag=True, help="Count time that only the clock of the day saw pass: you know that it is right."
+)
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, older_s: float | None, keep: int, dry_run: bool, as_json: bool) -> None:
+def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_clock: bool, as_json: bool) -> None:
     """Remove tasks that ended long ago, logs that are kept no longer, and history of what is gone.
 
     The settings `prune.keep_tasks_days`, `prune.keep_days` and `prune.keep_history_days` are the rules; the daemon
     goes by them too, every hour. Pinned tasks stay, and so does what may be alive, is uncertain, or is waited for:
-    that is told with its reasons.
+    that is told with its reasons. Where the clock has jumped forward, what it jumped over makes nothing older.
     """
-    from watchkeeper.daemon.keeping import pruner_of, retention_of
+    from watchkeeper.app.ages import ago_by
+    from watchkeeper.cli import clock
+    from watchkeeper.daemon.keeping import ages_of, pruner_of, retention_of
 
     if call.store is None:
         if as_json:
-            call.terminal.document({"tasks": [], "executions": [], "history": 0, "left": []})
+            call.terminal.document({"tasks": [], "executions": [], "history": 0, "left": [], "jumps": []})
         else:
             call.terminal.say(NOTHING_YET)
         return
     parts = call.reading if dry_run else call.writing
-    retention = retention_of(parts)
+    watched = clock.look(ages_of(parts), trust=trust_clock, keep=not dry_run)
+    clock.warn(call, watched)
+    ago = ago_by(watched)
+    retention, pruner = retention_of(parts, ago), pruner_of(parts, ago)
     older_than = None if older_s is None else timedelta(seconds=older_s)
     swept = retention.tasks(by=call.person, older_than=older_than, keep=keep, dry_run=dry_run)
     gone = {task.id for task in swept.removed}
     if dry_run:
-        executions = [run.execution_id for run in pruner_of(parts).candidates() if run.task_id not in gone]
+        executions = [run.execution_id for run in pruner.candidates() if run.task_id not in gone]
         history = 0
     else:
-        executions = pruner_of(parts).prune()
+        executions = pruner.prune()
         history = retention.history()
     if as_json:
-        call.terminal.document(_plain(swept, executions, history))
+        call.terminal.document({**_plain(swept, executions, history), "jumps": clock.plain(watched)})
     else:
         _tell(call, swept, len(executions), history, dry_run=dry_run)
     if swept.removed and not dry_run:
