@@ -42,7 +42,7 @@ class _Silent(ProcessRuntime):
         self._moved = verbs.clock
         self._told = told
 
-    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
         del how, grace_s, why
         self._told.append(f"end {run.id}")
         self._moved.step(2)
@@ -91,7 +91,7 @@ class _Together(_Silent):
         super().__init__(verbs, told)
         self._all = threading.Barrier(many)
 
-    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> None:
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
         del how, grace_s, why
         self._told.append(run.id)
         _ = self._all.wait(20)

@@ -16,6 +16,7 @@ def _pruner(verbs: Verbs) -> Pruner:
     verbs.clock.wall = NOON + timedelta(days=60)
     return Pruner(
         store=verbs.store,
+        clock=verbs.clock,
         executions=verbs.runtime.executions(),
         environments=verbs.environments,
         keep_days=30,

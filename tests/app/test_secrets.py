@@ -74,7 +74,7 @@ def test_only_the_record_says_what_is_missing(tmp_path: Path) -> None:
     kept = Kept(tmp_path, {})
     kept.holes = [(6, 5006)]
     executions, spec = cast("Executions", kept), spec_of(tmp_path, harness="command", argv=("x",))
-    trace = read_trace(Command(), spec, executions, RUN, exit_fact(0), redactor_of(executions, RUN, spec))
+    trace = read_trace(Command(), spec, executions, RUN, exit_fact(0), redactor_of(executions, RUN, spec)).trace
     assert trace is not None
     assert trace.text == "begin\nend a␀b\n␀␀␀"
 

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 
 from watchkeeper.errors import Superseded
+from watchkeeper.ports.damage import Met
 from watchkeeper.ports.store import MachineRecord, Store, Tx
 
 T = TypeVar("T")
@@ -47,6 +48,11 @@ class FencedStore:
     def changed(self, since: int) -> tuple[bool, int]:
         """As the store does."""
         return self.unfenced.changed(since)
+
+    @property
+    def met(self) -> Met:
+        """As the store says."""
+        return self.unfenced.met
 
     @property
     def is_shared(self) -> bool:

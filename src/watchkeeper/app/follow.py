@@ -111,7 +111,6 @@ class Followers:
             open_errors=partial(self.executions.open_log, run, "stderr"),
             waits=spec.leftovers == "wait",
             redactor=redactor_of(self.executions, run, spec),
-            dropped=lambda: self.executions.dropped(run, "stdout"),
             told_session=run.harness_session,
             told_condemned=run.condemned is not None,
         )

@@ -29,6 +29,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "show": (),
     "status": (),
     "store check": (),
+    "store repair": ("what",),
     "version": (),
     "wait": (),
     "why": (),

@@ -71,7 +71,6 @@ def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
     from watchkeeper.domain.repair import Repair
     from watchkeeper.ports.service import Order
 
-    call.refuse_inside_agent("repair the database")
     if name is None:
         raise UsageError("Which record is meant is not said.", hint="`wk store repair` lists those that are torn.")
     if what not in list(Repair):

@@ -173,7 +173,7 @@ def parse_decision(data: bytes) -> Decision:
 
 def parse_refused(data: bytes) -> int:
     """Parse `refused.json`: the error with which the system refused the launch. Raises BadRecord."""
-    return _integer(load(data), "errno")
+    return integer(load(data), "errno")
 
 
 def parse_agent(data: bytes) -> AgentRecord:
