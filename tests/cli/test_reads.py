@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from support.cli import Wk
     from watchkeeper.ports.store import Tx
 
+    from watchkeeper.ports.store import Tx
+
 _ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066.exe"
 
 
@@ -212,9 +214,7 @@ def test_status_names_what_needs_a_person(wk: "Wk") -> None:
     said = wk("status", "--json").json
     assert said["daemon"]["running"] is False and said["counts"] == {"queued": 1, "needs_input": 1}
     assert [row["id"] for row in said["needs_you"]] == [asked]
-    keys = (
-        "daemon database counts live_runs outbox_pending journal_last needs_you accounts_closed machines waits paused"
-    )
+    keys = "daemon database counts answered stalled live_runs outbox_pending journal_last needs_you accounts_closed machines waits paused"
     assert set(said) == set(keys.split())
 
 

@@ -32,7 +32,7 @@ from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, find_program
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
-from watchkeeper.ports.workspace import SILENT, Workspace
+from watchkeeper.ports.workspace import SILENT, Survey, Workspace
 
 _NOT_STORED = "An older version accepted this task and stored no launch profile"
 
@@ -91,19 +91,19 @@ class Launcher:
             return
         # From here on nothing else looks at the directory: where this look was answered, others are too.
         self.doing(run.id, LOOKS, task.spec.cwd)
-        before = self.workspace.snapshot(task.spec.cwd)
+        survey = self.workspace.survey(task.spec.cwd)
         self.doing(run.id, "", "")
-        if before.get(SILENT):
-            self._refuse(run, str(before["why_unknown"]))
+        if survey.before.get(SILENT):
+            self._refuse(run, str(survey.before["why_unknown"]))
             return
-        if self.environments.is_from_elsewhere(task) and not Path(task.spec.cwd).is_dir():
+        if self.environments.is_from_elsewhere(task) and survey.first is None:
             self._refuse(
                 run, f"The directory '{task.spec.cwd}' is not on this machine.", FailureKind.ENVIRONMENT_UNKNOWN
             )
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
-            profile, order = self._order(found, environment, before)
+            profile, order = self._order(found, environment, survey)
             directory = self.runtime.prepare(order)
         except HomeGone as problem:
             # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
@@ -120,11 +120,11 @@ class Launcher:
             self._record(found, directory, order, profile.version)
 
     def _order(
-        self, found: "_Found", captured: Mapping[str, str], before: Mapping[str, object]
+        self, found: "_Found", captured: Mapping[str, str], survey: Survey
     ) -> tuple[LaunchProfile, ExecutionOrder]:
         run, task = found.run, found.task
         spec = task.spec
-        place, before = self._look(found)
+        place, before = self._compare(found, survey)
         harness = self.harness(spec.harness)
         environment = self.accounts.apply(harness, found.account, captured, spec.environment_names)
         profile = self._profile(found, harness, environment)
@@ -148,7 +148,7 @@ class Launcher:
         )
         return profile, order
 
-    def _look(self, found: "_Found") -> tuple[WorkingDirectory | None, Mapping[str, object]]:
+    def _compare(self, found: "_Found", survey: Survey) -> tuple[WorkingDirectory | None, Mapping[str, object]]:
         """Which directory the agent must enter, and what it looks like: one look, so that what was approved is what is compared afterwards.
 
         A directory that cannot be looked at is not refused here. The shim tries to enter it, and says by which error it could not.
@@ -159,18 +159,16 @@ class Launcher:
         cwd, approved = found.task.spec.cwd, found.expected
         again = f"Nothing was started. `wk retry {found.task.id}` approves it as it is then."
         for _ in range(_LOOKS):
-            seen = self.workspace.identify(cwd)
-            before = self.workspace.snapshot(cwd)
-            after = self.workspace.identify(cwd)
-            if seen is None or after is None:
+            if survey.first is None or survey.last is None:
                 here = approved is not None and approved.machine in {"", self.environments.machine}
-                return (approved if here else None), before
-            now = replace(seen, machine=self.environments.machine)
+                return (approved if here else None), survey.before
+            now = replace(survey.first, machine=self.environments.machine)
             difference = "" if approved is None else change(approved, now)
             if difference:
                 raise DirectoryChanged(f"'{cwd}' {difference}. {again}")
-            if is_settled(seen, after):
-                return now, before
+            if is_settled(survey.first, survey.last):
+                return now, survey.before
+            survey = self.workspace.survey(cwd)
         raise DirectoryChanged(f"'{cwd}' was switched to another branch while it was looked at. {again}")
 
     def _profile(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:

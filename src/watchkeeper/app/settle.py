@@ -1,7 +1,7 @@
 """Decide the outcome of a run that has ended, store it and apply it, in one transaction (R11)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from watchkeeper.app.account_seen import see
@@ -120,7 +120,6 @@ class Settler:
             read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
         self.doing(run.id, LOOKS, task.spec.cwd)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
-        changes = replace(changes, left=self.workspace.identify(task.spec.cwd))
         self.doing(run.id, "", "")
         return read, hide_changes(redactor, changes)
 

@@ -22,8 +22,23 @@ class Checkout(NamedTuple):
     """What the repository is called: the name of its main working tree's directory, so that all its worktrees share it."""
 
 
+class Survey(NamedTuple):
+    """One look at a directory before a launch."""
+
+    first: WorkingDirectory | None
+    """Which directory it was when the look began; None if there was none, or it could not be looked at."""
+    before: Mapping[str, object]
+    """What it looked like, as `snapshot` tells it."""
+    last: WorkingDirectory | None
+    """Which directory it was when the look was over."""
+
+
 class Workspace(Protocol):
     """Looks, never touches."""
+
+    def survey(self, cwd: str) -> Survey:
+        """Which directory that is, what it looks like, and which it is afterwards. Never raises."""
+        ...
 
     def identify(self, cwd: str) -> WorkingDirectory | None:
         """Which directory that is, and what is checked out there; None if there is none, or it cannot be looked at. Never raises."""

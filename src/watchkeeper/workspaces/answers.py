@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import cast
 
 from watchkeeper.domain.model import Changes, FileChange
-from watchkeeper.ports.workspace import PLACE
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.ports.workspace import PLACE, Survey
 from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.plain import storable
 
@@ -14,14 +15,47 @@ from watchkeeper.workspaces.plain import storable
 def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str, object]:
     """Look, as asked. A snapshot names the place too, because to find that is a look into the directory as well."""
     cwd = cast("str", question["cwd"])
-    if question["do"] == "snapshot":
-        seen = workspace.snapshot(cwd)
-        top = seen.get("top")
-        real = storable(os.path.realpath(top if isinstance(top, str) else cwd))
-        place = real if isinstance(top, str) or real.endswith("/") else f"{real}/"
-        return {**seen, PLACE: place}
+    match question["do"]:
+        case "snapshot":
+            return _placed(cwd, workspace.snapshot(cwd))
+        case "identify":
+            return {"found": _told(workspace.identify(cwd))}
+        case "survey":
+            first, before, last = workspace.survey(cwd)
+            return {"first": _told(first), "before": _placed(cwd, before), "last": _told(last)}
+        case _:
+            pass
     befores = cast("list[Mapping[str, object] | None]", question["befores"])
     return {"changes": [asdict(each) for each in workspace.changes_of_many(cwd, befores)]}
+
+
+def _placed(cwd: str, seen: Mapping[str, object]) -> dict[str, object]:
+    top = seen.get("top")
+    real = storable(os.path.realpath(top if isinstance(top, str) else cwd))
+    place = real if isinstance(top, str) or real.endswith("/") else f"{real}/"
+    return {**seen, PLACE: place}
+
+
+def _told(found: WorkingDirectory | None) -> dict[str, object] | None:
+    return None if found is None else asdict(found)
+
+
+def directory_of(told: object) -> WorkingDirectory | None:
+    """A directory as it was told. Raises TypeError for what nobody of ours told."""
+    if told is None:
+        return None
+    data = dict(cast("Mapping[str, object]", told))
+    known = data.get("repository")
+    if known is not None:
+        device, inode, generation = cast("list[int | None]", known)
+        data["repository"] = (device, inode, generation)
+    return WorkingDirectory(**data)  # pyright: ignore[reportArgumentType] - the fields of our own record
+
+
+def survey_of(told: Mapping[str, object]) -> Survey:
+    """A survey as it was told. Raises KeyError, TypeError for what nobody of ours told."""
+    before = cast("Mapping[str, object]", told["before"])
+    return Survey(directory_of(told["first"]), before, directory_of(told["last"]))
 
 
 def changes_of(told: Mapping[str, object]) -> Changes:
@@ -35,4 +69,5 @@ def changes_of(told: Mapping[str, object]) -> Changes:
         truncated=bool(told["truncated"]),
         in_checkout=bool(told["in_checkout"]),
         beside=tuple(cast("list[str]", told["beside"])),
+        left=directory_of(told["left"]),
     )

@@ -15,7 +15,8 @@ from typing import cast
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Changes
-from watchkeeper.ports.workspace import SILENT, Checkout
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.ports.workspace import SILENT, Checkout, Survey
 from watchkeeper.workspaces import answers
 from watchkeeper.workspaces.git import GitWorkspace
 
@@ -64,10 +65,20 @@ class ApartWorkspace:
         self._control: socket.socket | None = None
         self._looker: subprocess.Popen[bytes] | None = None
 
+    def identify(self, cwd: str) -> WorkingDirectory | None:
+        """As `GitWorkspace.identify`. Never raises."""
+        found = self._together("identify", cwd, None)
+        return None if isinstance(found, tuple) else answers.directory_of(found["found"])
+
+    def survey(self, cwd: str) -> Survey:
+        """As `GitWorkspace.survey`. Never raises."""
+        found = self._together("survey", cwd, None)
+        return Survey(None, _unknown(found), None) if isinstance(found, tuple) else answers.survey_of(found)
+
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """As `GitWorkspace.snapshot`, with the place. Never raises."""
         found = self._together("snapshot", cwd, None)
-        return {"kind": "unknown", "why_unknown": found[0], SILENT: found[1]} if isinstance(found, tuple) else found
+        return _unknown(found) if isinstance(found, tuple) else found
 
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
         """As `GitWorkspace.changes`. Never raises."""
@@ -204,6 +215,10 @@ class ApartWorkspace:
             except subprocess.TimeoutExpired:
                 self._looker.kill()  # it hears of nothing any more; whatever it had begun ends by its own deadline or with it
             self._looker = None
+
+
+def _unknown(why: tuple[str, bool]) -> Mapping[str, object]:
+    return {"kind": "unknown", "why_unknown": why[0], SILENT: why[1]}
 
 
 def _talk(ours: socket.socket, question: bytes, until: float) -> bytes:

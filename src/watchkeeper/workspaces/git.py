@@ -18,7 +18,7 @@ from typing import cast
 
 from watchkeeper.domain.model import Changes, FileChange
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.ports.workspace import Checkout
+from watchkeeper.ports.workspace import Checkout, Survey
 from watchkeeper.workspaces import identity, plain
 from watchkeeper.workspaces.checkouts import checkout_by_looking, project_of
 from watchkeeper.workspaces.plain import storable
@@ -68,6 +68,10 @@ class GitWorkspace:
         unknown = "" if ref or head else "git names neither a branch nor a commit."
         return replace(found, ref=ref, head=head, head_file=None, unknown=unknown)
 
+    def survey(self, cwd: str) -> Survey:
+        """Identify the directory before and after a snapshot of it. Never raises."""
+        return Survey(self.identify(cwd), self.snapshot(cwd), self.identify(cwd))
+
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """Say what differs from HEAD, or for a directory without git what files there are. Never raises."""
         try:
@@ -84,7 +88,8 @@ class GitWorkspace:
         """Say what differs from each of these, by one look at what there is now. Never raises."""
         nothing: Mapping[str, object] = {}
         now = self.snapshot(cwd) if any(before is not None for before in befores) else nothing
-        return [self._changes(before, now) for before in befores]
+        left = self.identify(cwd)
+        return [replace(self._changes(before, now), left=left) for before in befores]
 
     def _changes(self, before: Mapping[str, object] | None, now: Mapping[str, object]) -> Changes:
         if before is None:
