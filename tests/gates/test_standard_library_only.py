@@ -1,4 +1,4 @@
-"""The shim, the demo agent and the domain import the standard library and themselves, nothing else.
+"""The shim, the demo agent and the domain import the standard library and themselves; the domain one library that only computes beside, and nothing else.
 
 The shim runs alone from a zip file, with whatever Python there is; the domain is checked by machine.
 """
@@ -13,9 +13,9 @@ from support.source import Module, modules, parse
 ALONE = {
     "shim": ("watchkeeper.shim",),
     "demo": ("watchkeeper.demo",),
-    "domain": ("watchkeeper.domain", "watchkeeper.errors"),
+    "domain": ("watchkeeper.domain", "watchkeeper.errors", "ahocorasick_rs"),
 }
-"""Package → what of ours it may import."""
+"""Package → what else it may import: of ours, and a search that does nothing but compute."""
 
 
 def foreign_imports(module: Module, ours: tuple[str, ...]) -> list[str]:

@@ -161,22 +161,7 @@ def hand_over(
         OSError: an environment could not be kept; nothing was added.
     """
     at = clock.now()
-    tasks: list[tuple[Task, Authorisation]] = []
-    for request, agreed in handed:
-        spec = replace(request.spec, after=tuple(dict.fromkeys(request.spec.after)))
-        check_wishes(spec, at)
-        task = Task(
-            id=request.id or ids.task(),
-            spec=spec,
-            state=TaskState.QUEUED,
-            created_at=at,
-            updated_at=at,
-            environment_id=ids.execution(),
-            environment_machine=request.machine,
-            wake_at=spec.not_before,
-            wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
-        )
-        tasks.append((task, approval(ids.execution(), task, agreed.profile, by=request.by, at=at, place=request.place)))
+    tasks = _made(ids, handed, at)
     for (task, _), (request, _) in zip(tasks, handed, strict=True):
         crashpoint("add.environment.before")
         environments.keep(task.environment_id, request.environment)
@@ -208,6 +193,27 @@ def hand_over(
         crashpoint("add.again.before")
         environments.forget(each)
     return done
+
+
+def _made(ids: Ids, handed: Sequence[tuple[AddRequest, Plan]], at: datetime) -> list[tuple[Task, Authorisation]]:
+    """A task and its approval for each. Raises BadTask."""
+    tasks: list[tuple[Task, Authorisation]] = []
+    for request, agreed in handed:
+        spec = replace(request.spec, after=tuple(dict.fromkeys(request.spec.after)))
+        check_wishes(spec, at)
+        task = Task(
+            id=request.id or ids.task(),
+            spec=spec,
+            state=TaskState.QUEUED,
+            created_at=at,
+            updated_at=at,
+            environment_id=ids.execution(),
+            environment_machine=request.machine,
+            wake_at=spec.not_before,
+            wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
+        )
+        tasks.append((task, approval(ids.execution(), task, agreed.profile, by=request.by, at=at, place=request.place)))
+    return tasks
 
 
 def handed_over(tx: Tx, key: str, digest: str) -> Task | None:

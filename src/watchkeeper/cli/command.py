@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from watchkeeper.cli import gate
 from watchkeeper.errors import UsageError, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -37,8 +36,13 @@ class Command(click.Command):
         **extra: Any,  # noqa: ANN401 - click's own
     ) -> click.Context:
         """Refuse what an agent may not do; its help may be read."""
-        if extra.get("resilient_parsing"):  # of a command line that is only completed
+        call = cast("Call | None", parent.obj) if parent is not None else None
+        if (
+            extra.get("resilient_parsing") or call is None or not call.inside_agent
+        ):  # a line that is only completed, or a person's
             return super().make_context(info_name, args, parent, **extra)
+        from watchkeeper.cli import gate
+
         if not {"-h", "--help"} & set(args):
             gate.check(parent, info_name)
         context = super().make_context(info_name, args, parent, **extra)

@@ -68,7 +68,7 @@ class Stage(NamedTuple):
 
     text: bytes
     pattern: re.Pattern[bytes]
-    replace: "Callable[[re.Match[bytes]], bytes]"
+    becomes: "Callable[[re.Match[bytes]], bytes]"
 
     def moved(self) -> "Moved":
         """Where what was replaced stands, before and after."""
@@ -80,7 +80,7 @@ class Stage(NamedTuple):
         for found in self.pattern.finditer(self.text):
             start, last = found.span()
             out = start + shift
-            end = out + len(self.replace(found))
+            end = out + len(self.becomes(found))
             outs.append(out)
             ends.append(end)
             starts.append(start)

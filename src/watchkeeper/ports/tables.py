@@ -14,6 +14,7 @@ from watchkeeper.domain.model import Outcome, Run, Task, TaskState
 from watchkeeper.domain.service import Seen
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
+from watchkeeper.ports.keys import Keys
 from watchkeeper.ports.stored import (
     Authorisation,
     Claim,
@@ -25,23 +26,11 @@ from watchkeeper.ports.stored import (
 )  # fmt: skip
 
 
-class Tasks(Protocol):
+class Tasks(Keys, Protocol):
     """Rows of tasks."""
 
     def add(self, task: Task) -> None:
         """Insert a new task at the end of the queue. Raises Stale if the id is taken."""
-        ...
-
-    def take_key(self, task_id: str, key: str, digest: str) -> None:
-        """Let the caller's key stand for a task, as long as the task is there. Raises Stale if it stands for one."""
-        ...
-
-    def keyed(self, key: str) -> tuple[str, str] | None:
-        """The id of the task that a key stands for, and the digest of what was handed over."""
-        ...
-
-    def key_of(self, task_id: str) -> str | None:
-        """The key that stands for a task."""
         ...
 
     def get(self, task_id: str) -> Task:
@@ -57,10 +46,6 @@ class Tasks(Protocol):
 
         Raises Stale unless exactly the row that was read is still there.
         """
-        ...
-
-    def ids_like(self, prefix: str, limit: int) -> list[str]:
-        """Ids that start with `prefix`, newest first."""
         ...
 
     def in_states(self, states: Sequence[TaskState], limit: int, before: str | None = None) -> list[Task]:
