@@ -5,6 +5,7 @@ wish on record ─▶ a daemon acts ─▶ ended and settled
     └▶ the database cannot take it: a note, ended from here, on record when that can be
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -115,16 +116,18 @@ def _found_off_record(call: "Call", typed: str, error: DatabaseUnusable) -> list
 def _ask_all(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
     """Put every wish on record. What the database cannot take, or not in time, is noted in the report."""
     asked = [report for report in reports if report.task_id is not None and report.unwritten is None]
-    left = iter(asked)
+    given_up = threading.Event()
 
     def work() -> None:
-        for report in left:
+        for report in asked:
+            if given_up.is_set():  # nobody waits for this any more
+                return
             _ask(call, report, how, grace_s)
 
     try:
         direct.within(work, tasks=len(asked))
     except DatabaseUnusable as error:
-        left = iter(())  # whoever still waits for the database asks for no more of them
+        given_up.set()
         for report in asked:
             if report.task is None and report.error is None and report.unwritten is None:
                 report.unwritten = error

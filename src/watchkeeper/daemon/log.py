@@ -24,6 +24,8 @@ MESSAGES: Mapping[str, str] = {
     "settled": "a run's outcome was decided and applied",
     "held": "a run waits for a person, because what happened is uncertain",
     "shim silent": "a shim that is to end its agent has not answered for half a minute; it is asked on, more seldom",
+    "stop overdue": "a run that was told to end has not ended in time, and is told again",
+    "no spare room": "room for a stop on a full disk could not be set aside",
     "not ended": "what may be left of a run that was settled without proof could not be ended, and is not tried any more",
     "looked": "the sign-in of an account, or a program, for which tasks wait had changed, and was looked at",
     "pruned": "execution directories that are no longer needed, tasks that ended long ago, and sockets at which nobody listens, were removed",
