@@ -42,6 +42,11 @@ tests *arguments:
 part name *arguments:
     pytest tests/{{ name }} {{ arguments }}
 
+# the quick tests on every other Python that is here: `just pythons 3.13` for one
+[no-exit-message]
+pythons *version:
+    scripts/each_python.sh {{ version }}
+
 # die at every named point, recover, compare
 [no-exit-message]
 crash *arguments:

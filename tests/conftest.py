@@ -10,6 +10,7 @@ import pytest
 
 # A busy machine is slow now and then; the time limit of a whole test is enough.
 hypothesis.settings.register_profile("watchkeeper", deadline=None, print_blob=True)
+hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, max_examples=15)
 hypothesis.settings.load_profile("watchkeeper")
 
 pytest_plugins = ["support.no_skips", "support.no_left_overs"]

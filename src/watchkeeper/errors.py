@@ -90,11 +90,15 @@ class AmbiguousId(NotFound):
 
     hint = "Give a few more letters."
 
-    def __init__(self, prefix: str, candidates: list[str], *, more: bool = False) -> None:
-        """Name the candidates, at most a handful of them; `more`: there are others."""
+    def __init__(self, prefix: str, candidates: list[str], *, more: bool = False, removed: str = "") -> None:
+        """Name the candidates, at most a handful of them; `more`: there are others. `removed`: a task that was removed, which it fits too."""
         self.candidates = candidates
         self.more = more
-        super().__init__(f"'{prefix}' fits several tasks: {', '.join(candidates)}{' and more' if more else ''}.")
+        fits = f"{', '.join(candidates)}{' and more' if more else ''}"
+        says = f"'{prefix}' fits several tasks: {fits}"
+        if removed:
+            says = f"'{prefix}' fits {fits}, and also task {removed}, which was removed"
+        super().__init__(f"{says}.")
 
 
 class HarnessError(WatchkeeperError):
@@ -209,3 +213,11 @@ class SettingsError(WatchkeeperError):
     """A setting cannot be used."""
 
     exit_code = Exit.SETTINGS
+
+
+def system_says(problem: OSError) -> str:
+    """What the system refused, in words, whatever the error lacks: the library raises some without a number, and some with nothing but a file."""
+    if problem.strerror:
+        return problem.strerror
+    words = [str(each) for each in problem.args if each is not None and not isinstance(each, int)]
+    return words[0] if words else "the system refused it"

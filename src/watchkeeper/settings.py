@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from watchkeeper.domain.store_url import masked, mistyped, read_store
-from watchkeeper.errors import SettingsError
+from watchkeeper.errors import SettingsError, system_says
 
 REPOSITORY_FILE = ".watchkeeper.toml"
 PREFIX = "WATCHKEEPER_"
@@ -306,7 +306,7 @@ def _written(file: Path, passed_over: Wrong = None) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise SettingsError(f"The settings in {file} cannot be read: {error.strerror}.") from error
+        raise SettingsError(f"The settings in {file} cannot be read: {system_says(error)}.") from error
     if len(raw) > MAX_FILE_BYTES:
         raise SettingsError(
             f"The settings in {file} are larger than {MAX_FILE_BYTES} bytes.", hint="Is it the right file?"

@@ -11,7 +11,7 @@ from support.records import NOON, add, end, later, make_outcome, make_task, rese
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.effects import ForgetEnvironment
 from watchkeeper.domain.lanes import HarnessState, QueueRule
-from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState, StopHow, StopRequest
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState, StopHow, StopRequest, TaskState
 from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
 from watchkeeper.store import moving
@@ -56,6 +56,8 @@ def _fill(tx: Tx) -> None:
     )
     stop = StopRequest(how=StopHow.STOP, by="ada", at=NOON, grace_s=1.5)
     tx.tasks.save(replace(after, stop=stop), after)
+    add(tx, make_task("removed", state=TaskState.STOPPED, ended_at=NOON))
+    tx.keeping.remove_task("removed")
     done = add(tx, make_task("done"))
     tx.outcomes.authorise(Authorisation(id="x1", task_id="done", kind="person", by="ada", says="so", at=NOON))
     first = reserve(tx, done)

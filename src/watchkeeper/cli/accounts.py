@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.cli.render import age, clean, counted
 from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account, SignIn
 from watchkeeper.domain.model import Task, TaskSpec
-from watchkeeper.errors import BadTask, NoDatabase, StateDirectoryUnusable, UsageError
+from watchkeeper.errors import BadTask, NoDatabase, StateDirectoryUnusable, UsageError, system_says
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -324,7 +324,7 @@ def said(what: str) -> Generator[None]:
         yield
     except OSError as error:
         raise StateDirectoryUnusable(
-            f"{what}: {error.strerror or error}.", hint="`wk doctor` looks at the state directory."
+            f"{what}: {system_says(error)}.", hint="`wk doctor` looks at the state directory."
         ) from error
 
 

@@ -12,7 +12,7 @@ from watchkeeper.cli.command import after_dashes, is_dashed_text
 from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, KEY, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, requests, table
-from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError
+from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError, system_says
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -254,7 +254,7 @@ def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> "list[Hand
         return hand_over(parts.store, parts.environments, parts.clock, parts.ids, handed)
     except OSError as error:
         what = "task" if len(handed) == 1 else "tasks"
-        msg = f"The {what} could not be kept ({error.strerror or error}), so nothing was added."
+        msg = f"The {what} could not be kept ({system_says(error)}), so nothing was added."
         raise StateDirectoryUnusable(msg, hint="`wk doctor` looks at the state directory.") from error
 
 

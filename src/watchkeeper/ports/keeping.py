@@ -18,6 +18,10 @@ class Keeping(Protocol):
         """
         ...
 
+    def removed_like(self, prefix: str, limit: int) -> list[str]:
+        """Ids of removed tasks that start so, at most `limit`. They are remembered for as long as the database is there."""
+        ...
+
     def ended(self, state: TaskState, before: datetime, limit: int, after: int = 0) -> list[tuple[int, str]]:
         """Tasks in a final state that ended before a time and are not pinned, in the order in which they were handed over: place and id.
 

@@ -1,5 +1,6 @@
 """Managed homes, `accounts/HARNESS/NAME` in the state directory. What programs keep in them, sign-ins included, is never read or copied."""
 
+import errno
 import shutil
 from pathlib import Path
 
@@ -37,6 +38,9 @@ class AccountHomes:
         """Delete it with everything in it; False if it was not there. A symlink in its place is not followed. Raises OSError."""
         home = self._root / harness / name
         crashpoint("account.delete.before")
+        if home.is_symlink():
+            # What the library says of it is different in each version of Python, and has no number in any.
+            raise OSError(errno.ELOOP, "It is a symbolic link", str(home))
         try:
             shutil.rmtree(home)
         except FileNotFoundError:

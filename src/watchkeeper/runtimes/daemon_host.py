@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.lock_state import LockState
-from watchkeeper.errors import DaemonError
+from watchkeeper.errors import DaemonError, system_says
 from watchkeeper.ports.service import DaemonInfo, LastWords, Order, SpawnAnswer
 from watchkeeper.runtimes import atomic, proc
 from watchkeeper.runtimes.locks import HeldLock, hold_lock, probe
@@ -206,7 +206,7 @@ class LocalDaemonHost:
         except OSError as error:
             os.close(reader)
             what = error.filename or "the daemon"
-            msg = f"The daemon could not be started ({what}: {error.strerror or error})."
+            msg = f"The daemon could not be started ({what}: {system_says(error)})."
             raise DaemonError(msg, hint="When that is mended: `wk daemon start`.") from error
         finally:
             os.close(writer)

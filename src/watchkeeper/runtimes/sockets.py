@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from watchkeeper.errors import StateDirectoryUnusable
+from watchkeeper.errors import StateDirectoryUnusable, system_says
 
 DIRECTORY = "sockets"
 """Its name in the state directory."""
@@ -39,7 +39,7 @@ def ensure_socket_directory(directory: Path) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
         found = directory.lstat()
     except OSError as error:
-        msg = f"The directory for sockets, {directory}, cannot be made: {error.strerror}."
+        msg = f"The directory for sockets, {directory}, cannot be made: {system_says(error)}."
         raise StateDirectoryUnusable(msg, hint="Set WATCHKEEPER_HOME to a directory of yours.") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         msg = f"The directory for sockets, {directory}, was made by another user, or is no directory."

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from watchkeeper.errors import StateDirectoryUnusable
+from watchkeeper.errors import StateDirectoryUnusable, system_says
 from watchkeeper.runtimes import atomic
 
 LEAST_FREE_BYTES = 16 * 1024 * 1024
@@ -135,7 +135,7 @@ class StateDirectory(NamedTuple):
                     (path / name).mkdir(mode=atomic.DIRECTORY_MODE, exist_ok=True)
                 atomic.sync_directory(path.resolve())
         except OSError as error:
-            msg = f"The state directory {path} cannot be used: {error.strerror or error}."
+            msg = f"The state directory {path} cannot be used: {system_says(error)}."
             raise StateDirectoryUnusable(msg, hint=_HOME_HINT) from error
         return cls(path=path)
 

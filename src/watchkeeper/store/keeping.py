@@ -7,6 +7,7 @@ from watchkeeper.errors import NoSuchTask, Stale
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.values import Columns, ticks
 
+_BEYOND = "\U0010ffff"
 _ABOUT_A_TASK = (
     "keeping_drop_launches",
     "keeping_drop_outcomes",
@@ -40,6 +41,12 @@ class StoredKeeping:
             raise Stale(f"Something still refers to task '{task_id}': nothing was removed.") from conflict
         if gone != 1:
             raise NoSuchTask(f"There is no task '{task_id}'.")
+        _ = self._rows.run("keeping_note_removed", task_id=task_id)
+
+    def removed_like(self, prefix: str, limit: int) -> list[str]:
+        """Ids of removed tasks that start so, at most so many."""
+        found = self._rows.all("keeping_removed_like", first=prefix, beyond=prefix + _BEYOND, limit=limit)
+        return [_text(row) for row in found]
 
     def ended(self, state: TaskState, before: datetime, limit: int, after: int = 0) -> list[tuple[int, str]]:
         """Tasks in a final state that ended before a time and are not pinned: place and id."""
@@ -76,6 +83,11 @@ def _place(row: Row) -> tuple[int, str]:
 def _number_pair(row: Row) -> tuple[int, int]:
     with Columns(row, "entry") as column:
         return column.number(), column.number()
+
+
+def _text(row: Row) -> str:
+    with Columns(row, "removed task") as column:
+        return column.text()
 
 
 def _number(row: Row) -> int:

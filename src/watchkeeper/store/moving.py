@@ -30,7 +30,7 @@ ORDER: Mapping[str, str] = {
     "label": "task_id, name", "queue_rule": "scope, name", "lane_closed": "machine, lane", "account": "id",
     "account_state": "account, machine", "harness_state": "harness, machine", "authorisation": "seq", "session": "id",
     "execution": "id", "run": "id", "claim": "task_id", "launch": "run_id", "outcome": "run_id", "journal": "seq",
-    "outbox": "id", "operation": "id", "tally": "state", "damage": "place, id",
+    "outbox": "id", "operation": "id", "tally": "state", "damage": "place, id", "removed_task": "id",
 }  # fmt: skip
 """Every table, each after those that it refers to, and the order of its rows."""
 

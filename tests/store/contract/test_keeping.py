@@ -6,8 +6,9 @@ import pytest
 from support.records import NOON, add, claim, later, make_spec, make_task, settle
 from support.stores import check
 
+from watchkeeper.app.views.lookup import resolve
 from watchkeeper.domain.model import Task, TaskState
-from watchkeeper.errors import NoSuchTask, NotFound, Stale
+from watchkeeper.errors import AmbiguousId, NoSuchTask, NotFound, Stale
 from watchkeeper.ports.store import Authorisation, Claim, Store
 
 
@@ -171,3 +172,23 @@ def test_notes_of_claims_are_forgotten_some_at_a_time(store: Store) -> None:
     assert [store.read(lambda tx, n=n: tx.queue.operation(f"op{n}")) is not None for n in range(5)] == [
         False, False, False, True, True,
     ]  # fmt: skip
+
+
+def test_a_beginning_that_meant_a_removed_task_means_no_other_without_a_word(store: Store) -> None:
+    """The removed one is named; with letters enough, or its whole id, a task is found."""
+    for name in ("abcd", "abde", "xy"):
+        store.transact("add", lambda tx, name=name: add(tx, make_task(name, state=TaskState.DONE, ended_at=NOON)))
+    assert store.read(lambda tx: resolve(tx, "abd")) == "abde"
+    store.transact("remove", lambda tx: tx.keeping.remove_task("abcd"))
+    with pytest.raises(AmbiguousId, match="fits abde, and also task abcd, which was removed") as refusal:
+        store.read(lambda tx: resolve(tx, "ab"))
+    assert refusal.value.candidates == ["abde"] and refusal.value.hint
+    assert [store.read(lambda tx, typed=typed: resolve(tx, typed)) for typed in ("abd", "abde", "x")] == [
+        "abde",
+        "abde",
+        "xy",
+    ]
+    for typed in ("abc", "abcd"):
+        with pytest.raises(NoSuchTask, match="Task abcd was removed"):
+            store.read(lambda tx, typed=typed: resolve(tx, typed))
+    assert store.read(lambda tx: tx.keeping.removed_like("", 9)) == ["abcd"]

@@ -1,3 +1,9 @@
+-- name: keeping_note_removed
+INSERT INTO removed_task (id) VALUES (:task_id) ON CONFLICT (id) DO NOTHING;
+
+-- name: keeping_removed_like
+SELECT id FROM removed_task WHERE id >= :first AND id < :beyond ORDER BY id LIMIT :limit;
+
 -- name: keeping_drop_launches
 DELETE FROM launch WHERE run_id IN (SELECT id FROM run WHERE task_id = :task_id);
 

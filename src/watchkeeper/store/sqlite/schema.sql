@@ -441,3 +441,7 @@ SELECT
     execution.proof, run.kind, run.reason, run.harness_session, run.settled_at, run.answered_at, run.stalled_since,
     run.stop_failed
 FROM run JOIN execution ON execution.id = run.execution_id;
+
+CREATE TABLE removed_task (
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> '')
+) STRICT, WITHOUT ROWID;

@@ -38,3 +38,10 @@ SELECT
     execution.proof, run.kind, run.reason, run.harness_session, run.settled_at, run.answered_at, run.stalled_since,
     run.stop_failed
 FROM run JOIN execution ON execution.id = run.execution_id;
+
+-- The ids of tasks that were removed, so that their beginning never means another task without a word.
+CREATE TABLE removed_task (
+    id TEXT NOT NULL PRIMARY KEY CHECK (id <> '')
+) STRICT, WITHOUT ROWID;
+INSERT INTO removed_task (id)
+SELECT DISTINCT task_id FROM journal WHERE kind = 'task.removed' AND task_id IS NOT NULL;

@@ -1,0 +1,23 @@
+"""What the system says is never "None"."""
+
+import errno
+import os
+
+import pytest
+
+from watchkeeper.errors import system_says
+
+
+@pytest.mark.parametrize(
+    ("problem", "says"),
+    [
+        (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/f"), "No space left on device"),
+        (OSError("Cannot call rmtree on a symbolic link"), "Cannot call rmtree on a symbolic link"),
+        (OSError(None, None, "/f"), "the system refused it"),
+        (OSError(), "the system refused it"),
+        (TimeoutError("timed out"), "timed out"),
+    ],
+)
+def test_words_for_every_error(problem: OSError, says: str) -> None:
+    problem.filename = "/f"  # as some of the library's functions set it afterwards
+    assert system_says(problem) == says
