@@ -95,6 +95,7 @@ class _Together(_Silent):
         del how, grace_s, why
         self._told.append(run.id)
         _ = self._all.wait(20)
+        return True
 
 
 def test_many_that_are_to_end_are_told_side_by_side(verbs: Verbs) -> None:

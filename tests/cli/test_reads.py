@@ -16,9 +16,9 @@ from watchkeeper.errors import Exit
 
 if TYPE_CHECKING:
     from support.cli import Wk
-    from watchkeeper.ports.store import Tx
 
     from watchkeeper.ports.store import Tx
+
 
 _ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066.exe"
 

@@ -139,7 +139,11 @@ class World:
         )  # fmt: skip
         # What of the tick fails is told by the loop, behind all others.
         with contextlib.suppress(WatchkeeperError, ExceptionGroup):
-            _ = SettleLoop(Log(self.clock, io.StringIO()), 30.0, self.store, "m1", settler).tick()
+            log = Log(self.clock, io.StringIO())
+            loop = SettleLoop(log, 30.0, self.store, self.clock, "m1", settler, abandon_s=60.0)
+            _ = loop.tick()
+            assert loop.workers.wait(20)
+            _ = loop.tick()
         done = self.store.read(lambda tx: tx.tasks.in_states([TaskState.QUEUED, TaskState.FAILED, TaskState.HELD], 99))
         return [f"settled {task.id}" for task in done if task.id.startswith("ended")]
 
@@ -147,7 +151,11 @@ class World:
         self.clock.step(86400 * 400)
         remover = Remover(store=self.store, clock=self.clock, runtime=self.runtime, machine="m1")
         retention = Retention(
-            store=self.store, clock=self.clock, remover=remover, keep_tasks_days=30, keep_history_days=3650
+            store=self.store,
+            remover=remover,
+            keep_tasks_days=30,
+            keep_history_days=3650,
+            ago=lambda age: self.clock.now() - age,
         )
         removed = retention.tasks(by="prune").removed
         _ = retention.history()

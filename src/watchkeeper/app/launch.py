@@ -9,7 +9,6 @@ daemon has a say in them. Only what is a machine's own is looked up here, where 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.beside import place_of
