@@ -153,7 +153,7 @@ def _file(rig: Rig, path: Path) -> None:
 
 def _copy(rig: Rig, path: Path) -> None:
     path.rename(rig.root / "away")
-    shutil.copytree(rig.root / "away", path)
+    shutil.copytree(rig.root / "away", path, ignore=shutil.ignore_patterns("*.pipe"))
 
 
 def _empty_one(rig: Rig, path: Path) -> None:
