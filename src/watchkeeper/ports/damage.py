@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple, Protocol
+from weakref import WeakSet
 
 from watchkeeper.errors import RecordTorn
 
@@ -36,6 +37,14 @@ class Damage(NamedTuple):
         return cls(place=torn.place, id=torn.key, task_id=torn.task_id, reason=torn.reason)
 
 
+class LetsGo(Protocol):
+    """A store that can be told to let go of what it holds open and does not use."""
+
+    def let_go(self) -> None:
+        """Let go of a log that has lost its name, unless it is being used now: then whoever uses it does so next."""
+        ...
+
+
 class Met:
     """What the readers of a process have met and passed over, by table and key. Threads share one."""
 
@@ -43,6 +52,8 @@ class Met:
         """Nothing was met yet."""
         self._guard = threading.Lock()
         self._found: dict[tuple[str, str], Damage] = {}
+        self.stores: WeakSet[LetsGo] = WeakSet()
+        """The stores of this process that note here."""
         self.whole = ""
         """What was last said of damage that is not of single records; empty: none was met. Whoever looks at the whole database takes it back."""
 

@@ -26,8 +26,8 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     """Tell every reason why a task waits, the most lasting first, as things stand at this moment.
 
     The words: dependency, path, checkout busy, not before, retry at, quota until, service, limit, paused, machine,
-    harness missing, signed out, approval, question, scope, environment unknown. docs/queue.md says what to do about
-    each.
+    harness missing, signed out, approval, question, scope, environment unknown, record torn. docs/queue.md says
+    what to do about each.
     """
     from watchkeeper.app.views import why
     from watchkeeper.cli.here import here

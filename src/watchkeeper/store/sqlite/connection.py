@@ -11,7 +11,7 @@ from typing import cast
 import apsw
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase
+from watchkeeper.errors import DatabaseBusy, DatabaseCorrupt, DatabaseUnusable, NoDatabase
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.rows import Row, Value
 from watchkeeper.store.sqlite import newest
@@ -84,10 +84,12 @@ class Connection:
         self._kept = newest.read(path)
         self._log: tuple[Identity | None, Identity | None] = (None, None)
         self._vfs = vfs
+        self._is_lost = False
         if not path.exists():
             refuse_half_restored(path)
             newest.refuse_deleted(path)
             raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
+        self._refuse_old_index()
         with in_our_words(path):
             self._raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
             self._raw.set_busy_handler(self._nap)
@@ -190,15 +192,26 @@ class Connection:
         log, index = _log_identity(self._path)
         if log in {None, self._log[0]} or not Path(f"{self._path}-wal").stat().st_size:
             crashpoint("database.save_log.before")
-            _ = self.query("PRAGMA wal_checkpoint(FULL)")
+            self.be_patient()
+            ((busy, written, copied),) = self.query("PRAGMA wal_checkpoint(FULL)")
+            if busy or written != copied:
+                raise DatabaseBusy(
+                    f"The log of the database '{self._path}' was deleted while it was open, and is in use: it could not be saved yet.",
+                    hint="Nothing was changed; try again. Do not end the daemon before: what the log holds would be lost.",
+                )
             crashpoint("database.save_log.after")
         if index is not None and index == self._log[1]:
             Path(f"{self._path}-shm").unlink(missing_ok=True)
 
     def _refuse_old_index(self) -> None:
-        """Is there a log whose index has no name? Then others in this process hold a log that lost its own. Raises DatabaseUnusable."""
-        log, index = self._log
-        if log is not None and index is None and self._vfs is None:
+        """Does anybody in this process still hold an index that has lost its name? We would share it. Raises DatabaseUnusable."""
+        gone = f"{os.path.realpath(self._path)}-shm (deleted)"
+        try:
+            held = gone in Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
+        except OSError:
+            held = self._log[0] is not None and self._log[1] is None and self._vfs is None
+        if held:
+            self._is_lost = True
             raise DatabaseUnusable(
                 f"The log of the database '{self._path}' was deleted while it was open; what it held was saved.",
                 hint="Nothing was changed; try again in a moment.",
@@ -207,7 +220,7 @@ class Connection:
     def close(self) -> None:
         """Close it, whatever state it is in."""
         with contextlib.suppress(apsw.Error):
-            if _log_identity(self._path) != self._log:
+            if self._is_lost or _log_identity(self._path) != self._log:
                 # SQLite would delete the log by its name, which may be that of another one by now.
                 _ = self._raw.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             self._raw.close(force=True)

@@ -25,6 +25,7 @@ from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Sch
 from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
+from watchkeeper.store.values import torn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -34,6 +35,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_OF_A_RECORD = (
+    "CHECK constraint failed in ",
+    "NULL value in ",
+    "TEXT value in ",
+    "NUMERIC value in ",
+    "non-INT value in ",
+)
+"""How SQLite's check begins to speak of a record, as opposed to a page or an index."""
+
 
 class SqliteStore:
     """The database of one state directory. Threads may share it; their transactions take turns."""
@@ -41,6 +51,7 @@ class SqliteStore:
     def __init__(self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None, met: Met) -> None:
         """Use `open` instead."""
         self.met = met
+        met.stores.add(self)
         self._path = path
         self._turnstile = turnstile
         self._schema = schema
@@ -150,14 +161,18 @@ class SqliteStore:
         """Read the whole file and look for damage; takes seconds for a large one.
 
         Raises:
+            RecordTorn: records break the rules of their tables, and the file is whole.
             DatabaseCorrupt: there is some.
         """
         with self._use() as connection:
             connection.be_patient()
             found = connection.query("PRAGMA integrity_check" if thorough else "PRAGMA quick_check")
             broken = connection.query("PRAGMA foreign_key_check") if thorough else []
-        if found != [("ok",)] or broken:
-            says = str(found[0][0]) if found != [("ok",)] else "records refer to missing ones"
+        wrong = [str(row[0]) for row in found if row != ("ok",)]
+        if wrong and all(says.startswith(_OF_A_RECORD) for says in wrong):
+            raise torn(wrong[0].rpartition(" in ")[2].partition(".")[0], "?", wrong[0])
+        if wrong or broken:
+            says = wrong[0] if wrong else "records refer to missing ones"
             raise DatabaseCorrupt(
                 f"The database '{self._path}' is damaged: {says}.",
                 hint="`wk restore FILE` puts a backup in its place; the damaged file is kept.",
@@ -179,6 +194,15 @@ class SqliteStore:
         with self._writing:
             self._turnstile.close()
 
+    def let_go(self) -> None:
+        """Let go of a log that has lost its name, unless it is being used now."""
+        if self._using.acquire(blocking=False):
+            try:
+                if self._connection is not None and self._connection.log_is_gone:
+                    self._drop()
+            finally:
+                self._using.release()
+
     def _refuse_nesting(self) -> None:
         if self._user == threading.get_ident():
             raise RuntimeError("a transaction inside a transaction")
@@ -195,6 +219,9 @@ class SqliteStore:
                 if turn and self._connection is not None and self._connection.log_is_gone:
                     self._connection.save_log()
                     self._drop()
+                    for other in list(self.met.stores):
+                        if other is not self:
+                            other.let_go()
                 if self._connection is None:
                     self._connection = Connection(
                         self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met
@@ -213,8 +240,8 @@ class SqliteStore:
             _ = connection.query(begin)
             good = True
             yield
-        except RecordTorn as torn:
-            self.met.note(torn)
+        except RecordTorn as problem:
+            self.met.note(problem)
             raise
         except DatabaseCorrupt as damaged:
             self.met.whole = str(damaged)
