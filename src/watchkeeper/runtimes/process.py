@@ -276,9 +276,8 @@ class ProcessRuntime:
             "pid": os.getpid(),
             "start_ticks": me.start_ticks if me is not None else 0,
             "at": self._clock.now().isoformat(),
+            **({} if refused is None else {"errno": refused}),
         }
-        if refused is not None:
-            record["errno"] = refused
         with self._directories.intact(run) as files:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 
