@@ -45,8 +45,7 @@ class Watchkeeper:
         self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False
     ) -> None:
         """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
-        self.settings = settings
-        self.environ = environ
+        self.settings, self.environ = settings, environ
         self._writes = writes
         self._is_daemon = is_daemon
         self._nofile: int | None = None
