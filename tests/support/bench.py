@@ -106,6 +106,9 @@ class Directories:
     def living_agent(self, run: Run) -> None:
         """None lives."""
 
+    def identify(self, cwd: str) -> None:
+        """Nothing is known of it."""
+
     def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
         """Nothing is known."""
         del cwd, before
