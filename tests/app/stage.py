@@ -13,7 +13,10 @@ from watchkeeper.app.perform import Performer
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
-from watchkeeper.domain.run import HeldBack, Prepared
+from watchkeeper.domain.run_events import (
+    HeldBack,
+    Prepared,
+)
 from watchkeeper.domain.task import RunHeld
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime

@@ -15,7 +15,11 @@ from watchkeeper.app.follow import Followers
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import EndReason, Run, RunState, StopHow
-from watchkeeper.domain.run import AgentSeen, Prepared, RunEvent
+from watchkeeper.domain.run_events import (
+    AgentSeen,
+    Prepared,
+    RunEvent,
+)
 from watchkeeper.domain.samples import AGENT
 from watchkeeper.harnesses.registry import get_harness
 from watchkeeper.ports.harness import Harness

@@ -10,7 +10,9 @@ from watchkeeper.app.perform import MAX_END_ATTEMPTS, SILENT_ATTEMPTS, Performer
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.stop import stop
 from watchkeeper.domain.model import EndReason, Run, RunState, StopHow, TaskState
-from watchkeeper.domain.run import AgentSeen
+from watchkeeper.domain.run_events import (
+    AgentSeen,
+)
 from watchkeeper.domain.samples import AGENT
 from watchkeeper.ports.runtime import ShimUnreachable
 from watchkeeper.ports.store import Tx

@@ -10,7 +10,9 @@ import pytest
 import watchkeeper
 from watchkeeper.app.record import _kind
 from watchkeeper.cli.history import KINDS, says
-from watchkeeper.domain.run import RUN_EVENTS
+from watchkeeper.domain.run_events import (
+    RUN_EVENTS,
+)
 from watchkeeper.domain.task import TASK_EVENTS
 from watchkeeper.ports.store import JournalEntry
 

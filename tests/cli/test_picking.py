@@ -6,7 +6,10 @@ from support.cli import Wk
 from watchkeeper.app.record import apply_run
 from watchkeeper.cli import render
 from watchkeeper.domain.model import DirectoryIdentity, TaskState
-from watchkeeper.domain.run import Prepared, StopFailed
+from watchkeeper.domain.run_events import (
+    Prepared,
+    StopFailed,
+)
 from watchkeeper.errors import Exit
 from watchkeeper.ports.store import Tx
 

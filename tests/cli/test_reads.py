@@ -10,7 +10,13 @@ import pytest
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.views import live
 from watchkeeper.domain.model import DirectoryIdentity, StopHow, StopRequest, TaskState
-from watchkeeper.domain.run import AgentSeen, Answered, Prepared, RunEvent, Stalled
+from watchkeeper.domain.run_events import (
+    AgentSeen,
+    Answered,
+    Prepared,
+    RunEvent,
+    Stalled,
+)
 from watchkeeper.domain.samples import AGENT
 from watchkeeper.errors import Exit
 

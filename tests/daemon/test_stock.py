@@ -12,7 +12,9 @@ from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon import service
 from watchkeeper.daemon.log import Log
 from watchkeeper.domain.model import DirectoryIdentity, Run
-from watchkeeper.domain.run import Prepared
+from watchkeeper.domain.run_events import (
+    Prepared,
+)
 from watchkeeper.ports.store import Tx
 
 

@@ -18,7 +18,9 @@ from watchkeeper.daemon import workers as module
 from watchkeeper.daemon.launch import LaunchLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.settle import SettleLoop
-from watchkeeper.domain.run import ExitSeen
+from watchkeeper.domain.run_events import (
+    ExitSeen,
+)
 from watchkeeper.domain.samples import EXIT
 from watchkeeper.errors import DatabaseBusy
 
@@ -140,7 +142,7 @@ def test_a_daemon_that_leaves_waits_for_nothing_for_ever() -> None:
     """Whatever a loop hangs in."""
     code = (
         "import threading\n"
-        "from watchkeeper.daemon.service import end_within\n"
+        "from watchkeeper.daemon.own_process import end_within\n"
         "threading.Thread(target=threading.Event().wait).start()\n"
         "end_within(0.05, lambda: print('gave up', flush=True))\n"
     )

@@ -26,7 +26,8 @@ from watchkeeper.domain.model import (
     TaskState,
     Trace,
 )
-from watchkeeper.domain.run import (
+from watchkeeper.domain.run import decide_run
+from watchkeeper.domain.run_events import (
     AgentSeen,
     Answered,
     Condemned,
@@ -45,7 +46,6 @@ from watchkeeper.domain.run import (
     Stalled,
     StopTold,
     StopWanted,
-    decide_run,
 )
 from watchkeeper.domain.samples import AGENT, EXIT, LATER, a_run, a_spec, a_task, run_events
 from watchkeeper.domain.settlement import Facts, settle

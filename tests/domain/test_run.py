@@ -16,7 +16,8 @@ from watchkeeper.domain.model import (
     RunState,
     StopHow,
 )
-from watchkeeper.domain.run import (
+from watchkeeper.domain.run import RunDecision, decide_run
+from watchkeeper.domain.run_events import (
     RUN_EVENTS,
     AgentSeen,
     Answered,
@@ -29,7 +30,6 @@ from watchkeeper.domain.run import (
     Lost,
     NeverLaunched,
     Prepared,
-    RunDecision,
     RunEvent,
     SessionSeen,
     Settled,
@@ -40,7 +40,6 @@ from watchkeeper.domain.run import (
     StopTold,
     StopWanted,
     Undecided,
-    decide_run,
 )
 from watchkeeper.domain.samples import AGENT, EXIT, LATER, a_run, an_outcome, run_events
 from watchkeeper.errors import Refused

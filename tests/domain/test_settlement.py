@@ -29,7 +29,13 @@ from watchkeeper.domain.model import (
     TaskState,
     Trace,
 )
-from watchkeeper.domain.run import Lost, NeverLaunched, Settled, decide_run
+from watchkeeper.domain.resolution import resolve_held
+from watchkeeper.domain.run import decide_run
+from watchkeeper.domain.run_events import (
+    Lost,
+    NeverLaunched,
+    Settled,
+)
 from watchkeeper.domain.samples import AT, EXIT, LATER, STOP, a_run, a_spec, a_task
 from watchkeeper.domain.service import LONGEST_LIMIT_S, SERVICE_KINDS, SPARED
 from watchkeeper.domain.settlement import (
@@ -38,7 +44,6 @@ from watchkeeper.domain.settlement import (
     Hold,
     RetryPolicy,
     describe_exit,
-    resolve_held,
     settle,
 )
 from watchkeeper.domain.task import RunSettled, decide_task

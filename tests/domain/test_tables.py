@@ -7,7 +7,9 @@ import pytest
 from watchkeeper.domain.evidence import VerdictKind
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Disposition, RunState, TaskState
-from watchkeeper.domain.run import RUN_EVENTS
+from watchkeeper.domain.run_events import (
+    RUN_EVENTS,
+)
 from watchkeeper.domain.tables import TABLES, with_tables
 from watchkeeper.domain.task import TASK_EVENTS
 

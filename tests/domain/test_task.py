@@ -8,9 +8,13 @@ import pytest
 from watchkeeper.domain.effects import ForgetEnvironment
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import Disposition, RunState, StopHow, StopRequest, Task, TaskState
-from watchkeeper.domain.run import HeldBack, Settled, decide_run
+from watchkeeper.domain.resolution import resolve_held
+from watchkeeper.domain.run import decide_run
+from watchkeeper.domain.run_events import (
+    HeldBack,
+    Settled,
+)
 from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_task, an_outcome, task_events
-from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,

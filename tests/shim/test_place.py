@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Any
 
 import pytest
 from shim.stage import Bench, sh
@@ -19,7 +19,7 @@ from watchkeeper.runtimes import spec_parts
 from watchkeeper.workspaces.identity import identify
 
 
-def approved(path: Path) -> dict[str, object]:
+def approved(path: Path) -> dict[str, Any]:
     """What the daemon writes about a working directory."""
     place = identify(str(path))
     assert place is not None

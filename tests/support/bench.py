@@ -38,7 +38,15 @@ from watchkeeper.domain.model import (
     StopRequest,
     Task,
 )
-from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, NeverLaunched, Prepared, RunEvent, ShimStarted
+from watchkeeper.domain.run_events import (
+    AgentSeen,
+    ExitSeen,
+    HeldBack,
+    NeverLaunched,
+    Prepared,
+    RunEvent,
+    ShimStarted,
+)
 from watchkeeper.domain.samples import BOOT, DECISIONS, NAMESPACE
 from watchkeeper.domain.service import ProbePolicy
 from watchkeeper.domain.settlement import RetryPolicy

@@ -12,7 +12,9 @@ from watchkeeper.app.record import apply_run
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.domain.run import NeverLaunched
+from watchkeeper.domain.run_events import (
+    NeverLaunched,
+)
 from watchkeeper.ports.store import Tx
 
 

@@ -32,7 +32,7 @@ class NoLeftOvers:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """The last chance to say how it went."""
-        self._left = left_behind(self._config._tmp_path_factory.getbasetemp())  # type: ignore[attr-defined]
+        self._left = left_behind(getattr(self._config, "_tmp_path_factory").getbasetemp())  # noqa: B009 - pytest gives no public way
         if self._left and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 

@@ -29,7 +29,9 @@ from watchkeeper.daemon.settle import SettleLoop
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState, QueueRule
 from watchkeeper.domain.model import DirectoryIdentity, TaskState
-from watchkeeper.domain.run import Prepared
+from watchkeeper.domain.run_events import (
+    Prepared,
+)
 from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.errors import UnknownHarness, WatchkeeperError
 from watchkeeper.ports.store import Authorisation, Damage, MachineRecord, Store, Tx
@@ -124,7 +126,7 @@ class World:
 
     def _outbox(self) -> list[str]:
         started: list[str] = []
-        self.runtime.start_shim = lambda run: started.append(f"started {run.task_id}")  # pyright: ignore[reportAttributeAccessIssue]
+        self.runtime.start_shim = lambda run: started.append(f"started {run.task_id}")
         performer = Performer(
             store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine="m1"
         )

@@ -10,7 +10,9 @@ from watchkeeper.app.place import place
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.domain.lanes import Lane, Place, Reason, closed, open_lanes, probed_accounts
 from watchkeeper.domain.model import Cause, Run, RunState, Task
-from watchkeeper.domain.run import NeverLaunched
+from watchkeeper.domain.run_events import (
+    NeverLaunched,
+)
 from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
 from watchkeeper.errors import DatabaseUnusable, RecordTorn, Refused, WatchkeeperError

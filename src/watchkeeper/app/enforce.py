@@ -14,7 +14,11 @@ from watchkeeper.app.record import apply_run, journal_sweep
 from watchkeeper.app.stop import settle_held
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import EndReason, Proof, Run, RunState, StopHow, Task
-from watchkeeper.domain.run import StopFailed, StopOverdue, StopTold
+from watchkeeper.domain.run_events import (
+    StopFailed,
+    StopOverdue,
+    StopTold,
+)
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import Forced, Runtime, ShimUnreachable, SweepReport
 from watchkeeper.ports.store import OutboxRow, Store, Tx

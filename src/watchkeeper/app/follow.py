@@ -10,7 +10,14 @@ from watchkeeper.app.read_output import Follower
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.secrets import redactor_of
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.domain.run import Answered, Condemned, Lingered, RunEvent, SessionSeen, Stalled
+from watchkeeper.domain.run_events import (
+    Answered,
+    Condemned,
+    Lingered,
+    RunEvent,
+    SessionSeen,
+    Stalled,
+)
 from watchkeeper.domain.service import ANSWERED_EVERY_S, ServiceAnswered, answered_since, observed
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.clock import Clock

@@ -2,7 +2,10 @@
 
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.model import RunState
-from watchkeeper.domain.run import InterruptWanted, NeverLaunched
+from watchkeeper.domain.run_events import (
+    InterruptWanted,
+    NeverLaunched,
+)
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store, Tx
 

@@ -23,7 +23,10 @@ from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.profile import LaunchProfile, differences, words
 from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.run import NeverLaunched, Prepared
+from watchkeeper.domain.run_events import (
+    NeverLaunched,
+    Prepared,
+)
 from watchkeeper.domain.secret_names import secrets_of
 from watchkeeper.domain.working_directory import WorkingDirectory, change, is_settled, new_commits
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError

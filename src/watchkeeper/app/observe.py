@@ -9,7 +9,15 @@ from watchkeeper.app.secrets import hide_sweep, redactor_of
 from watchkeeper.domain.evidence import Evidence, LockState, Verdict, VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, Proof, Run, RunState, Task
-from watchkeeper.domain.run import AgentSeen, ExitSeen, HeldBack, Lost, NeverLaunched, StopWanted, Undecided
+from watchkeeper.domain.run_events import (
+    AgentSeen,
+    ExitSeen,
+    HeldBack,
+    Lost,
+    NeverLaunched,
+    StopWanted,
+    Undecided,
+)
 from watchkeeper.domain.task import RunHeld, RunRegained
 from watchkeeper.errors import NotFound
 from watchkeeper.ports.clock import Clock

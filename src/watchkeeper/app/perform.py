@@ -13,7 +13,10 @@ from watchkeeper.app.side_by_side import side_by_side
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, RemoveExecution, StartShim
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Proof, Run, RunState
-from watchkeeper.domain.run import RunEvent, ShimStarted
+from watchkeeper.domain.run_events import (
+    RunEvent,
+    ShimStarted,
+)
 from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments

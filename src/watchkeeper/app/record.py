@@ -8,7 +8,10 @@ from typing import cast
 
 from watchkeeper.app.announce import tell_dependents
 from watchkeeper.domain.model import Run, Task
-from watchkeeper.domain.run import RunEvent, decide_run
+from watchkeeper.domain.run import decide_run
+from watchkeeper.domain.run_events import (
+    RunEvent,
+)
 from watchkeeper.domain.task import TaskEvent, decide_task
 from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.ports.store import Tx

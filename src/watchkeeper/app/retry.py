@@ -9,9 +9,11 @@ from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Proof, Run, RunState, Task, TaskSpec
 from watchkeeper.domain.profile import LaunchProfile
-from watchkeeper.domain.run import Settled
+from watchkeeper.domain.resolution import resolve_held
+from watchkeeper.domain.run_events import (
+    Settled,
+)
 from watchkeeper.domain.service import ClosureLifted
-from watchkeeper.domain.settlement import resolve_held
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import NotFound, Refused, Stale

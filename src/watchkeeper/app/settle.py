@@ -18,7 +18,10 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness, of_service
 from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
 from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.run import HeldBack, Settled
+from watchkeeper.domain.run_events import (
+    HeldBack,
+    Settled,
+)
 from watchkeeper.domain.service import SERVICE_KINDS, ProbePolicy, answered_since, shows_answer
 from watchkeeper.domain.settlement import Facts, Hold, RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunSettled

@@ -4,8 +4,12 @@ from datetime import datetime
 
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, StopRequest, Task
-from watchkeeper.domain.run import NeverLaunched, Settled, StopWanted
-from watchkeeper.domain.settlement import resolve_held
+from watchkeeper.domain.resolution import resolve_held
+from watchkeeper.domain.run_events import (
+    NeverLaunched,
+    Settled,
+    StopWanted,
+)
 from watchkeeper.domain.task import RunSettled, StopAsked
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store, Tx

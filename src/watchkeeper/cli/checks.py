@@ -2,17 +2,14 @@
 
 import errno
 import os
-import platform
 import shutil
 import stat
-import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import accounts, daemon, harnesses, render, routes
+from watchkeeper.cli.system_checks import Check, Level, kernel, python
 from watchkeeper.domain.account import SignIn
 from watchkeeper.errors import Exit, NoDatabase, WatchkeeperError
 
@@ -23,32 +20,10 @@ _LITTLE_ROOM = 1024**3
 _NAMED = 5
 
 
-class Level(StrEnum):
-    """How bad it is."""
-
-    OK = "ok"
-    NOTE = "note"
-    """Worth knowing; work can be done."""
-    BAD = "bad"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """What one look found."""
-
-    name: str
-    level: Level
-    says: str
-    hint: str = ""
-    code: Exit = Exit.OK
-    """The exit code if it is bad."""
-    facts: dict[str, object] = field(default_factory=dict[str, object])
-
-
 def checks(call: "Call") -> Iterator[Check]:
     """Every look, in order; each is made when it is asked for."""
-    yield _python()
-    yield _kernel()
+    yield python()
+    yield kernel()
     yield _settings(call)
     yield _state(call)
     yield _database(call)
@@ -68,50 +43,6 @@ def checks(call: "Call") -> Iterator[Check]:
 def code(found: list[Check]) -> int:
     """The exit code: that of the first bad one."""
     return next((int(check.code or Exit.STATE) for check in found if check.level is Level.BAD), Exit.OK)
-
-
-def _python() -> Check:
-    return Check(name="python", level=Level.OK, says=f"{platform.python_version()} at {sys.executable}")
-
-
-def _kernel() -> Check:
-    """What the system offers: pidfds, open-file-description locks, subreapers."""
-    if not sys.platform.startswith("linux"):
-        return Check(
-            name="kernel",
-            level=Level.NOTE,
-            says=f"{platform.system()}: best effort; there are no pidfds and no subreapers, so proofs of death are weaker",
-        )
-    missing = [name for name, there in (("pidfd", _has_pidfd()), ("OFD locks", _has_ofd_locks())) if not there]
-    if _kernel_version() < (3, 4):
-        missing.append("subreaper")
-    says = f"{platform.system()} {platform.release()}"
-    if missing:
-        return Check(
-            name="kernel", level=Level.BAD, says=f"{says} lacks {', '.join(missing)}", hint="Use a kernel of 5.4 or newer.",
-            code=Exit.STATE,
-        )  # fmt: skip
-    return Check(name="kernel", level=Level.OK, says=f"{says}: pidfd, OFD locks, subreaper")
-
-
-def _has_pidfd() -> bool:
-    try:
-        os.close(os.pidfd_open(os.getpid()))
-    except (OSError, AttributeError):
-        return False
-    return True
-
-
-def _has_ofd_locks() -> bool:
-    import fcntl
-
-    return hasattr(fcntl, "F_OFD_GETLK") or _kernel_version() >= (3, 15)
-
-
-def _kernel_version() -> tuple[int, int]:
-    first, _, rest = platform.release().partition(".")
-    second = "".join(letter for letter in rest.partition(".")[0] if letter.isdigit())
-    return (int(first) if first.isdigit() else 0, int(second or 0))
 
 
 def _guarded(name: str, exit_code: Exit, look: Callable[[], Check]) -> Check:

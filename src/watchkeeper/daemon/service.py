@@ -3,8 +3,7 @@
 import contextlib
 import os
 import signal
-import threading
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from typing import cast
@@ -25,6 +24,7 @@ from watchkeeper.daemon.keeping import ages_of
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.observe import say
+from watchkeeper.daemon.own_process import end_within, heeded, take_title
 from watchkeeper.daemon.steady import steadily
 from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.databases import listen
@@ -33,7 +33,6 @@ from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import (
     DaemonError,
     DatabaseNewer,
-    Exit,
     InsideAgent,
     RecordTorn,
     Refused,
@@ -42,9 +41,7 @@ from watchkeeper.errors import (
 )
 from watchkeeper.ports.service import DaemonInfo, Inbox, LastWords, Order, inside_agent
 from watchkeeper.ports.store import MachineRecord, Tx
-from watchkeeper.shim.system import set_title
 
-_TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 LEAVE_S = 8.0
 """How long a daemon that leaves waits for what its loops are at."""
 
@@ -73,7 +70,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
             log.info("limited", by=", ".join(kept))
         # A daemon that is suspended while it holds the database's turnstile would keep everybody waiting.
         _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
-        _take_title(parts)
+        take_title(parts.state.path)
         with host.hold(_describe(parts, 0)), _last_words(parts):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))
@@ -84,26 +81,6 @@ def run(parts: Watchkeeper, log: Log) -> None:
     except WatchkeeperError as problem:
         parts.tell_parent(f"{problem} {problem.hint}".strip())
         raise
-
-
-def _take_title(parts: Watchkeeper) -> None:
-    """Be no Python among others to whoever ends processes by their name, and heed no signal that a terminal sends where there is none."""
-    set_title(b"wk-daemon " + os.fsencode(parts.state.path))
-    for number in set(_TERMINAL_SIGNALS) - set(_heeded()):
-        _ = signal.signal(number, _let_pass)  # unlike ignoring, a handler of ours is not inherited
-
-
-def _heeded() -> tuple[signal.Signals, ...]:
-    """TERM, and in the foreground of a terminal Ctrl-C and the terminal's end."""
-    try:
-        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
-    except OSError:
-        return (signal.SIGTERM,)
-    return (signal.SIGTERM, *_TERMINAL_SIGNALS)
-
-
-def _let_pass(_number: int, _frame: object) -> None:
-    """Nobody at a terminal sent it, so another process was meant."""
 
 
 @contextmanager
@@ -163,21 +140,6 @@ def _begin(parts: Watchkeeper) -> MachineRecord:
         directory=str(parts.state.path),
     )
     return begin(parts.store, parts.clock, me)
-
-
-def end_within(seconds: float, say: Callable[[], None]) -> threading.Timer:
-    """End this process after so long, whatever it still waits for: what a loop was at is found again, as after any crash."""
-
-    def end() -> None:
-        try:
-            say()
-        finally:
-            os._exit(Exit.OK)
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    return timer
 
 
 class _Service:
@@ -312,7 +274,7 @@ class _Service:
         self._leave(tasks)
 
     async def _obey_signals(self, tasks: TaskGroup, loops: Loops) -> None:
-        with anyio.open_signal_receiver(*_heeded()) as signals:
+        with anyio.open_signal_receiver(*heeded()) as signals:
             async for received in signals:
                 await self._obey(Order.LEAVE, tasks, loops, by=signal.Signals(received).name)
 

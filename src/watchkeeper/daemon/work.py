@@ -10,7 +10,9 @@ from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.daemon.workers import Late, Workers
 from watchkeeper.domain.model import Run, RunState
-from watchkeeper.domain.run import Delayed
+from watchkeeper.domain.run_events import (
+    Delayed,
+)
 from watchkeeper.errors import RecordTorn, StateError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store, Tx

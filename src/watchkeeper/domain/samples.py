@@ -26,7 +26,7 @@ from watchkeeper.domain.model import (
     TaskSpec,
     TaskState,
 )
-from watchkeeper.domain.run import (
+from watchkeeper.domain.run_events import (
     AgentSeen,
     Answered,
     Condemned,

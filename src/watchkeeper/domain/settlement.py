@@ -1,6 +1,6 @@
 """From the facts of a finished run to its outcome and what that does to the task (R11). Pure; decided once, stored and applied in one transaction."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from watchkeeper.domain.account import Bearing
@@ -170,31 +170,6 @@ def is_stopped_by_us(task: Task, run: Run) -> bool:
     if fact.reason in _OUR_HAND:
         return True
     return fact.reason is EndReason.EXITED and fact.signal in _OUR_SIGNALS and stop.at <= fact.at
-
-
-def resolve_held(task: Task, run: Run, at: datetime, *, stopped: bool, by: str, proof: Proof | None = None) -> Outcome:
-    """The outcome of a held run that a person settles: by stopping the task, or by asking for another run.
-
-    `proof`: what was found since it was held.
-    """
-    run = replace(run, proof=proof or run.proof)
-    return Outcome(
-        run_id=run.id,
-        fence=run.fence,
-        status=OutcomeStatus.STOPPED if stopped else OutcomeStatus.FAILED,
-        disposition=Disposition.STOPPED if stopped else Disposition.FAILED,
-        kind=FailureKind.STOPPED if stopped else (run.kind or FailureKind.LOST),
-        reason=_resolution(task, run, stopped=stopped, by=by),
-        at=at,
-        proof=run.proof or Proof.UNPROVEN,
-        harness_session=run.harness_session,
-        exit=run.exit,
-    )
-
-
-def _resolution(task: Task, run: Run, *, stopped: bool, by: str) -> str:
-    done = f"{by} stopped it while it was held." if stopped else f"{by} gave the held run up: {task.reason}"
-    return done if run.proof is Proof.PROVEN else f"{done} It is not proven that nothing of it is alive."
 
 
 def _judge(facts: Facts) -> tuple[FailureKind | None, str]:

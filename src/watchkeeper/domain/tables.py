@@ -7,7 +7,10 @@ from watchkeeper.domain.effects import Effect
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState, VerdictKind, judge
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import Disposition, Run, RunState, Task, TaskState
-from watchkeeper.domain.run import RunEvent, decide_run
+from watchkeeper.domain.run import decide_run
+from watchkeeper.domain.run_events import (
+    RunEvent,
+)
 from watchkeeper.domain.samples import (
     AGENT,
     BOOT,

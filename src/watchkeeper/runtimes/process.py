@@ -396,6 +396,5 @@ def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | 
 def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:
     spec, token = files.read(records.SPEC), files.read(records.TOKEN)
     if spec is None or token is None:
-        msg = "it is missing"
-        raise BadRecord(msg)
+        raise BadRecord("it is missing")
     return records.parse_spec(spec), token.decode("ascii", "replace").strip()

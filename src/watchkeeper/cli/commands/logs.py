@@ -60,12 +60,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
-    try:
-        store, found_id = call.find(task_id)
-    except NoSuchTask as problem:
-        from watchkeeper.cli.gone import removed
-
-        raise removed(call, task_id, problem) from problem
+    store, found_id = _find(call, task_id)
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
     emit = None if raw else _emit(call, as_json=as_json)
@@ -100,6 +95,16 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         tell_stderr(call, store, found_id, number, emit, heading)
     if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
+
+
+def _find(call: Call, typed: str) -> "tuple[Store, str]":
+    """The task. Raises NoSuchTask, which says what became of it if it was removed."""
+    try:
+        return call.find(typed)
+    except NoSuchTask as problem:
+        from watchkeeper.cli.gone import removed
+
+        raise removed(call, typed, problem) from problem
 
 
 def _say_end(call: Call, store: "Store", task_id: str, number: int | None) -> None:

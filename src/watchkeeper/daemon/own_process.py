@@ -1,0 +1,47 @@
+"""The process that a daemon is: its name, the signals that it heeds, and its end."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from watchkeeper.errors import Exit
+from watchkeeper.shim.system import set_title
+
+_TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
+
+
+def take_title(state: Path) -> None:
+    """Be no Python among others to whoever ends processes by their name, and heed no signal that a terminal sends where there is none."""
+    set_title(b"wk-daemon " + os.fsencode(state))
+    for number in set(_TERMINAL_SIGNALS) - set(heeded()):
+        _ = signal.signal(number, _let_pass)  # unlike ignoring, a handler of ours is not inherited
+
+
+def heeded() -> tuple[signal.Signals, ...]:
+    """TERM, and in the foreground of a terminal Ctrl-C and the terminal's end."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC))
+    except OSError:
+        return (signal.SIGTERM,)
+    return (signal.SIGTERM, *_TERMINAL_SIGNALS)
+
+
+def _let_pass(_number: int, _frame: object) -> None:
+    """Nobody at a terminal sent it, so another process was meant."""
+
+
+def end_within(seconds: float, say: Callable[[], None]) -> threading.Timer:
+    """End this process after so long, whatever it still waits for: what a loop was at is found again, as after any crash."""
+
+    def end() -> None:
+        try:
+            say()
+        finally:
+            os._exit(Exit.OK)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    return timer
