@@ -118,3 +118,14 @@ def test_a_stop_that_failed_is_said_everywhere(wk: Wk) -> None:
     (row,) = wk("ls", "--json").json
     assert (row["shown"], row["why"], row["run"]["stop_failed"]) == ("stop failed", reason, reason)
     assert wk("status", "--json").json["needs_you"][0]["run"]["stop_failed"] == reason
+
+
+def test_a_slow_database_is_waited_for_where_nothing_is_alive(wk: Wk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no agent to end in a hurry, so the wish goes on record, and no error of the database is told."""
+    from watchkeeper.cli import direct
+
+    task_id = wk.add("one")
+    monkeypatch.setattr(direct, "DATABASE_S", 0.0)
+    monkeypatch.setattr(direct, "_EACH_S", 0.0)
+    answer = wk("stop", task_id)
+    assert (answer.code, wk.task(task_id).state) == (Exit.OK, S.STOPPED), answer.err

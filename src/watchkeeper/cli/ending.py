@@ -14,7 +14,7 @@ from watchkeeper.cli import daemon, direct, render
 from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
 from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, pick
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, TaskState
-from watchkeeper.errors import DatabaseFull, DatabaseUnusable, WatchkeeperError
+from watchkeeper.errors import DatabaseBusy, DatabaseFull, DatabaseUnusable, WatchkeeperError
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -95,11 +95,25 @@ def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
                 away = error
         except WatchkeeperError as error:
             report.error = error
+        if isinstance(away, DatabaseBusy) and not _is_live(call, name, away):
+            away = None  # nothing of it is alive here, so there is no hurry
+            try:
+                _, report.task_id = call.find(name)
+            except WatchkeeperError as error:
+                report.error = error
         if away is not None:
             reports += _found_off_record(call, name, away)
         elif report.task_id is None or all(known.task_id != report.task_id for known in reports):
             reports.append(report)
     return reports
+
+
+def _is_live(call: "Call", typed: str, error: DatabaseUnusable) -> bool:
+    """Whether the execution directories tell of a run of that task."""
+    try:
+        return bool(direct.found_runs(call, typed, error))
+    except WatchkeeperError as wrong:
+        return wrong is not error
 
 
 def _found_off_record(call: "Call", typed: str, error: DatabaseUnusable) -> list[Report]:
@@ -174,7 +188,8 @@ def _end_off_record(call: "Call", reports: list[Report], how: StopHow, grace_s: 
             try:
                 report.found = direct.found_runs(call, report.task_id or report.typed, report.unwritten)
             except WatchkeeperError as wrong:
-                report.error = wrong
+                _ask_patiently(call, report, how, grace_s, wrong)
+                continue
         report.noted = direct.note(call, report.found, how, grace_s)
     pairs = [(report, each.run) for report in off for each in report.found]
     if not pairs:
@@ -184,6 +199,17 @@ def _end_off_record(call: "Call", reports: list[Report], how: StopHow, grace_s: 
     for (report, _), came in zip(pairs, ended, strict=True):
         if report.direct is None or report.direct.over:
             report.direct = came
+
+
+def _ask_patiently(call: "Call", report: Report, how: StopHow, grace_s: float | None, wrong: WatchkeeperError) -> None:
+    """Nothing of it is alive here, so there is no hurry: the database may be slow, and is asked once more for as long as that takes."""
+    if isinstance(report.unwritten, DatabaseBusy):
+        report.unwritten = None
+        _ask(call, report, how, grace_s)
+        wrong = report.unwritten or wrong
+        if report.task is not None:
+            return
+    report.unwritten, report.error = None, report.error or wrong
 
 
 def _wait(
