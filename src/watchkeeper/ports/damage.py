@@ -54,6 +54,8 @@ class Met:
         self._found: dict[tuple[str, str], Damage] = {}
         self.stores: WeakSet[LetsGo] = WeakSet()
         """The stores of this process that note here."""
+        self.lost_log = False
+        """The database's log was deleted while this process had it open, and what it held was saved: the process opens that database no more."""
         self.whole = ""
         """What was last said of damage that is not of single records; empty: none was met. Whoever looks at the whole database takes it back."""
 

@@ -84,16 +84,14 @@ def test_a_log_that_is_deleted_while_it_is_open_is_saved(tmp_path: Path, lost: t
     put(store, "t1")
     for name in lost:
         (tmp_path / name).unlink()
-    assert ids(store) == ["t1"]
-    put(store, "t2")
+    for use in (ids, lambda store: put(store, "t2")):
+        with pytest.raises(DatabaseUnusable, match="was saved"):
+            use(store)
     other = open_at(tmp_path, create=False)
-    assert ids(other) == ["t1", "t2"]
+    assert ids(other) == ["t1"]
+    other.check(thorough=True)
     for each in (other, store):
         each.close()
-    store = open_at(tmp_path)
-    assert ids(store) == ["t1", "t2"]
-    store.check(thorough=True)
-    store.close()
 
 
 @pytest.mark.parametrize("lost", [BESIDE, BESIDE[:1], BESIDE[1:]], ids=["both", "log", "index"])
@@ -103,38 +101,32 @@ def test_of_several_connections_none_goes_on_with_a_lost_log(tmp_path: Path, los
     put(stores[0], "t1")
     for name in lost:
         (tmp_path / name).unlink()
-    for store in stores[1:]:
+    for store in stores:
         with pytest.raises(DatabaseUnusable, match="was saved"):
             put(store, "t2")
-    put(stores[0], "t2")
-    for store in stores:
-        assert ids(store) == ["t1", "t2"]
-    stores[0].check(thorough=True)
-    for store in stores:
+    again = open_at(tmp_path)
+    put(again, "t2")
+    for store in (*stores, again):
         store.close()
     again = open_at(tmp_path)
     assert ids(again) == ["t1", "t2"]
+    again.check(thorough=True)
     again.close()
 
 
 def test_another_program_does_not_lose_what_it_wrote_to_a_new_log(tmp_path: Path) -> None:
     """Whoever held the lost one leaves the new one alone, also when it is the last to close."""
-    store = open_at(tmp_path)
-    put(store, "t1")
-    for name in BESIDE:
-        (tmp_path / name).unlink()
-    assert ids(store) == ["t1"]
-    store.close()
     held = open_at(tmp_path)
-    put(held, "t3")
+    put(held, "t1")
     for name in BESIDE:
         (tmp_path / name).unlink()
-    put(held, "t4")
+    with pytest.raises(DatabaseUnusable, match="was saved"):
+        _ = ids(held)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     _ = subprocess.run([sys.executable, "-c", WRITER, str(tmp_path)], check=True, env=environment)
     held.close()
     again = open_at(tmp_path)
-    assert ids(again) == ["t1", "t2", "t3", "t4"]
+    assert ids(again) == ["t1", "t2"]
     again.close()
 
 

@@ -36,9 +36,9 @@ def file_of(database: Path) -> Path:
 def read(database: Path) -> Newest | None:
     """What is kept; None if nothing is, or it cannot be read: then nothing is known."""
     try:
-        text = file_of(database).read_text(encoding="ascii")
+        text = file_of(database).read_bytes().decode("utf-8")
         checksum, database_id, given = text.split()
-        if int(checksum, 16) == zlib.crc32(f"{database_id} {given}".encode("ascii")):
+        if int(checksum, 16) == zlib.crc32(f"{database_id} {given}".encode("utf-8")):
             return Newest(database_id, int(given))
     except (OSError, ValueError):
         return None
@@ -48,12 +48,12 @@ def read(database: Path) -> Newest | None:
 def write(database: Path, newest: Newest) -> None:
     """Keep it. Where that fails the older word stands, which promises less: the commit that it is about has been made and cannot be taken back."""
     body = f"{newest.database_id} {newest.given}"
-    line = f"{zlib.crc32(body.encode('ascii')):08x} {body}".ljust(_LENGTH) + "\n"
+    line = f"{zlib.crc32(body.encode()):08x} {body}".ljust(_LENGTH) + "\n"
     with contextlib.suppress(OSError):
         crashpoint("database.newest.before")
         fd = os.open(file_of(database), os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            _ = os.pwrite(fd, line.encode("ascii"), 0)
+            _ = os.pwrite(fd, line.encode("utf-8"), 0)
         finally:
             os.close(fd)
         crashpoint("database.newest.after")

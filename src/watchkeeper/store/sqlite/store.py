@@ -219,9 +219,15 @@ class SqliteStore:
                 if turn and self._connection is not None and self._connection.log_is_gone:
                     self._connection.save_log()
                     self._drop()
+                    self.met.lost_log = True
                     for other in list(self.met.stores):
                         if other is not self:
                             other.let_go()
+                if self._connection is None and self.met.lost_log:
+                    raise DatabaseUnusable(
+                        f"The log of the database '{self._path}' was deleted while it was open; what it held was saved.",
+                        hint="`wk daemon restart` goes on with it; agents go on meanwhile.",
+                    )
                 if self._connection is None:
                     self._connection = Connection(
                         self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met
