@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 

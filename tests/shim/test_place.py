@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Any
+from typing import Any
 
 import pytest
 from shim.stage import Bench, sh
@@ -97,14 +97,14 @@ print(json.dumps({
 ODD = {"cpu": (50, 60), "fsize": (1 << 20, 1 << 21), "nofile": (40, 50), "core": (0, 0), "stack": (1 << 20, 1 << 22), "as": (1 << 31, 1 << 32)}  # fmt: skip
 
 
-def odd(**changes: Any) -> dict[str, object]:
+def odd(**changes: Any) -> dict[str, Any]:
     """What the daemon writes about a caller with odd values."""
     limits = tuple((name, soft, hard) for name, (soft, hard) in ODD.items())
     values = {"umask": 0o037, "nice": 7, "oom_score_adj": 300, "limits": limits, **changes}
     return spec_parts.inherited(Inheritance(**values))  # pyright: ignore[reportArgumentType] - what each is
 
 
-def shown(bench: Bench, spec: dict[str, object], **options: Any) -> tuple[dict[str, Any], str]:
+def shown(bench: Bench, spec: dict[str, Any], **options: Any) -> tuple[dict[str, Any], str]:
     from shim.stage import python
 
     execution = bench.execution(python(SHOW), **spec)

@@ -15,7 +15,7 @@ from watchkeeper.app.stop import stop
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import EndReason, Run, StopHow
-from watchkeeper.errors import NotFound
+from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.off_record import StopNote
 from watchkeeper.ports.runtime import Runtime
@@ -105,9 +105,15 @@ def put_on_record(store: Store, clock: Clock, runtime: Runtime, task_id: str | N
     """
     notes = [note for note in runtime.off_record.notes() if task_id in {None, note.task_id}]
     for note in notes:
-        if store.read(lambda tx: tx.machines.database_id()) == note.database_id:
+        if store.read(lambda tx: tx.machines.database_id()) != note.database_id:
+            continue
+        try:
             _record(store, clock, note)
-            runtime.off_record.forget(note)
+        except RecordTorn:
+            if task_id is not None:
+                raise
+            continue  # its task is held and named where people look; the note stays, and keeps no other from being recorded
+        runtime.off_record.forget(note)
     return bool(notes)
 
 

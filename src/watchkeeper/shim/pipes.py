@@ -23,7 +23,7 @@ PIPE_MODE = 0o200
 """An agent may open its own output again, to write. To read it would be to take bytes away."""
 
 _SIZES = {"stderr": 16 * 1024}
-"""Smaller than the kernel's own 64 KiB, of which it gives a user no more than a thousand. Larger ones are no faster ([M] half a gigabyte takes as long)."""
+"""In bytes; smaller than the usual 64 KiB. The kernel lets one user have only so many pages of pipes, and a thousand agents have two thousand pipes."""
 
 _AT_ONCE = 1024 * 1024
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EINTR})
