@@ -31,6 +31,9 @@ _PRUNE_EVERY_S = 3600.0
 _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
+_OWN = ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs", "damage")
+"""What has a database connection of its own."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Loops:
@@ -82,21 +85,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     limit = parts.settings.queue_limit
     watching = parts.sibling()
     watches = Watches(tasks, watching.runtime)
-    own = {
-        name: parts.sibling()
-        for name in (
-            "claim",
-            "launch",
-            "outbox",
-            "observe",
-            "reconcile",
-            "follow",
-            "settle",
-            "prune",
-            "signs",
-            "damage",
-        )
-    }
+    own = {name: parts.sibling() for name in _OWN}
 
     def seen(run: Run) -> None:
         anyio.from_thread.run_sync(watches.watch, run, loops.observe)

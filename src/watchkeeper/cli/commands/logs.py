@@ -54,18 +54,14 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     Ctrl-C ends the looking, not the agent.
     """
     from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.gone import output
     from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.stderr import tell_stderr
     from watchkeeper.cli.waiting import Outlook, at_rest
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
-    try:
-        store, found_id = call.find(task_id)
-    except NoSuchTask as problem:
-        from watchkeeper.cli.gone import removed
-
-        raise removed(call, task_id, problem) from problem
+    store, found_id = _find(call, task_id)
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
     emit = None if raw else _emit(call, as_json=as_json)
@@ -86,8 +82,6 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
     if not as_json:
         call.has_seen(task)
-    from watchkeeper.cli.gone import output
-
     if gone := output(call, store, found_id, number):
         call.terminal.note(gone)
     elif not began:
@@ -98,6 +92,16 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         tell_stderr(call, store, found_id, number, emit, heading)
     if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
+
+
+def _find(call: Call, typed: str) -> "tuple[Store, str]":
+    """The task that was meant. Raises NoSuchTask, which says of one that was removed who did so and when."""
+    try:
+        return call.find(typed)
+    except NoSuchTask as problem:
+        from watchkeeper.cli.gone import removed
+
+        raise removed(call, typed, problem) from problem
 
 
 def _say_complaints(call: Call, store: "Store", task_id: str, number: int | None) -> None:

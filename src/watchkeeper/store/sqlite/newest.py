@@ -38,7 +38,7 @@ def read(database: Path) -> Newest | None:
     try:
         text = file_of(database).read_bytes().decode("utf-8")
         checksum, database_id, given = text.split()
-        if int(checksum, 16) == zlib.crc32(f"{database_id} {given}".encode("utf-8")):
+        if int(checksum, 16) == zlib.crc32(f"{database_id} {given}".encode()):
             return Newest(database_id, int(given))
     except (OSError, ValueError):
         return None
