@@ -180,15 +180,14 @@ def test_a_terminal_without_our_letters(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_was_deleted(tmp_path: Path) -> None:
-    """Is said."""
+    """Is nothing to a command that needs none."""
     gone = tmp_path / "gone"
     gone.mkdir()
     code = (
         "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, [sys.executable, '-m', 'watchkeeper', 'ls'])"
     )
     answer = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, check=False, timeout=60)
-    assert answer.returncode == 2
-    assert b"was deleted" in answer.stderr and b"Traceback" not in answer.stderr
+    assert answer.returncode == 0, answer.stderr
 
 
 def test_looking_imports_nothing_heavy(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """A directory that has its name is whole, whatever happened on the way."""
 
-import json
 import os
 import stat
 from dataclasses import replace
@@ -10,6 +9,7 @@ import pytest
 from runtimes.stage import Script, Stage
 
 from watchkeeper.errors import Refused
+from watchkeeper.runtimes.records import load
 
 SCRIPT = """
 import sys
@@ -44,7 +44,7 @@ def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in directory.iterdir()} == {0o600}
     assert (directory / "prompt").read_bytes() == b"do it \xff"
     assert len((directory / "token").read_text()) == 32
-    assert json.loads((directory / "spec.json").read_bytes()) == {
+    assert dict(load((directory / "spec.json").read_bytes())) == {
         "format": 1,
         "database": "db1",
         "task": "task1",

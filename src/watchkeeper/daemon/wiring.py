@@ -34,6 +34,9 @@ _BESIDES_LOOKING_S = 15.0
 _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
+_OWN = ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs", "damage")
+"""What has a database connection of its own."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Loops:
@@ -86,21 +89,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     abandon_s = parts.settings.daemon_look_limit_s + _BESIDES_LOOKING_S
     watching = parts.sibling()
     watches = Watches(tasks, watching.runtime)
-    own = {
-        name: parts.sibling()
-        for name in (
-            "claim",
-            "launch",
-            "outbox",
-            "observe",
-            "reconcile",
-            "follow",
-            "settle",
-            "prune",
-            "signs",
-            "damage",
-        )
-    }
+    own = {name: parts.sibling() for name in _OWN}
 
     def seen(run: Run) -> None:
         anyio.from_thread.run_sync(watches.watch, run, loops.observe)

@@ -28,13 +28,29 @@ if TYPE_CHECKING:
     from watchkeeper.ports.damage import Damage
     from watchkeeper.store.rows import Rows, Value
 
+_DROPS = {
+    "outbox": "repair_drop_outbox",
+    "journal": "repair_drop_journal",
+    "account": "repair_drop_account",
+    "account_state": "repair_drop_account_state",
+    "harness_state": "repair_drop_harness_state",
+    "lane_closed": "repair_drop_lane_closed",
+    "queue_rule": "repair_drop_queue_rule",
+    "machine": "repair_drop_machine",
+}
+"""By table, the statement that deletes one record."""
+
+_NUMBERED = frozenset({"outbox", "journal", "lane_closed"})
+"""Tables whose keys are numbers."""
+
 _UNREADABLE = "(cannot be read)"
 
 
 def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime) -> None:
     """Do to a record what was chosen. `reason` is what its task is said to have failed of."""
-    if what is Repair.DROP and damage.place != "start":
-        _ = rows.run(f"repair_drop_{damage.place}", key=damage.id)
+    if what is Repair.DROP and damage.place in _DROPS:
+        key = int(damage.id) if damage.place in _NUMBERED else damage.id
+        _ = rows.run(_DROPS[damage.place], key=key)
     elif what is Repair.MEND and damage.place == "lane":
         _mend_lane(rows, damage.id)
     elif what is Repair.FAIL and damage.task_id is not None:
@@ -48,7 +64,8 @@ def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime) 
         _ = rows.run("repair_forget_damage", task_id=damage.task_id)
 
 
-def _mend_lane(rows: Rows, key: str) -> None:
+def _mend_lane(rows: Rows, lane: str) -> None:
+    key = int(lane)
     tasks = StoredTasks(rows)
     ids = [str(row[0]) for row in rows.all("repair_lane_tasks", key=key)]
     for task in tasks.some(ids):

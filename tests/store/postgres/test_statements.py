@@ -39,6 +39,7 @@ WHOLE = {
     "waits_wrong_claim",
     "waits_wrong_probe",
     "waits_bodies",
+    "repair_lane_tasks",
     "queue_waiting",
     "accounts_open_tasks",
     "queue_parked_for_others",

@@ -30,10 +30,11 @@ SMALL = {
 }
 """What may be read from end to end: live claims, one row per state, effects that wait, lanes with ready tasks, rules, accounts, machines."""
 
-AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe"}
-"""Statements that compare everything, which nothing but `wk doctor` asks for."""
+AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe", "repair_lane_tasks"}
+"""Statements that compare everything, which nothing but `wk doctor` and a repair asks for."""
 
 SORTED = {
+    "damage_all", "damage_of_task",
     "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
     "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting", "accounts_open_tasks",
     "queue_parked_for_others", "queue_first_untried", "queue_first_tried",

@@ -34,6 +34,7 @@ from watchkeeper.store.statements import SHARED, Statements, parameters
 TOPICS = (
     "tasks",
     "damage",
+    "repair",
     "runs",
     "queue",
     "rules",

@@ -54,6 +54,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     Ctrl-C ends the looking, not the agent.
     """
     from watchkeeper.cli.commands.wait import ended
+    from watchkeeper.cli.gone import output
     from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.stderr import tell_stderr
     from watchkeeper.cli.waiting import Outlook, at_rest
@@ -81,8 +82,6 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
     if not as_json:
         call.has_seen(task)
-    from watchkeeper.cli.gone import output
-
     if gone := output(call, store, found_id, number):
         call.terminal.note(gone)
     elif not began:
@@ -98,7 +97,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
 
 def _find(call: Call, typed: str) -> "tuple[Store, str]":
-    """The task. Raises NoSuchTask, which says what became of it if it was removed."""
+    """The task that was meant. Raises NoSuchTask, which says of one that was removed who did so and when."""
     try:
         return call.find(typed)
     except NoSuchTask as problem:

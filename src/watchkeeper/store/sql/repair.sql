@@ -1,8 +1,8 @@
 -- name: repair_drop_outbox
-DELETE FROM outbox WHERE CAST(id AS TEXT) = :key;
+DELETE FROM outbox WHERE id = :key;
 
 -- name: repair_drop_journal
-DELETE FROM journal WHERE CAST(seq AS TEXT) = :key;
+DELETE FROM journal WHERE seq = :key;
 
 -- name: repair_drop_account
 DELETE FROM account WHERE harness || ':' || name = :key;
@@ -14,7 +14,7 @@ DELETE FROM account_state WHERE account || ' ' || machine = :key;
 DELETE FROM harness_state WHERE harness || ' ' || machine = :key;
 
 -- name: repair_drop_lane_closed
-DELETE FROM lane_closed WHERE CAST(lane AS TEXT) = :key;
+DELETE FROM lane_closed WHERE lane = :key;
 
 -- name: repair_drop_queue_rule
 DELETE FROM queue_rule WHERE trim(scope || ' ' || name) = :key;
@@ -73,13 +73,13 @@ DELETE FROM claim WHERE task_id = :task_id RETURNING checkout;
 UPDATE tally SET tasks = (SELECT count(*) FROM task WHERE task.state = tally.state);
 
 -- name: repair_lane_tasks
-SELECT id FROM task WHERE CAST(lane AS TEXT) = :key;
+SELECT id FROM task WHERE lane = :key;
 
 -- name: repair_claim_lanes
-UPDATE claim SET lane = (SELECT task.lane FROM task WHERE task.id = claim.task_id) WHERE CAST(lane AS TEXT) = :key;
+UPDATE claim SET lane = (SELECT task.lane FROM task WHERE task.id = claim.task_id) WHERE lane = :key;
 
 -- name: repair_drop_lane
-DELETE FROM lane WHERE CAST(id AS TEXT) = :key;
+DELETE FROM lane WHERE id = :key;
 
 -- name: repair_forget_damage
 DELETE FROM damage WHERE task_id = :task_id;
