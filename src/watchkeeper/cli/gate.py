@@ -29,7 +29,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "show": (),
     "status": (),
     "store check": (),
-    "store repair": ("what",),
+    "store repair": ("do",),
     "version": (),
     "wait": (),
     "why": (),

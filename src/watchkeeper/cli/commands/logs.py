@@ -54,7 +54,6 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     Ctrl-C ends the looking, not the agent.
     """
     from watchkeeper.cli.commands.wait import ended
-    from watchkeeper.cli.gone import output
     from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.stderr import tell_stderr
     from watchkeeper.cli.waiting import Outlook, at_rest
@@ -82,12 +81,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
     if not as_json:
         call.has_seen(task)
-    if gone := output(call, store, found_id, number):
-        call.terminal.note(gone)
-    elif not began:
-        call.terminal.note(f"{found_id} has not been started yet, so there is no output.")
-    else:
-        _say_end(call, store, found_id, number)
+    _say_what_is_missing(call, store, found_id, number, began=began)
     if began and stderr:
         _say_complaints(call, store, found_id, number)
     elif began:
@@ -106,10 +100,17 @@ def _find(call: Call, typed: str) -> "tuple[Store, str]":
         raise removed(call, typed, problem) from problem
 
 
-def _say_end(call: Call, store: "Store", task_id: str, number: int | None) -> None:
-    """Say so if the output of a run may not be all that was printed."""
+def _say_what_is_missing(call: Call, store: "Store", task_id: str, number: int | None, *, began: bool) -> None:
+    """Say what became of output that is not there, or why the end of it may be missing."""
     from watchkeeper.app.observe import END_MAY_BE_MISSING
+    from watchkeeper.cli.gone import output
 
+    if gone := output(call, store, task_id, number):
+        call.terminal.note(gone)
+        return
+    if not began:
+        call.terminal.note(f"{task_id} has not been started yet, so there is no output.")
+        return
     runs = store.read(lambda tx: tx.runs.of_task(task_id))
     run = next((run for run in reversed(runs) if number in {None, run.number}), None)
     if run is not None and call.runtime().executions().may_lack_end(run):

@@ -69,11 +69,11 @@ def _lines(found: "StoreFacts") -> "list[str]":
 
 @command.command(cls=Command, short_help="What cannot be read, and what can be done about it.")
 @click.argument("record", required=False, metavar="[RECORD]")
-@click.option("--do", "what", metavar="CHOICE", help="What to do about RECORD: drop, mend, fail or forget.")
+@click.option("--do", metavar="CHOICE", help="What to do about RECORD: drop, mend, fail or forget.")
 @json_option
 @debug_option
 @click.pass_obj
-def repair(call: Call, record: str | None, what: str | None, as_json: bool) -> None:
+def repair(call: Call, record: str | None, do: str | None, as_json: bool) -> None:
     """List the records of the database that cannot be read, each with what can be done about it; or do one of these.
 
     One such record keeps nothing else from going on. Its task is not started, and nothing is decided about it by
@@ -88,10 +88,10 @@ def repair(call: Call, record: str | None, what: str | None, as_json: bool) -> N
     from watchkeeper.cli import repairing
 
     call.names_damage = True
-    if what is None:
+    if do is None:
         repairing.show(call, record, as_json=as_json)
     else:
-        repairing.do(call, record, what, as_json=as_json)
+        repairing.do(call, record, do, as_json=as_json)
 
 
 @command.command(cls=Command)
