@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def test_nothing_changed(repository: Repository) -> None:
     repository.write("mess.txt", "before")
     before = _before(repository.top)
     changes = workspace.changes(str(repository.top), before)
-    assert changes == Changes(known=True)
+    assert replace(changes, left=None) == Changes(known=True)
     assert (before["branch"], before["head"]) == ("main", repository.git("rev-parse", "HEAD"))
 
 
@@ -298,7 +299,8 @@ def test_a_plain_directory(tmp_path: Path) -> None:
     (tmp_path / "sub" / "changes").write_text("c", encoding="utf-8")
     (tmp_path / "goes").write_text("g", encoding="utf-8")
     before = _before(tmp_path)
-    assert workspace.changes(str(tmp_path), before) == Changes(known=True, in_checkout=False)
+    changes = workspace.changes(str(tmp_path), before)
+    assert replace(changes, left=None) == Changes(known=True, in_checkout=False)
     (tmp_path / "goes").unlink()
     (tmp_path / "sub" / "changes").write_text("changed", encoding="utf-8")
     (tmp_path / "comes").symlink_to("/nowhere")

@@ -33,7 +33,9 @@ class GuardLoop(Loop):
     def tick(self) -> Ticked:
         """Look. The file system first: it answers where the database does not."""
         reason = self._host.lost()
-        if not reason:
+        if (
+            not reason and not self._store.is_shared
+        ):  # machines that share a database watch their leases, which says who took over
             reason = self._store.read(lambda tx: superseded(tx, self._machine))
         if reason:
             self._lost(reason)

@@ -28,11 +28,11 @@ WHERE run.id IS NULL OR task.id IS NULL;
 SELECT task_id, run_id, fence, machine, lane, checkout FROM claim;
 
 -- name: damage_authorisations
-SELECT seq, id, task_id, kind, by, says, at, profile, fingerprint, directory FROM authorisation
+SELECT seq, id, task_id, kind, by, says, at, profile, fingerprint, directory, place FROM authorisation
 WHERE seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: damage_authorisation
-SELECT id, task_id, kind, by, says, at, profile, fingerprint, directory FROM authorisation WHERE id = :id;
+SELECT id, task_id, kind, by, says, at, profile, fingerprint, directory, place FROM authorisation WHERE id = :id;
 
 -- name: damage_outbox
 SELECT id, kind, payload, attempts, not_before FROM outbox WHERE id > :after ORDER BY id LIMIT :limit;

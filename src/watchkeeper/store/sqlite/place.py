@@ -44,7 +44,8 @@ class SqlitePlace:
     def open(self, *, marked: bool = False) -> SqliteStore:
         """Open it, made or upgraded if need be; `marked`: only a marked one."""
         schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
-        return SqliteStore.open(self._database, self._turnstile, create=not marked, upgrade=not marked, schema=schema)
+        new = not marked
+        return SqliteStore.open(self._database, self._turnstile, create=new, upgrade=new, schema=schema, anew=new)
 
     def columns(self, rows: RawRows, table: str) -> list[str]:
         """Those that are not generated."""

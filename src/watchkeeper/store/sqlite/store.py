@@ -48,8 +48,11 @@ _OF_A_RECORD = (
 class SqliteStore:
     """The database of one state directory. Threads may share it; their transactions take turns."""
 
-    def __init__(self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None, met: Met) -> None:
+    def __init__(
+        self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None, met: Met, *, anew: bool
+    ) -> None:
         """Use `open` instead."""
+        self._anew = anew
         self.met = met
         met.stores.add(self)
         self._path = path
@@ -78,6 +81,7 @@ class SqliteStore:
         schema: Schema = SCHEMA,
         vfs: str | None = None,
         met: Met | None = None,
+        anew: bool = False,
     ) -> Self:
         """Open the database file `path`, whose writers take turns at the file `turnstile`.
 
@@ -90,6 +94,7 @@ class SqliteStore:
             schema: what the database should look like.
             vfs: SQLite's name for another way to reach files.
             met: where records are noted that cannot be read; without it the store has a place of its own.
+            anew: a new database is wanted where an earlier one was, because everything is about to be copied into it.
 
         Raises:
             NoDatabase: there is none and it was not to be made.
@@ -97,7 +102,7 @@ class SqliteStore:
             DatabaseUnusable: and its other kinds.
         """
         refuse_network_filesystem(path.parent)
-        store = cls(path, Turnstile(turnstile, wait_s), schema, vfs, met or Met())
+        store = cls(path, Turnstile(turnstile, wait_s), schema, vfs, met or Met(), anew=anew)
         try:
             if create and _is_empty(path):
                 store._bring_up(from_nothing=True)
@@ -289,7 +294,8 @@ class SqliteStore:
             )
         if number == 0:
             if not connection.query("SELECT 1 FROM sqlite_schema LIMIT 1"):
-                newest.refuse_deleted(self._path)
+                if not self._anew:
+                    newest.refuse_deleted(self._path)
                 raise NoDatabase(
                     f"The database '{self._path}' is empty.", hint="`wk run` makes it with the first task."
                 )
@@ -336,7 +342,8 @@ class SqliteStore:
         """The file itself, for our user alone and durable under its name."""
         if not self._path.exists():
             refuse_half_restored(self._path)
-            newest.refuse_deleted(self._path)
+            if not self._anew:
+                newest.refuse_deleted(self._path)
         try:
             crashpoint("database.file.before")
             fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
