@@ -70,7 +70,7 @@ class SqliteStore:
         self._seen = 0
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - each is a choice of its own
         cls,
         path: Path,
         turnstile: Path,
