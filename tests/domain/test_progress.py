@@ -10,7 +10,7 @@ from watchkeeper.domain.progress import LOOKED_AT, REMEMBERED, Progress
     [
         ("building…\n", "building…\n"),
         ("⠋ Thinking\r", "⠙ Thinking\r⠹ Thinking\r"),
-        ("\x1b[2K\x1b[1G⠋ Thinking", "\x1b[2K\x1b[1G⠙ Thinking\x1b[2K\x1b[1G⠹ Thinking" * 1000),
+        ("\x1b[2K\x1b[1G⠋ Thinking\x1b[2K", "\x1b[2K\x1b[1G⠙ Thinking\x1b[2K\x1b[1G⠹ Thinking" * 1000),
         ("| work\r", "/ work\r- work\r\\ work\r"),
         ("Waiting (12 s)\n", "Waiting (13 s)\nWaiting (2.5 min)\n"),
         ("2026-01-02 03:04:05 still here\n", "2026-01-02T03:04:09.123Z still here\n"),

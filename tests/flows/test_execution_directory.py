@@ -37,13 +37,18 @@ def _is_regained(rig: Rig, task_id: str) -> None:
 
 
 def _other_decision(path: Path) -> None:
-    record = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**record, "by": "recovery"}), encoding="utf-8")
+    _rewrite(path, by="recovery")
 
 
 def _other_run(path: Path) -> None:
+    _rewrite(path, database="another")
+
+
+def _rewrite(path: Path, **changes: str) -> None:
+    """A record that is whole, and says something else; without the checksum, as an earlier version wrote it."""
     record = json.loads(path.read_bytes())
-    path.write_text(json.dumps({**record, "database": "another"}), encoding="utf-8")
+    _ = record.pop("crc32")
+    path.write_text(json.dumps({**record, **changes}), encoding="utf-8")
 
 
 def _half(path: Path) -> None:
@@ -206,9 +211,12 @@ def test_a_directory_of_another_database_is_nobodys(rig: Rig) -> None:
     before = sorted(path.name for path in old.iterdir())
     for file in rig.state.glob("wk.db*"):
         file.unlink()
+    aside = old.rename(rig.root / old.name)
+    healthy(rig)
+    aside.rename(old)
     healthy(rig)
     assert sorted(path.name for path in old.iterdir()) == before
-    assert len(rig.tasks()) == 1
+    assert len(rig.tasks()) == 2
 
 
 def test_a_name_that_is_taken_costs_a_run_and_no_task(rig: Rig) -> None:

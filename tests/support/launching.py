@@ -16,6 +16,7 @@ from watchkeeper.domain.run_events import (
     NeverLaunched,
 )
 from watchkeeper.ports.store import Tx
+from watchkeeper.workspaces.apart import ApartWorkspace
 
 
 @dataclass
@@ -25,6 +26,12 @@ class Prepared:
     run: Run
     spec: dict[str, Any]
     """`spec.json`; empty if the launch was refused."""
+
+
+def _close(daemon: Watchkeeper) -> None:
+    assert isinstance(daemon.workspace, ApartWorkspace)
+    daemon.workspace.close()
+    daemon.store.close()
 
 
 def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> Prepared:
@@ -38,7 +45,7 @@ def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> Prepared:
     run = daemon.store.read(lambda tx: tx.runs.get(claimed.run_id))
     if run.state is not RunState.PREPARED:
         _ = daemon.settler.settle(run.id)
-        daemon.store.close()
+        _close(daemon)
         return Prepared(run, {})
     file = daemon.state.executions / run.execution_id / "spec.json"
     spec = json.loads(file.read_text(encoding="utf-8"))
@@ -48,5 +55,5 @@ def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> Prepared:
 
     daemon.store.transact("give up", give_up)
     _ = daemon.settler.settle(run.id)
-    daemon.store.close()
+    _close(daemon)
     return Prepared(run, spec)

@@ -18,6 +18,7 @@ from support.waiting import wait_until
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import RunState, TaskState
+from watchkeeper.workspaces.apart import ApartWorkspace
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -152,7 +153,10 @@ class History:
 
     def close(self) -> None:
         """End the daemon."""
-        if self.daemon is not None and "store" in vars(self.daemon):
+        made = {} if self.daemon is None else vars(self.daemon)
+        if isinstance(workspace := made.get("workspace"), ApartWorkspace):
+            workspace.close()
+        if self.daemon is not None and "store" in made:
             self.daemon.store.close()
         self.daemon = None
 

@@ -76,6 +76,8 @@ def fill(tx: Tx) -> None:
     add(tx, make_task("after", spec=make_spec(after=("queued-c",))))
     tx.rules.tell("m1", tx.waits.facts("after").lane, "paused", NOON)
     tx.queue.record_operation("o1", None, cancelled=False, at=NOON)
+    gone = add(tx, make_task("gone-a", spec=make_spec()))
+    tx.keeping.remove_task(gone.id)
 
 
 def authorise(tx: Tx, task_id: str) -> None:

@@ -6,6 +6,10 @@ A message with an id that is known is not written twice; another one under its i
 import os
 import select
 
+# Not `hashlib`, which loads OpenSSL: several megabytes for a shim that often lives for days. Not later, when the Python that we were
+# started from may be gone.
+from _blake2 import blake2b
+
 from . import records
 
 TYPE_CHECKING = False
@@ -127,8 +131,5 @@ class Feed:
 
 def _digest(data: bytes) -> str:
     """What tells one message from another."""
-    # Not `hashlib`, which loads OpenSSL: several megabytes for a shim that often lives for days.
-    from _blake2 import blake2b  # noqa: PLC0415 - few agents are sent anything
-
     digest: str = blake2b(data, digest_size=16).hexdigest()
     return digest

@@ -219,19 +219,6 @@ CREATE TABLE tally (
     tasks INTEGER NOT NULL CHECK (tasks >= 0)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
-    UPDATE tally SET tasks = tasks + 1 WHERE state = NEW.state;
-END;
-
-CREATE TRIGGER task_moved AFTER UPDATE OF state ON task WHEN NEW.state <> OLD.state BEGIN
-    UPDATE tally SET tasks = tasks - 1 WHERE state = OLD.state;
-    UPDATE tally SET tasks = tasks + 1 WHERE state = NEW.state;
-END;
-
-CREATE TRIGGER task_removed AFTER DELETE ON task BEGIN
-    UPDATE tally SET tasks = tasks - 1 WHERE state = OLD.state;
-END;
-
 CREATE TRIGGER run_identity
 BEFORE UPDATE OF id, task_id, number, fence, execution_id, cause, claimed_at ON run BEGIN
     SELECT raise(ABORT, 'what a run is never changes');
@@ -445,3 +432,16 @@ FROM run JOIN execution ON execution.id = run.execution_id;
 CREATE TABLE removed_task (
     id TEXT NOT NULL PRIMARY KEY CHECK (id <> '')
 ) STRICT, WITHOUT ROWID;
+
+CREATE TRIGGER task_moved AFTER UPDATE OF state ON task WHEN NEW.state <> OLD.state BEGIN
+    UPDATE tally SET tasks = max(tasks - 1, 0) WHERE state = OLD.state;
+    UPDATE tally SET tasks = max(tasks, 0) + 1 WHERE state = NEW.state;
+END;
+
+CREATE TRIGGER task_removed AFTER DELETE ON task BEGIN
+    UPDATE tally SET tasks = max(tasks - 1, 0) WHERE state = OLD.state;
+END;
+
+CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
+    UPDATE tally SET tasks = max(tasks, 0) + 1 WHERE state = NEW.state;
+END;

@@ -45,3 +45,15 @@ CREATE TABLE removed_task (
 );
 INSERT INTO removed_task (id)
 SELECT DISTINCT task_id FROM journal WHERE kind = 'task.removed' AND task_id IS NOT NULL;
+
+-- How many tasks are in a state is counted anew by a repair. A count that is torn must not keep tasks from moving or going meanwhile.
+CREATE OR REPLACE FUNCTION keep_tally() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP <> 'INSERT' THEN
+        UPDATE watchkeeper.tally SET tasks = greatest(tasks - 1, 0) WHERE state = OLD.state;
+    END IF;
+    IF TG_OP <> 'DELETE' THEN
+        UPDATE watchkeeper.tally SET tasks = greatest(tasks, 0) + 1 WHERE state = NEW.state;
+    END IF;
+    RETURN NULL;
+END $$;

@@ -45,3 +45,18 @@ CREATE TABLE removed_task (
 ) STRICT, WITHOUT ROWID;
 INSERT INTO removed_task (id)
 SELECT DISTINCT task_id FROM journal WHERE kind = 'task.removed' AND task_id IS NOT NULL;
+
+-- How many tasks are in a state is counted anew by a repair. A count that is torn must not keep tasks from moving or going meanwhile.
+DROP TRIGGER task_moved;
+CREATE TRIGGER task_moved AFTER UPDATE OF state ON task WHEN NEW.state <> OLD.state BEGIN
+    UPDATE tally SET tasks = max(tasks - 1, 0) WHERE state = OLD.state;
+    UPDATE tally SET tasks = max(tasks, 0) + 1 WHERE state = NEW.state;
+END;
+DROP TRIGGER task_removed;
+CREATE TRIGGER task_removed AFTER DELETE ON task BEGIN
+    UPDATE tally SET tasks = max(tasks - 1, 0) WHERE state = OLD.state;
+END;
+DROP TRIGGER task_added;
+CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
+    UPDATE tally SET tasks = max(tasks, 0) + 1 WHERE state = NEW.state;
+END;
