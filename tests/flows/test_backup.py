@@ -151,7 +151,7 @@ def test_a_restore_wants_the_daemon_gone(rig: Rig, file: Path) -> None:
     healthy(rig)
     rig.wk("backup", str(file))
     refused(rig, "restore", str(file), code=Exit.DAEMON, says="The daemon runs")
-    assert not list(rig.state.glob("wk.db.*"))
+    assert [path.name for path in rig.state.glob("wk.db.*")] == ["wk.db.newest"]
 
 
 def test_no_daemon_starts_while_a_restore_is_under_way(rig: Rig, file: Path) -> None:
