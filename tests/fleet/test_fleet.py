@@ -69,12 +69,27 @@ def test_five_hundred_tasks_on_two_machines(tmp_path: Path, capsys: pytest.Captu
             fleet.keep()
             return not script and started >= TASKS and _all_rest(fleet)
 
-        wait_until(over, within_s=WITHIN_S, what=f"all tasks rest (seed {seed})")
+        try:
+            _ = wait_until(over, within_s=WITHIN_S, what=f"all tasks rest (seed {seed})")
+        except pytest.fail.Exception:
+            print(f"done: {told}, left: {[step[:2] for step in script]}, started: {fleet.started().total()}")
+            print(fleet.read(_unrest))
+            raise
         took_s = time.monotonic() - began
         counts = fleet.read(lambda tx: _judge(fleet, tx))
         with capsys.disabled():
             print(f"\nfleet: {counts} in {took_s:.0f} s (added in {added_s:.0f} s), {Counter(told)}")
         assert not any(rig.survivors() for rig in fleet.rigs)
+
+
+def _unrest(tx: Tx) -> str:
+    """What keeps the test waiting."""
+    tasks = tx.tasks.in_states(list(set(TaskState) - {TaskState.DONE}), 20)
+    lines = [
+        f"{task.id} {task.state} {task.reason} {[run.state.value for run in tx.runs.of_task(task.id)]}"
+        for task in tasks
+    ]
+    return "\n".join((str(tx.tasks.counts()), f"{tx.outbox.pending()} steps left", str(tx.damage.all()), *lines))
 
 
 def _all_rest(fleet: Fleet) -> bool:

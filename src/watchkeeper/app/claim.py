@@ -15,7 +15,7 @@ from watchkeeper.domain.run_events import (
 )
 from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
-from watchkeeper.errors import DatabaseUnusable, RecordTorn, Refused, WatchkeeperError
+from watchkeeper.errors import DaemonError, DatabaseUnusable, RecordTorn, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.damage import START
 from watchkeeper.ports.ids import Ids
@@ -104,13 +104,14 @@ def _try(
     Raises:
         DatabaseUnusable: as a whole.
     """
+    chosen.clear()
     try:
         return store.transact("claim", work)
     except RecordTorn as torn:
         if torn.task_id is None:
             raise
         damage = Damage.of(torn)
-    except DatabaseUnusable:
+    except (DatabaseUnusable, DaemonError):
         raise
     except WatchkeeperError as problem:
         if not chosen:
