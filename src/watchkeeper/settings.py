@@ -32,6 +32,7 @@ HARNESS_OPTIONS: dict[str, frozenset[str]] = {
 ACCOUNT = "account"
 """Every harness has it: the account that its tasks work under."""
 
+_WHAT = "`wk config show` lists every setting as it stands; docs/settings.md says what each may be."
 Wrong = list[SettingsError] | None
 _HARNESS_KEY = re.compile(r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
@@ -373,7 +374,7 @@ def value_of(name: str, value: object, origin: str) -> Value:
     try:
         return Value(key=name, value=key.read(value), origin=origin)
     except ValueError as error:
-        raise SettingsError(f"'{name}' ({origin}) is {_shown(name, value)}; it must be {error}.") from error
+        raise SettingsError(f"'{name}' ({origin}) is {_shown(name, value)}; it must be {error}.", hint=_WHAT) from error
 
 
 def _harness_key(name: str) -> Key | None:

@@ -50,6 +50,8 @@ def test_the_same_again_prints_the_same_id(wk: "Wk", verb: str, poked: list[bool
         (["say goodbye"], "prompt"),
         (["--retries", "0", "--cwd", "/", "say hello"], "cwd and retries"),
         (["--option", "pace=1", "say hello"], "options"),
+        (["--expect", "answer", "--not-before", "+2h", "say hello"], "--expect and --not-before"),
+        (["--title", "x", "--label", "l", "say goodbye"], "labels, prompt and title"),
     ],
 )
 def test_another_content_is_refused(wk: "Wk", changed: list[str], says: str) -> None:

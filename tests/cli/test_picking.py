@@ -69,7 +69,7 @@ def test_a_person_is_asked_and_no_is_the_default(
     """With the number of tasks, on a terminal."""
     monkeypatch.setattr(render, "_is_terminal", lambda _: True)
     answer = wk("stop", "--all", "--no-wait", stdin=said)
-    assert "Stop 4 tasks? [y/N]" in answer.err
+    assert "Stop 4 tasks? (--dry-run lists them) [y/N]" in answer.err and "wk ls" not in answer.err
     assert answer.code == (Exit.OK if stopped else Exit.REFUSED)
     assert sum(wk.task(task_id).state is S.STOPPED for task_id in queue.values()) == stopped
 
@@ -87,8 +87,28 @@ def test_what_ended_is_removed_and_tried_again_by_what_holds_of_it(wk: Wk, queue
 
 def test_ids_and_what_holds_are_not_mixed(wk: Wk, queue: dict[str, str]) -> None:
     """And one of them there must be."""
-    assert wk("stop", queue["red"], "--all").code == Exit.USAGE
+    mixed = wk("stop", queue["red"], "--all")
+    assert mixed.code == Exit.USAGE and "Give ids, or --all/--label/--state/--project, not both." in mixed.err
     assert wk("kill").code == Exit.USAGE
+
+
+@pytest.mark.parametrize(
+    ("verb", "done"),
+    [("stop", "stopped"), ("kill", "killed"), ("cancel", "cancelled"), ("retry", "retried"), ("rm", "removed")],
+)
+def test_where_nothing_matches_the_verb_is_named(wk: Wk, verb: str, done: str) -> None:
+    """In the help too."""
+    assert f"No matching task can be {done}." in wk(verb, "--label", "none").err
+    assert f"Every task that can be {done}." in " ".join(wk(verb, "--help").out.split())
+    if verb in {"stop", "kill"}:
+        assert "No task matches: nothing is running or waiting." in wk(verb, "--all").err
+
+
+@pytest.mark.parametrize("verb", ["stop", "kill"])
+def test_what_needs_a_person_would_be_stopped(wk: Wk, queue: dict[str, str], verb: str) -> None:
+    """Its word is a verb already."""
+    wk.become(queue["red"], S.NEEDS_INPUT)
+    assert f"{queue['red']}  needs you; would be stopped, and" in wk(verb, "--dry-run", queue["red"]).out
 
 
 def test_one_that_fails_keeps_none_of_the_others(wk: Wk, queue: dict[str, str]) -> None:

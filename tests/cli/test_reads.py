@@ -9,6 +9,7 @@ import pytest
 
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.views import live
+from watchkeeper.cli import render
 from watchkeeper.domain.model import DirectoryIdentity, StopHow, StopRequest, TaskState
 from watchkeeper.domain.run_events import (
     AgentSeen,
@@ -122,7 +123,7 @@ def test_ls_says_on_the_side_when_nothing_acts(wk: "Wk") -> None:
     """Only if something waits for a daemon: what to type on the side, and the reason behind each title."""
     task_id = wk.add()
     answer = wk("ls")
-    assert "No daemon runs" in answer.err and "1 task is concerned" in answer.err
+    assert "No daemon runs" in answer.err and "1 task waits for it" in answer.err
     assert "wk daemon start" in answer.err
     assert "do it (waits: no daemon runs)" in answer.out
     assert "No daemon runs" in wk("status").err
@@ -412,6 +413,51 @@ def test_what_was_printed_on_standard_error_is_not_missed(wk: "Wk") -> None:
     assert "standard error" not in wk("logs", _printed(wk, b"fine\n", b"")).err
 
 
+def test_of_a_run_that_printed_nothing_that_is_said(wk: "Wk") -> None:
+    """Whatever is asked for; and not where something stands on standard error."""
+    task_id = _printed(wk, b"", b"")
+    for options in ([], ["--raw"], ["--json"]):
+        answer = wk("logs", *options, task_id)
+        assert (answer.code, answer.out) == (0, "") and "It has printed nothing yet." in answer.err
+    assert "It has printed nothing yet on standard error." in wk("logs", "--stderr", task_id).err
+    assert "printed nothing" not in wk("logs", _printed(wk, b"", b"cannot\n")).err
+    assert "printed nothing" not in wk("logs", _printed(wk, b"fine\n", b"")).err
+
+
+def test_the_count_of_others_says_which_states_they_are_in(wk: "Wk") -> None:
+    """With `--state` those that are left out are in others."""
+    wk.become(wk.add(), TaskState.DONE)
+    for _ in range(2):
+        wk.add()
+    assert "1 task in other states: wk ls --all" in wk("ls", "--state", "queued").out
+
+
+def test_a_secret_in_place_of_a_label_is_not_repeated(wk: "Wk") -> None:
+    secret = "sk-ant-api03-" + "Ab1Cd2Ef3" * 4
+    assert secret[7:] not in wk("ls", "--label", secret).out
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "says"),
+    [
+        ("run.harness", "sk-ant-api03-" + "ab1cd2ef3" * 4, "secret"),
+        ("run.model", "ghp_" + "Ab1Cd2Ef3" * 4, "secret"),
+        ("run.harness", "nope", "There is no harness 'nope'"),
+        ("store", "URL", "wk config show"),
+    ],
+)
+def test_what_cannot_be_a_setting_is_not_written(wk: "Wk", key: str, value: str, says: str) -> None:
+    """Nor repeated, where it is a secret."""
+    answer = wk("config", "set", key, value)
+    assert answer.code == Exit.SETTINGS and says in answer.err and (says != "secret" or value not in answer.err)
+    assert value not in wk("config", "show").out
+
+
+def test_an_empty_task_is_refused_before_an_agent_is_looked_for(wk: "Wk") -> None:
+    for verb in ("run", "add"):
+        assert "The task is empty." in wk(verb, "   ").err
+
+
 def test_a_pipe_in_place_of_a_log_is_named(wk: "Wk") -> None:
     """To open it would wait for somebody to write."""
     task_id = _printed(wk, b"", b"")
@@ -496,3 +542,26 @@ def test_a_run_without_progress_is_told_and_for_how_long(wk: "Wk", monkeypatch: 
     assert "1 without progress" in wk("status").out
     (stalled,) = wk("status", "--json").json["stalled"]
     assert stalled["id"] == f"{task_id}.1" and stalled["stalled_since"]
+
+
+def test_a_run_that_counts_as_no_try_yet_is_no_riddle(wk: "Wk") -> None:
+    """Run 1 is shown below, and a try is counted when its end is known."""
+    task_id = wk.add()
+    assert "0 of 3 tries used" in wk("show", task_id).out
+    _ = wk.claim()
+    assert "no try counted yet (3 allowed)" in wk("show", task_id).out
+
+
+def test_a_wished_start_is_told_as_a_wish(wk: "Wk") -> None:
+    task_id = wk.add("do it", "--not-before", "+2h")
+    at = wk.task(task_id).wake_at
+    assert at is not None and f"  not before {render.clock(at)}, as you asked" in wk("why", task_id).out
+
+
+def test_doctor_is_not_sure_of_what_is_not_known(wk: "Wk") -> None:
+    """What cannot be asked is a note."""
+    wk.add("do it", "--harness", "demo")
+    checks = {each["name"]: each for each in wk("doctor", "--json").json["checks"]}
+    accounts = [each for name, each in checks.items() if name.startswith("account ")]
+    assert accounts and all(each["level"] == "note" for each in accounts if each["sign_in"] == "unknown")
+    assert checks["queue"]["says"] == "waiting reasons are consistent"

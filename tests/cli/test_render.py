@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from watchkeeper.cli import render
+from watchkeeper.cli.errors import ours
 from watchkeeper.cli.render import Terminal, clean, clean_text, shorten, width
 from watchkeeper.cli.types import parse_duration
+from watchkeeper.errors import WatchkeeperError
 
 _BAD = {chr(code) for code in (*range(32), *range(127, 160))} | set(
     "\u202a\u202b\u202d\u202e\u2066\u2067\u2068\u2069\u2028\u2029\ufeff"
@@ -134,3 +136,26 @@ def test_long_lines_are_broken_between_words_on_a_terminal_only(monkeypatch: pyt
     assert first.startswith("rights      word") and len(first) <= 50
     assert all(line.startswith(" " * 12 + "word") and len(line) <= 50 for line in others)
     assert last == " " * 12 + "x" * 60
+
+
+def test_each_line_is_broken_by_itself_and_colours_use_no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fits stays whole, whatever stands before it; colour codes are not counted."""
+    monkeypatch.setattr(render, "_is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    terminal, out = _terminal()
+    red = terminal.style("word", render.RED, render.BOLD)
+    terminal.prose(f"{'word ' * 7}{red}\n  one `wk retry abc` more\n{red} {'word ' * 9}end", hang=4)
+    first, second, third, fourth = out.getvalue().splitlines()
+    assert width(first) == 39 and second == "  one `wk retry abc` more"
+    assert width(third) == 39 and fourth == "    word word end"
+
+
+def test_what_follows_of_an_error_stands_in_like_its_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(render, "_is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "40")
+    err = io.StringIO()
+    terminal = Terminal({}, io.StringIO(), err, io.StringIO())
+    _ = ours(WatchkeeperError("word " * 12 + "end.", hint="hint " * 10), terminal, as_json=False)
+    lines = err.getvalue().splitlines()
+    assert width(lines[0]) > 35 and all(width(line) <= 40 for line in lines)
+    assert all(line.startswith("    ") for line in lines[1:])

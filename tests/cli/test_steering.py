@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from watchkeeper.cli import render
 from watchkeeper.daemon import client
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, RunState, StopHow, TaskState
@@ -71,7 +72,7 @@ def test_dry_run_only_says(wk: "Wk") -> None:
     wk.ensured.clear()
     answer = wk("stop", "--dry-run", waits, ended)
     assert answer.code == 0
-    assert f"{waits}  is queued; it would be stopped" in answer.out
+    assert f"{waits}  is queued; would be stopped" in answer.out
     assert f"{ended}  has ended already (failed)" in answer.out
     assert wk.task(waits).state is TaskState.QUEUED
     assert wk.ensured == []
@@ -223,6 +224,37 @@ def test_a_look_is_advised_only_where_it_can_find_something(wk: "Wk", proof: Pro
     out = " ".join(wk("show", task_id).out.split())
     assert f"wk retry {task_id} (gives the held run up" in out
     assert ("look whether something of it is alive" in out) is (proof is not Proof.PROVEN)
+
+
+@pytest.mark.parametrize(
+    ("proof", "says"),
+    [
+        (Proof.PROVEN, "  `wk retry {id}` starts it again; `wk stop {id}` ends it.\n"),
+        (
+            Proof.SWEPT,
+            "  Nothing was found alive, but that is no proof. `ps -p 4711` shows whether its agent is there. `wk retry {id}`",
+        ),
+        (
+            None,
+            "  Something of it may be alive. `ps -p 4711` shows whether its agent is there. `wk retry {id}` starts it again",
+        ),
+    ],
+)
+def test_why_names_the_ways_out_of_a_hold(wk: "Wk", proof: Proof | None, says: str) -> None:
+    """What a person can type, and how they look first."""
+    task_id = wk.add()
+    _hold(wk, task_id, proof)
+    assert says.format(id=task_id) in wk("why", task_id).out
+
+
+def test_why_keeps_its_commands_whole_on_a_terminal(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of its sentences is a line of its own, and broken by itself."""
+    task_id = wk.add()
+    wk.become(task_id, TaskState.FAILED, reason="It did not work. " * 8)
+    monkeypatch.setattr(render, "_is_terminal", lambda _: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = wk("why", task_id).out.splitlines()
+    assert lines[-1] == f"  `wk retry {task_id}` tries it again." and max(map(len, lines)) <= 80
 
 
 def test_nobody_is_led_into_a_tree_where_an_agent_may_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
     (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(parked=True, holders=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2, which is held, may still work", make_task(), facts(holders=("t2",), held=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2 stands before it", make_task(), facts(parked=True, before="t2"), [], HERE),
-    (Wait.NOT_BEFORE, "put off", waits(60, Wait.NOT_BEFORE), facts(ready=False), [], HERE),
+    (Wait.NOT_BEFORE, "as you asked", waits(60, Wait.NOT_BEFORE), facts(ready=False), [], HERE),
     (Wait.RETRY_AT, "tried again", waits(60, Wait.RETRY_AT), facts(ready=False), [], HERE),
     (Wait.QUOTA_UNTIL, "used up", waits(60, Wait.QUOTA_UNTIL), facts(ready=False), [], HERE),
     (Wait.QUOTA_UNTIL, "claude:own", make_task(), facts(), [], state(quota_until=later(5))),

@@ -19,8 +19,8 @@ MAIN = replace(PLAIN, top="/p", repository=(1, 20, 30), ref="refs/heads/main", h
 ALONE = replace(MAIN, ref=None)
 
 REPLACED: list[tuple[str, dict[str, Any], str]] = [
-    ("made anew", {"inode": 9, "generation": 8}, "it was made anew"),
-    ("made anew with the same number", {"generation": 8}, "it was made anew"),
+    ("made anew", {"inode": 9, "generation": 8}, "it was deleted and created again"),
+    ("made anew with the same number", {"generation": 8}, "it was deleted and created again"),
     ("a link in its place", {"path": "/q", "inode": 9, "generation": 8}, "a symbolic link leads to /q now"),
     ("moved, with a link", {"path": "/q"}, "it was moved to /q, and a symbolic link leads there"),
     ("mounted over", {"device": 7, "inode": 9}, "another file system is mounted there"),
@@ -40,7 +40,7 @@ CHECKED_OUT: list[tuple[str, WorkingDirectory, dict[str, Any], str]] = [
 @pytest.mark.parametrize("before", [PLAIN, MAIN], ids=["plain", "checkout"])
 @pytest.mark.parametrize(("now", "words"), [each[1:] for each in REPLACED], ids=[each[0] for each in REPLACED])
 def test_another_directory_is_named(before: WorkingDirectory, now: dict[str, Any], words: str) -> None:
-    assert change(before, replace(before, **now)) == f"is another directory than the one that was approved: {words}"
+    assert change(before, replace(before, **now)) == f"is not the directory you approved: {words}"
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ def test_what_is_normal_is_no_change() -> None:
 def test_numbers_that_mean_nothing_are_not_compared() -> None:
     """Devices after another boot; everything but the branch on another machine."""
     assert change(MAIN, replace(MAIN, boot="b2", device=99, repository=(99, 20, 30))) == ""
-    assert "made anew" in change(MAIN, replace(MAIN, boot="b2", inode=99))
+    assert "created again" in change(MAIN, replace(MAIN, boot="b2", inode=99))
     there = replace(MAIN, machine="m2", boot="b2", device=98, inode=99, generation=None, repository=(98, 97, None))
     assert change(replace(MAIN, machine="m1"), there) == ""
     assert "is on branch fix" in change(replace(MAIN, machine="m1"), replace(there, ref="refs/heads/fix"))
-    assert "made anew" in change(replace(MAIN, machine="m1"), replace(MAIN, machine="m1", inode=9))
+    assert "created again" in change(replace(MAIN, machine="m1"), replace(MAIN, machine="m1", inode=9))
 
 
 def test_the_own_run_may_switch_the_branch_and_not_the_directory() -> None:
@@ -77,7 +77,7 @@ def test_the_own_run_may_switch_the_branch_and_not_the_directory() -> None:
     expected = left_by(MAIN, left)
     assert change(expected, replace(MAIN, ref="refs/heads/fix")) == ""
     assert "is on branch main" in change(expected, MAIN)
-    assert "made anew" in change(expected, left)
+    assert "created again" in change(expected, left)
 
 
 def test_a_look_is_settled_if_only_commits_came() -> None:
@@ -96,7 +96,7 @@ def test_what_is_checked_out_is_described() -> None:
 
 
 @pytest.mark.parametrize(
-    ("step", "words"), [("directory", "another directory"), ("branch", "another branch or commit")]
+    ("step", "words"), [("directory", "not the directory you approved"), ("branch", "another branch or commit")]
 )
 def test_what_the_shim_refused_needs_a_person_and_uses_no_attempt(step: str, words: str) -> None:
     fact = ExitFact(status=None, reason=EndReason.SPAWN_FAILED, at=AT, elapsed_s=0.0, errno=116, step=step, path="/p")

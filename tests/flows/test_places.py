@@ -78,7 +78,7 @@ def repository(path: Path) -> None:
 
 
 ACTS: list[tuple[Callable[[Path], None], str, tuple[str, ...]]] = [
-    (anew, "it was made anew", KINDS),
+    (anew, "it was deleted and created again", KINDS),
     (linked, "it was moved to", KINDS),
     (elsewhere, "a symbolic link leads to", KINDS),
     (branch, "is on branch other now, and was on branch", KINDS[1:]),

@@ -73,8 +73,8 @@ def swapped(path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (anew, "it was made anew"),
-        (swapped, "it was made anew"),
+        (anew, "it was deleted and created again"),
+        (swapped, "it was deleted and created again"),
         (linked, "a symbolic link leads there"),
         (linked_elsewhere, "a symbolic link leads to / now"),
     ],

@@ -11,7 +11,7 @@ from watchkeeper.app.profiles import Limits, Wanted, compile_profile
 from watchkeeper.app.relations import check_relations, check_wishes
 from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.handover import differing
+from watchkeeper.domain.handover import difference
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.wait import Wait
@@ -227,9 +227,8 @@ def handed_over(tx: Tx, key: str, digest: str) -> Task | None:
         return None
     task_id, before = found
     if before != digest:
-        names = " and ".join(differing(before, digest))
         raise KeyTaken(
-            f"The key '{key}' stands for task {task_id} already, which was handed over with another {names}.",
+            f"The key '{key}' stands for task {task_id} already, which was handed over with another {difference(before, digest)}.",
             hint=f"Choose another key, or hand over the same again; `wk show {task_id}` shows the task.",
         )
     return tx.tasks.get(task_id)
@@ -246,12 +245,17 @@ def _add(tx: Tx, task: Task, allowed: Authorisation, request: AddRequest, at: da
     tell_added(tx, task, at)
 
 
-def _check(spec: TaskSpec) -> None:
-    if not spec.prompt.strip() and not spec.argv:
+def refuse_empty(prompt: str, argv: Sequence[str]) -> None:
+    """Raises BadTask: there is neither a text nor a command line."""
+    if not prompt.strip() and not argv:
         raise BadTask(
             "The task is empty.",
             hint='Say what is to be done, for example: wk run "fix the failing test".',
         )
+
+
+def _check(spec: TaskSpec) -> None:
+    refuse_empty(spec.prompt, spec.argv)
     size = len(spec.prompt.encode("utf-8", "surrogatepass"))
     if size > MAX_PROMPT_BYTES:
         raise BadTask(

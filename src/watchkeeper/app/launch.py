@@ -159,7 +159,7 @@ class Launcher:
             DirectoryChanged: it is another directory than the one that was approved, or is on another branch.
         """
         cwd, approved = found.task.spec.cwd, found.expected
-        again = f"Nothing was started. `wk retry {found.task.id}` approves it as it is then."
+        again = f"Nothing was started. `wk retry {found.task.id}` approves it as it is now."
         for _ in range(_LOOKS):
             if survey.first is None or survey.last is None:
                 here = approved is not None and approved.machine in {"", self.environments.machine}

@@ -170,12 +170,13 @@ def request(
     """The task, checked as far as it can be without storing it. `program`: that of its harness, if it was found before."""
     from dataclasses import replace
 
-    from watchkeeper.app.add import AddRequest, plan
+    from watchkeeper.app.add import AddRequest, plan, refuse_empty
     from watchkeeper.app.profiles import chosen
     from watchkeeper.app.relations import check_wishes
     from watchkeeper.cli import handing
     from watchkeeper.environment import capture
 
+    refuse_empty(prompt, argv)
     if wishes.key is not None:
         handing.refuse_secret(call, wishes.key)
     asked = _spec(call, wishes, harnesses.choose(call), prompt, argv)

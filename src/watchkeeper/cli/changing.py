@@ -7,9 +7,11 @@ from watchkeeper.errors import (
     BadTask,
     DatabaseMoved,
     DatabaseUnusable,
+    HarnessError,
     NoDatabase,
     Refused,
     SettingsError,
+    UnknownHarness,
     WatchkeeperError,
 )
 
@@ -31,8 +33,25 @@ def written(key: str, typed: str) -> object:
     return value if is_count else typed
 
 
-def check_option(call: "Call", key: str, typed: str) -> None:
-    """Have a harness look at a value of an option of its own, as it does before a task. Raises SettingsError."""
+def check(call: "Call", key: str, typed: str) -> None:
+    """Refuse what would store a secret, the name of no harness, and what a harness says its option cannot be. Raises SettingsError."""
+    from watchkeeper.app.secrets import refuse_words
+
+    if key == "store.url":
+        return
+    try:
+        refuse_words([(f"The value of {key}", typed)], call.environ)
+        if key == "run.harness":
+            _ = call.reading.harness(typed)
+    except (BadTask, UnknownHarness) as wrong:
+        raise SettingsError(str(wrong), hint=wrong.hint) from wrong
+    except HarnessError:
+        return  # it is there, and cannot be loaded: `wk doctor` says why
+    _check_option(call, key, typed)
+
+
+def _check_option(call: "Call", key: str, typed: str) -> None:
+    """Have a harness look at a value of an option of its own, as it does before a task."""
     from watchkeeper.settings import ACCOUNT
 
     of, _, option = key.removeprefix("harness.").partition(".")

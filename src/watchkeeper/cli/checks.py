@@ -297,8 +297,9 @@ def _accounts(call: "Call") -> Iterator[Check]:
         account, refused = row.account.id, row.state.sign_in is SignIn.OUT
         says = f"{look.says}; an agent was last refused: {render.clean(row.state.says)}" if refused else look.says
         out = refused or look.sign_in is SignIn.OUT
+        sure = look.sign_in is SignIn.IN and not out
         yield Check(
-            name=f"account {account}", level=Level.NOTE if out else Level.OK, says=says,
+            name=f"account {account}", level=Level.OK if sure else Level.NOTE, says=says,
             hint=f"wk account login {account}" if out else "",
             facts={"sign_in": look.sign_in.value, "last_seen": row.state.sign_in.value},
         )  # fmt: skip

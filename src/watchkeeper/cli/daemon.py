@@ -115,8 +115,8 @@ def warn_if_none(call: "Call", waiting: int) -> None:
 def say_none(call: "Call", waiting: int) -> None:
     """The same, where it is known already that none runs."""
     if waiting:
-        concerned = f"{counted(waiting, 'task')} {'is' if waiting == 1 else 'are'} concerned"
-        call.terminal.note(f"{NONE}; {concerned}. Start it: wk daemon start")
+        waits = counted(waiting, "task waits", "tasks wait")
+        call.terminal.note(f"{NONE}; {waits} for it. Start it: wk daemon start")
 
 
 def warn_for(call: "Call", health: "Health") -> None:

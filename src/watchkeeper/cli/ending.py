@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.cli import daemon, direct, render
 from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
-from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, pick
+from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, none_matches, pick
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, TaskState
 from watchkeeper.errors import DatabaseBusy, DatabaseFull, DatabaseUnusable, WatchkeeperError
 
@@ -74,7 +74,8 @@ def _chosen(call: "Call", wanted: Picked, how: StopHow, *, asks: bool) -> list[R
     else:
         reports = [Report(typed=task_id, task_id=task_id) for task_id in found]
     if not reports:
-        call.terminal.note("There is no task of which that holds and that is not at its end.")
+        nothing = "No task matches: nothing is running or waiting."
+        call.terminal.note(nothing if wanted.is_everything else none_matches(verb))
     elif asks:
         agree(call, verb, len(reports), wanted)
     return reports

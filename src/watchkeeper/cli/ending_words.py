@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
     from watchkeeper.ports.off_record import FoundRun
 
+_HANG = 4
+
 
 @dataclass(slots=True, kw_only=True)
 class Report:
@@ -64,10 +66,10 @@ def tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
         _ = errors.ours(report.error, call.terminal, as_json=as_json)
     elif report.unwritten is not None:
         if not as_json:
-            call.terminal.say(f"{report.task_id}  {_off_record(report, report.unwritten)}")
+            call.terminal.prose(f"{report.task_id}  {_off_record(report, report.unwritten)}", hang=_HANG)
     elif report.task is not None and not as_json:
         there = where(call, report.task) if report.task.state is TaskState.RUNNING else ""
-        call.terminal.say(f"{report.task.id}  {_says(report, report.task, waited=waited)}{there}")
+        call.terminal.prose(f"{report.task.id}  {_says(report, report.task, waited=waited)}{there}", hang=_HANG)
 
 
 def _off_record(report: Report, error: DatabaseUnusable) -> str:
@@ -152,7 +154,7 @@ def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool
         row = one(store, call.runtime, report.task_id)
         rows.append(row)
         if not as_json:
-            call.terminal.say(f"{row.task.id}  {_would(row, how)}")
+            call.terminal.prose(f"{row.task.id}  {_would(row, how)}", hang=_HANG)
     if as_json:
         call.terminal.document([{**plain.row(row), "would": _would(row, how)} for row in rows])
     return code_of(reports, wait=False)
@@ -165,13 +167,19 @@ def _would(row: "TaskRow", how: StopHow) -> str:
     if task.state is TaskState.HELD:
         known = row.run is None or row.run.proof in {Proof.PROVEN, Proof.SWEPT}
         then = "nothing would be signalled" if known else "what of it is found alive would be ended"
-        return f"is held; it would be stopped, and {then}"
+        return f"is held; would be stopped, and {then}"
     evidence = row.standing.evidence
     agent = (evidence.agent if evidence is not None else None) or (row.run.agent if row.run is not None else None)
     if agent is None:
-        return f"is {row.standing.word}; it would be stopped, and no agent of it would start"
+        return f"{_stands(row)}; would be stopped, and no agent of it would start"
     signals = "KILL" if how is StopHow.KILL else "TERM, then KILL"
-    return f"is {row.standing.word}; {signals} would go to its agent (pid {agent.pid}) and everything it started"
+    return f"{_stands(row)}; {signals} would go to its agent (pid {agent.pid}) and everything it started"
+
+
+def _stands(row: "TaskRow") -> str:
+    """Where it stands, as the beginning of a sentence: some of the words are verbs."""
+    word = row.standing.word
+    return word if word == "needs you" else f"is {word}"
 
 
 def plain_report(report: Report) -> dict[str, object]:

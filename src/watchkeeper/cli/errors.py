@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     import click
 
+_HANG = 4
+"""Columns by which the hint, and what follows of a long sentence, stand in."""
+
 BROKEN_PIPE = 141
 """As for every program whose reader went away: 128 + SIGPIPE."""
 
@@ -74,6 +77,6 @@ def _tell(
     if not sentence.endswith((".", "!", "?", "…")):
         sentence += "."
     prefix = f"\x1b[{RED}mwk:\x1b[0m" if terminal.stderr_is_terminal and terminal.style("x", RED) != "x" else "wk:"
-    terminal.note(f"{prefix} {sentence}")
+    terminal.note(f"{prefix} {sentence}", hang=_HANG)
     if hint:
-        terminal.note(f"    {clean(hint)}")
+        terminal.note(f"{' ' * _HANG}{clean(hint)}")

@@ -45,7 +45,10 @@ class Verb(NamedTuple):
 
     word: str
     """As in `Stop 12 tasks?`."""
+    done: str
+    """As in `every task that can be stopped`."""
     applies: Callable[[Task], bool]
+    has_dry_run: bool
 
 
 def _can_end(task: Task) -> bool:
@@ -64,28 +67,32 @@ def _can_go(task: Task) -> bool:
     return task.state in FINAL_TASK_STATES and task.pinned_at is None
 
 
-STOP = Verb("Stop", _can_end)
-KILL = Verb("Kill", _can_end)
-CANCEL = Verb("Cancel", _never_ran)
-RETRY = Verb("Retry", _can_run_again)
-REMOVE = Verb("Remove", _can_go)
+STOP = Verb("Stop", "stopped", _can_end, has_dry_run=True)
+KILL = Verb("Kill", "killed", _can_end, has_dry_run=True)
+CANCEL = Verb("Cancel", "cancelled", _never_ran, has_dry_run=False)
+RETRY = Verb("Retry", "retried", _can_run_again, has_dry_run=False)
+REMOVE = Verb("Remove", "removed", _can_go, has_dry_run=True)
 
 _OPTIONS = (
     click.argument("task_ids", metavar="[ID…]", nargs=-1, type=TASK_ID),
     click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help="Those with this label; may be repeated: all of them."),
     click.option("--state", "states", type=click.Choice(_STATES), multiple=True, help="Those in this state; may be repeated: one of them."),
     click.option("--project", "projects", metavar="NAME", multiple=True, help="Those of this project; may be repeated: one of them."),
-    click.option("--all", "everything", is_flag=True, help="All that it can be done to."),
-    click.option("-y", "--yes", is_flag=True, help="Do not ask whether so many are meant."),
 )  # fmt: skip
 
 
-def pick_options(function: F) -> F:
+def pick_options(verb: Verb) -> Callable[[F], F]:
     """The arguments and options that say which tasks are meant."""
-    decorated = function
-    for option in reversed(_OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    everything = click.option("--all", "everything", is_flag=True, help=f"Every task that can be {verb.done}.")
+    yes = click.option("-y", "--yes", is_flag=True, help="Do not ask whether so many are meant.")
+
+    def decorate(function: F) -> F:
+        decorated = function
+        for option in reversed((*_OPTIONS, everything, yes)):
+            decorated = option(decorated)
+        return decorated
+
+    return decorate
 
 
 def picked(values: dict[str, object]) -> Picked:
@@ -110,17 +117,24 @@ def pick(call: "Call", verb: Verb, wanted: Picked, *, asks: bool = True) -> Sequ
         DatabaseUnusable: the database cannot tell.
     """
     if wanted.task_ids and wanted.is_filtered:
-        raise UsageError("Name tasks, or choose them by what holds of them, not both.")
+        raise UsageError(
+            "The tasks are both named and chosen.", hint="Give ids, or --all/--label/--state/--project, not both."
+        )
     if wanted.task_ids:
         return wanted.task_ids
     if not wanted.is_filtered:
         raise UsageError("Which tasks?", hint="Name them, or choose them: --label, --state, --project, --all.")
     found = matching(call, verb, wanted)
     if not found:
-        call.terminal.note("There is no such task that this can be done to.")
+        call.terminal.note(none_matches(verb))
     elif asks:
         agree(call, verb, len(found), wanted)
     return found
+
+
+def none_matches(verb: Verb) -> str:
+    """What is said where nothing was chosen."""
+    return f"No matching task can be {verb.done}."
 
 
 def agree(call: "Call", verb: Verb, count: int, wanted: Picked) -> None:
@@ -136,8 +150,9 @@ def agree(call: "Call", verb: Verb, count: int, wanted: Picked) -> None:
         raise Refused(
             f"{question} There is no terminal to ask on, so nothing was done.", hint="Say that you mean it: --yes"
         )
-    if not click.confirm(question, default=False, err=True):
-        raise Refused("Nothing was done.", hint="`wk ls` lists tasks, with the same --label and --state.")
+    lists = " (--dry-run lists them)" if verb.has_dry_run else ""
+    if not click.confirm(f"{question}{lists}", default=False, err=True):
+        raise Refused("Nothing was done.")
 
 
 def matching(call: "Call", verb: Verb, wanted: Picked) -> list[str]:

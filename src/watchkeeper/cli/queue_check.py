@@ -34,4 +34,4 @@ def look(call: "Call") -> Found:
     if any(rule.scope == "all" for rule in paused):
         return Found("note", "paused: nothing is started", "`wk queue resume` lets it go on.")
     parts = f"; {counted(len(paused), 'part')} paused (wk queue show)" if paused else ""
-    return Found("ok", f"what is kept of waits is what it comes from{parts}")
+    return Found("ok", f"waiting reasons are consistent{parts}")

@@ -77,6 +77,8 @@ def _row(each: "Why", lane: "LaneView", now: "datetime") -> tuple[str, str, str,
 
 def says(reason: "Reason") -> str:
     """A reason in a line."""
+    if reason.wait is Wait.NOT_BEFORE and reason.until is not None:
+        return f"{reason.wait.value} {render.clock(reason.until)}, {render.clean(reason.says)}"
     since = f" since {render.clock(reason.since)}" if reason.since is not None else ""
     until = f", until {render.clock(reason.until)}" if reason.until is not None else ""
     if reason.wait is Wait.SERVICE:

@@ -13,6 +13,7 @@ from typing import TextIO
 
 BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
 _OWN_CODES = f"{BOLD}|{DIM}|{RED}|{GREEN}|{YELLOW}|{CYAN}"
+_COLOUR = rf"\x1b\[(?:0|(?:{_OWN_CODES})(?:;(?:{_OWN_CODES}))*)m"
 
 _COLOURS = {
     "running": CYAN,
@@ -66,7 +67,11 @@ def _safe(letter: str) -> str:
 
 
 def width(text: str) -> int:
-    """How many columns a terminal uses for a text."""
+    """How many columns a terminal uses for a text. Our own colours use none."""
+    if "\x1b" in text:
+        import re
+
+        text = re.sub(_COLOUR, "", text)
     if text.isascii():
         return len(text)
     return sum(_columns(letter) for letter in text)
@@ -174,15 +179,14 @@ class Terminal:
         print(text, file=self.stdout, flush=True)  # a pipe may be followed, too
 
     def prose(self, text: str, *codes: str, hang: int = 0) -> None:
-        """A line of the answer that may be long: on a terminal it is broken between words, later lines `hang` columns in."""
-        broken = text if self.columns is None or width(text) <= self.columns else _broken(text, self.columns, hang)
-        self.say(self.style(broken, *codes))
+        """A line of the answer that may be long, or several: on a terminal each is broken between words, what follows `hang` columns in."""
+        self.say(self.style(text if self.columns is None else _broken(text, self.columns, hang), *codes))
 
-    def note(self, text: str) -> None:
-        """A line beside the answer, on standard error; on a terminal it is broken between words."""
+    def note(self, text: str, *, hang: int | None = None) -> None:
+        """A line beside the answer, on standard error; on a terminal it is broken between words, what follows as far in as it begins, or `hang` columns."""
         self.clear_status()
-        if self.stderr_is_terminal and width(text) > (columns := max(_NARROWEST, _columns_of_terminal())):
-            text = _broken(text, columns, len(text) - len(text.lstrip()))
+        if self.stderr_is_terminal:
+            text = _broken(text, max(_NARROWEST, _columns_of_terminal()), hang)
         print(_obeyed_by_none(text), file=self.stderr, flush=True)
 
     def error(self, value: object) -> None:
@@ -284,7 +288,7 @@ def _obeyed_by_none(text: str) -> str:
         return text
     import re
 
-    parts = re.split(rf"(\x1b\[(?:0|{_OWN_CODES}(?:;(?:{_OWN_CODES}))*)m|[\n\t])", text)
+    parts = re.split(rf"({_COLOUR}|[\n\t])", text)
     return "".join(part if number % 2 else "".join(map(_safe, part)) for number, part in enumerate(parts))
 
 
@@ -292,19 +296,27 @@ def _is_utf8(stream: TextIO) -> bool:
     return (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "").replace("_", "") == "utf8"
 
 
-def _broken(text: str, columns: int, hang: int) -> str:
-    import textwrap
+def _broken(text: str, columns: int, hang: int | None) -> str:
+    """Each line of a text, broken between words where it is too long for so many columns."""
+    return "\n".join(_broken_line(line, columns, hang) for line in text.split("\n"))
 
-    return "\n".join(
-        textwrap.wrap(
-            text,
-            columns,
-            subsequent_indent=" " * hang,
-            replace_whitespace=False,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-    )
+
+def _broken_line(line: str, columns: int, hang: int | None) -> str:
+    if width(line) <= columns:
+        return line
+    import re
+
+    blanks, *rest = re.split("([^ ]+)", line)
+    begins = " " * (len(blanks) if hang is None else hang)
+    lines, now = list[str](), blanks
+    blanks = ""
+    for word, after in zip(rest[::2], rest[1::2], strict=True):
+        if now.strip() and width(now + blanks + word) > columns:
+            lines.append(now)
+            now, blanks = begins, ""
+        now += blanks + word
+        blanks = after
+    return "\n".join([*lines, now])
 
 
 def _columns_of_terminal() -> int:

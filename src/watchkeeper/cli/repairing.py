@@ -19,7 +19,7 @@ def show(call: Call, name: str | None, *, as_json: bool) -> None:
         if as_json:
             call.terminal.document({"damage": []})
         else:
-            call.terminal.say(NOTHING_YET)
+            call.terminal.prose(NOTHING_YET)
         return
     found = search(store)
     if name is not None:

@@ -40,7 +40,7 @@ def tell_stderr(
         return run, None if run is None else tx.outcomes.get(run.id)
 
     run, outcome = store.read(read)
-    lines = 0 if run is None else _count_lines(call.runtime().executions(), run)
+    lines = 0 if run is None else count_lines(call.runtime().executions(), run)
     if run is None or not lines:
         return
     which = "" if number is None else f" --run {number}"
@@ -67,7 +67,7 @@ def _show_stderr(
     printer.flush()
 
 
-def _count_lines(executions: "Executions", run: "Run") -> int:
+def count_lines(executions: "Executions", run: "Run") -> int:
     """Lines of what is kept; none if it cannot be read, which `wk logs --stderr` says."""
     count, last = 0, b"\n"
     try:

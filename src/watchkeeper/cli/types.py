@@ -140,7 +140,11 @@ class KeyType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - 
 
         text = str(value)
         if not is_key(text):
-            self.fail(f"A key is 1 to {LONGEST_KEY} characters that can be printed, without blanks around.", param, ctx)
+            self.fail(
+                f"A key has 1 to {LONGEST_KEY} printable characters and neither begins nor ends with a blank.",
+                param,
+                ctx,
+            )
         return text
 
 

@@ -255,7 +255,7 @@ def _shell(argv: list[str]) -> str:
 
 def _listing() -> str:
     names = sorted(entry.name for entry in Path().iterdir())
-    return f"{len(names)} names: {', '.join(names[:20])}{' …' if len(names) > 20 else ''}"
+    return f"{len(names)} names{': ' * bool(names)}{', '.join(names[:20])}{' …' if len(names) > 20 else ''}"
 
 
 def _free_name(stem: str, suffix: str) -> str:

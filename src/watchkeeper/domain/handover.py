@@ -11,6 +11,7 @@ LONGEST_KEY = 200
 """Characters of the longest key."""
 
 _LETTERS = 24
+_FLAGS = frozenset({"env", "expect", "on_lost", "after", "not_before", "shared"})
 
 
 def digest(parts: Mapping[str, object]) -> str:
@@ -23,6 +24,13 @@ def differing(one: str, other: str) -> tuple[str, ...]:
     """The names of the parts in which two hand-overs differ, in order; none if they are the same."""
     first, second = _parts(one), _parts(other)
     return tuple(sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)))
+
+
+def difference(one: str, other: str) -> str:
+    """In what two hand-overs differ, as the end of a sentence; an option whose name is no noun goes by its flag."""
+    called = [f"--{name.replace('_', '-')}" if name in _FLAGS else name for name in differing(one, other)]
+    *names, last = called or ["content"]
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 def is_key(key: str) -> bool:

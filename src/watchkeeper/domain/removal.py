@@ -77,7 +77,7 @@ def alive(run: Run, what: str) -> Obstacle:
 def _unproven(run: Run) -> Obstacle:
     return Obstacle(
         kind=ObstacleKind.UNPROVEN,
-        says=f"that nothing of run {run.number} is alive is not proven",
+        says=f"it is not proven that run {run.number} has ended completely",
         hint="Look for it; --force removes it on your word.",
     )
 

@@ -19,11 +19,11 @@ def judge_spawn(exit_fact: ExitFact, task_id: str) -> tuple[FailureKind, str]:
         case "chdir":
             return _directory(exit_fact, again)
         case "directory":
-            says = f"'{exit_fact.path}' is another directory than the one that was approved: it was replaced just before the start."
-            return FailureKind.DIRECTORY_CHANGED, f"{says} `wk retry {task_id}` approves it as it is then."
+            says = f"'{exit_fact.path}' is not the directory you approved: it was replaced just before the start."
+            return FailureKind.DIRECTORY_CHANGED, f"{says} `wk retry {task_id}` approves it as it is now."
         case "branch":
             says = f"'{exit_fact.path}' was switched to another branch or commit just before the start."
-            return FailureKind.DIRECTORY_CHANGED, f"{says} `wk retry {task_id}` approves it as it is then."
+            return FailureKind.DIRECTORY_CHANGED, f"{says} `wk retry {task_id}` approves it as it is now."
         case "exec" | "interpreter":
             return _program(exit_fact, again)
         case _:

@@ -57,7 +57,7 @@ NEEDS: dict[FailureKind, Wait] = {
 """What a task waits for that needs a person, by why its last run failed; everything else is a question to them."""
 
 _TIMES: dict[Wait, str] = {
-    Wait.NOT_BEFORE: "its start was put off",
+    Wait.NOT_BEFORE: "as you asked",
     Wait.RETRY_AT: "its last run failed for a passing reason, and it is tried again",
     Wait.QUOTA_UNTIL: "the limit of its account was used up",
     Wait.HARNESS_MISSING: "its program was missing, and is looked for again",
@@ -202,7 +202,7 @@ def _time(task: Task, now: datetime) -> Reason | None:
     wait = task.wakes_for
     if wait is None or task.wake_at is None or task.wake_at <= now:
         return None
-    says = _TIMES.get(wait, _TIMES[Wait.NOT_BEFORE])
+    says = _TIMES.get(wait, "its start was put off")
     return Reason(wait=wait, says=f"{says} ({task.reason})" if task.reason else says, until=task.wake_at)
 
 

@@ -76,7 +76,7 @@ def change(approved: WorkingDirectory, now: WorkingDirectory) -> str:
     if is_here:
         replaced = _replaced(approved, now)
         if replaced:
-            return f"is another directory than the one that was approved: {replaced}"
+            return f"is not the directory you approved: {replaced}"
     return _checkout_change(approved, now, is_here=is_here)
 
 
@@ -112,7 +112,7 @@ def _replaced(approved: WorkingDirectory, now: WorkingDirectory) -> str:
         return f"a symbolic link leads to {now.path} now"
     if same_boot and approved.device != now.device:
         return "another file system is mounted there"
-    return "it was made anew"
+    return "it was deleted and created again"
 
 
 def _is_same(one: tuple[int, int, int | None], other: tuple[int, int, int | None], *, same_boot: bool) -> bool:

@@ -46,7 +46,7 @@ def command(call: Call, place: Path, force: bool, as_json: bool) -> None:
     if as_json:
         call.terminal.document(plain(facts) | {"not_included": list(NOT_INCLUDED)})
         return
-    call.terminal.say(f"Wrote {render.clean(str(facts.path))}: {summary(facts)}, checked.")
+    call.terminal.prose(f"Wrote {render.clean(str(facts.path))}: {summary(facts)}, checked.")
     call.terminal.prose(f"Not in it: {'; '.join(NOT_INCLUDED.values())}.", render.DIM)
 
 

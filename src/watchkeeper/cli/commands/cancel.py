@@ -11,7 +11,7 @@ from watchkeeper.errors import Exit, WatchkeeperError
 
 
 @click.command(cls=Command, name="cancel", short_help="Take back tasks that never ran.")
-@pick_options
+@pick_options(CANCEL)
 @json_option
 @debug_option
 @click.pass_obj

@@ -65,7 +65,7 @@ def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> Non
     name = changing.SHORT.get(key, key)
     typed = sys.stdin.readline().strip() if value == "-" else value
     text = changing.written(name, typed)
-    changing.check_option(call, name, typed)
+    changing.check(call, name, typed)
     notes = changing.look_before(call, name, typed, check=not no_check)
     file = call.reading.settings_file()
     file.set(name, text)

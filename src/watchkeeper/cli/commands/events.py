@@ -45,7 +45,7 @@ def command(call: Call, follow: bool, after: int | None, task_id: str | None, as
         store, only = call.find(task_id)
     if store is None:
         if not as_json:
-            call.terminal.say(NOTHING_YET)
+            call.terminal.prose(NOTHING_YET)
         return
     if after is None and as_json:
         after = 0

@@ -5,17 +5,17 @@ import click
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.ending import end
-from watchkeeper.cli.picking import pick_options, picked
+from watchkeeper.cli.picking import KILL, pick_options, picked
 from watchkeeper.domain.model import StopHow
 
 
 @click.command(cls=Command, name="kill", short_help="End tasks at once.")
-@pick_options
+@pick_options(KILL)
 @click.option("--no-wait", is_flag=True, help="Return when the wish is on record.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be ended.")
 @json_option
 @debug_option
 @click.pass_obj
 def command(call: Call, no_wait: bool, dry_run: bool, as_json: bool, **which: object) -> int:
-    """End tasks at once: KILL to the agent and everything it started. `wk stop` asks first."""
+    """End tasks at once: KILL to the agent and everything it started. `wk stop` sends TERM first."""
     return end(call, picked(which), StopHow.KILL, grace_s=None, wait=not no_wait, dry_run=dry_run, as_json=as_json)

@@ -9,6 +9,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import SINCE, TASK_ID, until_now
+from watchkeeper.domain.run_record import RunState
 from watchkeeper.errors import NoSuchTask, UsageError
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if follow:
         daemon.warn_if_none(call, int(not at_rest(task)))
     try:
-        began, outlook = False, Outlook(call, store)
+        began, printed, outlook = False, False, Outlook(call, store)
         for piece in pieces(call, store, found_id, number=number, stream=stream, follow=follow):
             began = began or not isinstance(piece, Idle)
+            printed = printed or isinstance(piece, bytes)
             sink.take(piece)
             if isinstance(piece, Idle) and (still := outlook.look([piece.task])):
                 call.terminal.note(ended(piece.task, still[0]))
@@ -81,7 +83,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         raise Detached(f"Detached; {found_id} goes on. Stop it: wk stop {found_id}") from None
     if not as_json:
         call.has_seen(task)
-    _say_what_is_missing(call, store, found_id, number, began=began)
+    _say_what_is_missing(call, store, found_id, number, stream, began=began, printed=printed)
     if began and stderr:
         _say_complaints(call, store, found_id, number)
     elif began:
@@ -100,10 +102,13 @@ def _find(call: Call, typed: str) -> "tuple[Store, str]":
         raise removed(call, typed, problem) from problem
 
 
-def _say_what_is_missing(call: Call, store: "Store", task_id: str, number: int | None, *, began: bool) -> None:
+def _say_what_is_missing(
+    call: Call, store: "Store", task_id: str, number: int | None, stream: str, *, began: bool, printed: bool
+) -> None:
     """Say what became of output that is not there, or why the end of it may be missing."""
     from watchkeeper.app.observe import END_MAY_BE_MISSING
     from watchkeeper.cli.gone import output
+    from watchkeeper.cli.stderr import count_lines
 
     if gone := output(call, store, task_id, number):
         call.terminal.note(gone)
@@ -113,6 +118,9 @@ def _say_what_is_missing(call: Call, store: "Store", task_id: str, number: int |
         return
     runs = store.read(lambda tx: tx.runs.of_task(task_id))
     run = next((run for run in reversed(runs) if number in {None, run.number}), None)
+    if run is not None and not printed and (stream == "stderr" or not count_lines(call.runtime().executions(), run)):
+        nothing = "It printed nothing" if run.state is RunState.SETTLED else "It has printed nothing yet"
+        call.terminal.note(f"{nothing}{' on standard error' if stream == 'stderr' else ''}.")
     if run is not None and call.runtime().executions().may_lack_end(run):
         call.terminal.note(END_MAY_BE_MISSING)
 

@@ -82,9 +82,10 @@ def command(
     busy = sum(_is_busy(row) for row in shown.rows)
     acts = not busy or daemon.running(call) is not None
     if labels and not shown.rows:
-        call.terminal.say(f"No task is labelled {' and '.join(render.clean(name)[:_WIDEST] for name in labels)}.")
+        named = call.terminal.conceal(" and ".join(render.clean(name)[:_WIDEST] for name in labels))
+        call.terminal.prose(f"No task is labelled {named}.")
     elif store is None or not (shown.rows or shown.left_out):
-        call.terminal.say(NOTHING_YET)
+        call.terminal.prose(NOTHING_YET)
     else:
         _print(call, shown, states, acts=acts)
     if not acts:
@@ -170,11 +171,12 @@ def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool)
         ]
         terminal.table(("ID", "STATE", "HARNESS", "AGE", "TITLE"), rows, colour=1, at_most=_WIDEST)
     if found.left_out:
-        more = render.counted(found.left_out, "more task" if found.rows else "task")
+        more = render.counted(found.left_out, "more task" if found.rows and not states else "task")
+        others = f"{more} in other states: wk ls --all"
         if found.rows:
-            says = f"{more}: wk ls --all"
+            says = others if states else f"{more}: wk ls --all"
         elif states:
-            says = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {more} in other states: wk ls --all"
+            says = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {others}"
         else:
             says = f"Nothing is going on; {more}: wk ls --all"
         terminal.say(terminal.style(says, render.DIM))

@@ -51,7 +51,7 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
         if as_json:
             call.terminal.document({"tasks": [], "executions": [], "history": 0, "left": [], "jumps": []})
         else:
-            call.terminal.say(NOTHING_YET)
+            call.terminal.prose(NOTHING_YET)
         return
     parts = call.reading if dry_run else call.writing
     watched = clock.look(ages_of(parts), trust=trust_clock, keep=not dry_run)

@@ -60,7 +60,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
         if as_json:
             call.terminal.document(view.NOTHING)
         else:
-            call.terminal.say(NOTHING_YET)
+            call.terminal.prose(NOTHING_YET)
         return
     where = here(call)
     found = why.queue(store, where, limit or (_ALL if as_json else _LIMIT))

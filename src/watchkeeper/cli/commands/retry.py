@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=Command, name="retry", short_help="Run tasks again.")
-@pick_options
+@pick_options(RETRY)
 @json_option
 @debug_option
 @click.pass_obj

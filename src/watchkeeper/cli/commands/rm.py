@@ -29,7 +29,7 @@ class _Report:
 
 
 @click.command(cls=Command, name="rm", short_help="Remove tasks that have ended.")
-@pick_options
+@pick_options(REMOVE)
 @click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
 @click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")

@@ -155,6 +155,8 @@ def _rules(found: "TaskDetail") -> str:
     if spec.expect != "work":
         deadline += f", expects an {spec.expect}"
     tries = f"{task.attempts} of {render.counted(spec.max_attempts, 'try', 'tries')} used"
+    if found.runs and not task.attempts:
+        tries = f"no try counted yet ({spec.max_attempts} allowed)"
     passed = f", passes {', '.join(spec.environment_names)}" if spec.environment_names else ""
     return f"{tries}, {deadline}, if lost: {spec.on_lost.value}, leftovers: {spec.leftovers}{passed}"
 

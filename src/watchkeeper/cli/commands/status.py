@@ -59,7 +59,7 @@ def command(call: Call, as_json: bool) -> None:
         }
         call.terminal.document({"daemon": daemon.plain(info), "database": database, **told})
     elif found is None:
-        call.terminal.say(NOTHING_YET)
+        call.terminal.prose(NOTHING_YET)
     else:
         _print(call, found, info, "database DAMAGED" if torn or whole else "database ok")
         _print_damage(call, torn, whole)

@@ -44,7 +44,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
         if as_json:
             call.terminal.document(None)
         else:
-            call.terminal.say(NOTHING_YET)
+            call.terminal.prose(NOTHING_YET)
         return Exit.OK
     parts = call.reading
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)

@@ -8,7 +8,7 @@ from watchkeeper.cli import daemon, machines, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
-from watchkeeper.domain.model import FINAL_TASK_STATES, TaskState
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, TaskState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.why import Why
@@ -51,9 +51,26 @@ def _lines(call: Call, found: "Why") -> list[str]:
     name = f"{task.id}  {render.clean(task.spec.title)}"
     lines = [call.terminal.style(name, render.BOLD)]
     if not found.reasons:
-        return [*lines, _plainly(task, machines.where(call, task), _meanwhile(call, task))]
+        return [*lines, *_plainly(task, machines.where(call, task), _meanwhile(call, task))]
     lines.append("It waits:" if task.state is TaskState.QUEUED else f"It {_rests(task)}:")
-    return lines + [f"  {says(reason)}" for reason in found.reasons]
+    lines += [f"  {says(reason)}" for reason in found.reasons]
+    return [*lines, f"  {_ways_out(call, task)}"] if task.state is TaskState.HELD else lines
+
+
+def _ways_out(call: Call, task: "Task") -> str:
+    """What a person can do about a held task, and how they can look first where something of it may be alive."""
+    runs = () if call.store is None else call.store.read(lambda tx: tuple(tx.runs.of_task(task.id)))
+    run = runs[-1] if runs else None
+    ways = f"`wk retry {task.id}` starts it again; `wk stop {task.id}` ends it."
+    if run is None or run.proof is Proof.PROVEN:
+        return ways
+    look = f" `ps -p {run.agent.pid}` shows whether its agent is there." if run.agent is not None else ""
+    doubt = (
+        "Nothing was found alive, but that is no proof."
+        if run.proof is Proof.SWEPT
+        else "Something of it may be alive."
+    )
+    return f"{doubt}{look} {ways}"
 
 
 def _rests(task: "Task") -> str:
@@ -71,22 +88,20 @@ def _meanwhile(call: Call, task: "Task") -> str:
     return render.clean(render.lasting(row.standing.why, since, call.reading.clock.now()))
 
 
-def _plainly(task: "Task", where: str, meanwhile: str) -> str:
+def _plainly(task: "Task", where: str, meanwhile: str) -> list[str]:
     """What is said of a task that has no reason to wait."""
     if task.state is TaskState.QUEUED:
-        return "Nothing stands in its way: it starts when a daemon looks next, after those before it in the queue."
+        return ["Nothing stands in its way: it starts when a daemon looks next, after those before it in the queue."]
     if task.state is TaskState.RUNNING:
-        return (
-            f"It does not wait for its turn: its run has begun{where}. {meanwhile}"
-            if meanwhile
-            else f"It does not wait: it is running{where}."
-        )
+        if meanwhile:
+            return [f"It does not wait for its turn: its run has begun{where}. {meanwhile}"]
+        return [f"It does not wait: it is running{where}."]
     when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
     ended = f"It does not wait: it {'failed' if task.state is TaskState.FAILED else f'was {task.state.value}'}{when}."
     if task.state is TaskState.DONE:
-        return ended
-    why = f"\n  {render.clean(task.reason)}" if task.reason else ""
-    return f"{ended}{why}\n  `wk retry {task.id}` tries it again."
+        return [ended]
+    why = [f"  {render.clean(task.reason)}"] if task.reason else []
+    return [ended, *why, f"  `wk retry {task.id}` tries it again."]
 
 
 def _notes(call: Call, task: "Task") -> list[str]:
