@@ -1,6 +1,7 @@
 """A daemon whose lock file, state directory or life is not its own any more ends itself, says why, and leaves its agents at work."""
 
 import json
+import os
 import shutil
 import socket
 from collections.abc import Callable
@@ -156,3 +157,14 @@ def test_a_state_path_that_is_not_utf_8_is_refused(rig: Rig, command: tuple[str,
     rig.settings = {"WATCHKEEPER_HOME": path}
     refused(rig, *command, code=Exit.STATE, says="is not UTF-8")
     assert not Path(path).exists()
+
+
+def test_a_state_directory_that_is_named_from_here_is_the_same_for_daemon_and_agent(rig: Rig) -> None:
+    """The daemon begins in another directory, the agent perhaps too; and `wk` inside an agent looks where its daemon does."""
+    rig.settings = {"WATCHKEEPER_HOME": os.path.relpath(rig.state, rig.repo)}
+    script = 'echo "home=$WATCHKEEPER_HOME"'
+    task_id = json.loads(rig.wk("run", "--json", "--", "sh", "-c", script).stdout)["id"]
+    rig.settings = {}
+    assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE
+    (run,) = rig.runs(task_id)
+    assert rig.log(run).decode() == f"home={rig.state}\n"

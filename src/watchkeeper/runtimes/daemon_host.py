@@ -21,6 +21,7 @@ from watchkeeper.errors import DaemonError, system_says
 from watchkeeper.ports.service import DaemonInfo, LastWords, Order, SpawnAnswer
 from watchkeeper.runtimes import atomic, proc
 from watchkeeper.runtimes.locks import HeldLock, hold_lock, probe
+from watchkeeper.runtimes.state_directory import HOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -253,12 +254,16 @@ class LocalDaemonHost:
         return True
 
     def _environment(self) -> dict[str, str]:
-        """Agents get their own captured environment; the daemon needs only to find its files and programs."""
-        return {
+        """Agents get their own captured environment; the daemon needs only to find its files and programs.
+
+        It begins in `/`, so the state directory is named in full, however the caller named it.
+        """
+        passed = {
             name: value
             for name, value in self._environ.items()
             if (name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)) and name not in _NEVER_PASSED
         }
+        return {**passed, HOME: str(self._state.absolute())}
 
     def _read(self) -> DaemonInfo | None:
         try:
