@@ -104,7 +104,9 @@ def test_a_run_that_was_only_reserved_in_the_backup_is_taken_over(rig: Rig, file
     assert rig.wait_resting(task_id).state is TaskState.DONE
     if by == "wk restore":
         assert restore(rig, file)["may_have_run"] == []
-        assert [run.state for run in rig.runs(task_id)] == [RunState.PREPARED], "a stop now would not take it for one that never began"
+        assert [run.state for run in rig.runs(task_id)] == [RunState.PREPARED], (
+            "a stop now would not take it for one that never began"
+        )
     else:
         rig.wk("daemon", "stop")
         for old in rig.state.glob("wk.db*"):
