@@ -28,9 +28,6 @@ _BEYOND_S = 4.0
 _AGAIN_S = 0.1
 _PAGE = 500
 
-STOPPED_OFF_RECORD = "task.stopped_off_record"
-"""The entry of the history for a stop off the record that found its task at its end."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
@@ -154,7 +151,7 @@ def _tell(tx: Tx, note: StopNote, at: datetime) -> None:
     }
     after = 0
     while page := tx.journal.after(after, _PAGE, note.task_id):
-        if any(entry.kind == STOPPED_OFF_RECORD and dict(entry.data) == told for entry in page):
+        if any(entry.kind == "task.stopped_off_record" and dict(entry.data) == told for entry in page):
             return
         after = page[-1].seq
-    _ = tx.journal.append(STOPPED_OFF_RECORD, at, task_id=note.task_id, data=told)
+    _ = tx.journal.append("task.stopped_off_record", at, task_id=note.task_id, data=told)
