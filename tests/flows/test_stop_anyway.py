@@ -268,3 +268,26 @@ def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(
     rig.wk("retry", trouble.run.task_id)
     let_go(rig)
     assert rig.wait_resting(trouble.run.task_id).state is TaskState.DONE
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_copy_of_the_state_directory_ends_no_agent_of_the_original(rig: Rig, broken: bool) -> None:
+    """The copy's records name the same processes. It says whose they are, signals nothing, and the original goes on."""
+    rig.start_daemon()
+    task_id, run = working(rig)
+    copy = rig.root / "copy"
+    _ = subprocess.run(["cp", "-a", rig.state, copy], check=True)
+    if broken:
+        with (copy / "wk.db").open("r+b") as file:
+            file.write(b"\xa5" * 4096)
+    rig.settings = {"WATCHKEEPER_HOME": str(copy)}
+    done = rig.wk("stop", task_id, "--grace", "1s", check=False)
+    told = (done.stdout + done.stderr).decode()
+    if not broken:
+        rig.wk("daemon", "stop")
+    rig.settings = {}
+    assert done.returncode == Exit.TIMEOUT, told
+    assert "stop failed" in told and f"the run is that of {rig.state / 'executions' / run.execution_id}" in told
+    assert run.agent is not None and proc.identity(run.agent.pid) is not None
+    let_go(rig)
+    assert rig.wait_resting(task_id).state is TaskState.DONE

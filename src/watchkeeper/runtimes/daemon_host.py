@@ -40,6 +40,8 @@ _NEVER_PASSED = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
 _PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON", "PG")
 """PG…: how the driver of PostgreSQL finds server and password. Agents get none of them."""
 _POLL_S = 0.02
+_STOPPED = frozenset({"T", "t"})
+"""What `/proc` says of a process that a signal or a debugger has stopped."""
 
 
 class LocalDaemonHost:
@@ -61,9 +63,10 @@ class LocalDaemonHost:
         if not self.is_held():
             return None
         info = self._read()
-        if info is None or proc.identity(info.pid) != (info.pid, info.start_ticks):
+        stat = None if info is None else proc.stat_of(info.pid)
+        if info is None or stat is None or not stat.alive or stat.start_ticks != info.start_ticks:
             return None
-        return info
+        return info._replace(frozen=stat.state in _STOPPED)
 
     @contextmanager
     def hold(self, info: DaemonInfo) -> Generator[None]:

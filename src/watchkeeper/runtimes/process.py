@@ -149,7 +149,6 @@ class ProcessRuntime:
 
     def _spec(self, order: ExecutionOrder) -> dict[str, object]:
         run = order.run
-        # The last one: `wk` inside the agent looks where we look, however we were told of it.
         ours = {RUN_MARKER: run.id, MARKER: run.execution_id, HOME: str(self._directories.root.parent.absolute())}
         return {
             "format": records.FORMAT,
