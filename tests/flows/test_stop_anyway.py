@@ -240,12 +240,18 @@ def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troub
     trouble = troubled("database_damaged")
     unknown = rig.wk("stop", "zzzz", check=False)
     assert unknown.returncode == Exit.STATE and b"damaged" in unknown.stderr
+    rig.wk("stop", "--all", "--dry-run")
+    (would,) = json.loads(rig.wk("stop", "--all", "--dry-run", "--json").stdout)
+    assert trouble.run.agent is not None
+    assert (would["id"], would["off_record"]) == (trouble.run.task_id, "the database is damaged")
+    assert f"pid {trouble.run.agent.pid}" in would["would"]
+    assert proc.identity(trouble.run.agent.pid) is not None and not (rig.state / "stops").exists()
     done = rig.wk("kill", "--all", "--yes", "--json")
     (told,) = json.loads(done.stdout)
     assert (told["off_record"], told["noted"], told["ended"]) == ("the database is damaged", True, True)
     _ended(trouble.run, 1.0)
-    again = rig.wk("kill", trouble.run.task_id[:4], check=False)
-    assert again.returncode == Exit.STATE, "nothing of it is alive, and what became of it cannot be told"
+    again = rig.wk("kill", trouble.run.task_id[:4])
+    assert b"had been stopped off the record already" in again.stdout
 
 
 def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(
@@ -278,6 +284,9 @@ def test_a_copy_of_the_state_directory_ends_no_agent_of_the_original(rig: Rig, b
     copy = rig.root / "copy"
     _ = subprocess.run(["cp", "-a", rig.state, copy], check=True)
     if broken:
+        with sqlite3.connect(copy / "wk.db") as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
         with (copy / "wk.db").open("r+b") as file:
             file.write(b"\xa5" * 4096)
     rig.settings = {"WATCHKEEPER_HOME": str(copy)}

@@ -63,7 +63,7 @@ def command(call: Call, as_json: bool) -> None:
     elif found is None:
         call.terminal.say(NOTHING_YET)
     else:
-        _print(call, found, info, "database DAMAGED" if torn or whole else "database ok")
+        _say_health(call, found, info, "database DAMAGED" if torn or whole else "database ok")
         _print_damage(call, torn, whole)
         for each in machines:
             call.terminal.say(_machine(each))
@@ -108,8 +108,10 @@ def _daemon(info: "DaemonInfo | None", now: "datetime") -> str:
     return f"daemon STOPPED, {up}" if info.frozen else f"daemon {up}"
 
 
-def _mends(info: "DaemonInfo | None") -> list[str]:
-    return [f"{daemon.frozen_says(info)} lets it go on."] if info is not None and info.frozen else []
+def _say_health(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
+    _print(call, found, info, database)
+    if info is not None and info.frozen:
+        call.terminal.say(f"{daemon.frozen_says(info)} lets it go on.")
 
 
 def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
@@ -128,8 +130,6 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str
     if found.stalled:
         parts.append(f"{len(found.stalled)} without progress")
     terminal.say(" · ".join(parts))
-    for mend in _mends(info):
-        terminal.say(mend)
     if found.paused:
         terminal.say(terminal.fit(f"paused: {render.clean(', '.join(found.paused))} (wk queue show)"))
     closed = accounts.closed(call)
