@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
 
+_DRY = "Nothing was handed over."
 _NO_CONTENT = frozenset({"key"})
 
 
@@ -94,8 +95,6 @@ def tell_dry(
     as_json: bool,
 ) -> None:
     """Tell what handing over would give: for each the task that is there already, or the request, and what was agreed on. `emit` writes an object."""
-    from watchkeeper.cli import asking
-
     for task, request, rights in tried:
         spec = task.spec if task is not None else request.spec if request is not None else None
         told = {"dry_run": True, "title": spec and spec.title, "already": task is not None, "id": task and task.id}
@@ -104,4 +103,4 @@ def tell_dry(
         elif task is not None:
             call.terminal.note(f"It is handed over already, with this key, as {task.id}.")
     if not as_json:
-        call.terminal.note(asking.DRY)
+        call.terminal.note(_DRY)
