@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
 
 _DRY = "Nothing was handed over."
+"""What a dry run says at its end."""
+
 _NO_CONTENT = frozenset({"key"})
 
 
