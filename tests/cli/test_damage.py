@@ -95,6 +95,18 @@ def test_a_person_ends_or_forgets_it(wk: Wk, torn: str, choice: str, state: Task
     assert any(entry["kind"] == "record.repaired" for entry in wk("events", "--json").lines)
 
 
+def test_a_task_whose_words_are_lost_is_not_run_again(wk: Wk, torn: str) -> None:
+    """Nothing is run in its place, and nothing says that it could be."""
+    assert wk("store", "repair", torn, "--do", "fail").code == 0
+    answer = wk("retry", torn)
+    assert answer.code == Exit.REFUSED
+    assert f"Task {torn} cannot be run again: what it was to do could not be read." in answer.err
+    assert "Hand it over anew with `wk run`." in answer.err
+    assert "wk retry" not in wk("why", torn).out + wk("show", torn).out
+    assert wk("retry", "--state", "failed", "--yes").code == 0
+    assert wk.task(torn).state is TaskState.FAILED
+
+
 def test_a_torn_run_is_ended_and_releases_what_it_holds(wk: Wk) -> None:
     task_id = wk.add("torn")
     run_id = wk.claim()

@@ -119,6 +119,39 @@ def test_lines_have_keys_of_their_own(wk: "Wk", poked: list[bool]) -> None:
     assert poked
 
 
+def test_a_key_that_two_lines_use_is_refused_by_their_numbers(wk: "Wk") -> None:
+    """Not by a task that was never added. The same line twice is the same task."""
+    lines = [json.dumps({"harness": "demo", "prompt": each, "key": "j1"}) for each in ("a", "a", "b")]
+    refused = wk("add", "--json-lines", stdin="\n".join(lines).encode())
+    assert refused.code == Exit.REFUSED
+    assert "Line 3: the key 'j1' is already used in line 1, with another prompt. Nothing was added." in refused.err
+    assert wk("ls", "--json").json == []
+    given = wk("add", "--json-lines", "--json", stdin="\n".join(lines[:2]).encode()).lines
+    assert [each["already"] for each in given] == [False, True]
+
+
+@pytest.mark.parametrize("verb", ["run", "add"])
+def test_a_dry_run_looks_at_the_key(wk: "Wk", verb: str) -> None:
+    words = [verb, "--harness", "demo", "--key", "k", "--dry-run"]
+    assert wk(*words, "--json", "x").json["already"] is False
+    task_id = wk("run", "--harness", "demo", "--key", "k", "x").out.strip()
+    again = wk(*words, "x")
+    assert again.code == 0 and task_id in again.err and "Nothing was handed over." in again.err
+    told = wk(*words, "--json", "x").json
+    assert (told["dry_run"], told["already"], told["id"]) == (True, True, task_id)
+    other = wk(*words, "y")
+    assert other.code == Exit.REFUSED and f"'k' stands for task {task_id}" in other.err
+    assert len(wk("ls", "--json").json) == 1
+
+
+def test_a_dry_run_of_lines_looks_at_their_keys(wk: "Wk") -> None:
+    task_id = wk("run", "--harness", "demo", "--key", "k", "x").out.strip()
+    for prompt, code in (("x", Exit.OK), ("y", Exit.REFUSED)):
+        line = json.dumps({"harness": "demo", "prompt": prompt, "key": "k"}).encode()
+        answer = wk("add", "--json-lines", "--dry-run", stdin=line)
+        assert answer.code == code and task_id in answer.err
+
+
 @pytest.mark.parametrize("words", [["--lines"], ["--json-lines"]])
 def test_one_key_for_many_is_refused(wk: "Wk", words: list[str]) -> None:
     answer = wk("add", *words, "--key", "k", stdin=b'{"prompt": "a"}\n')

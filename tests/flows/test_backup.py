@@ -89,6 +89,36 @@ def test_an_agent_that_works_on_is_adopted(rig: Rig, file: Path) -> None:
     assert rig.started_runs() == [run.id]
 
 
+@pytest.mark.parametrize("by", ["wk restore", "a copy of the file"])
+def test_a_run_that_was_only_reserved_in_the_backup_is_taken_over(rig: Rig, file: Path, by: str) -> None:
+    """It ran since, and its environment went with its end: its directory tells what it did, and it is not said to be never launched."""
+    rig.arm("prepare.mkdir.before", how="STOP")
+    rig.open_gate()
+    daemon = rig.start_daemon()
+    task_id = rig.run("lines", "3", "exit", "0")
+    wait_until(lambda: rig.died, what="its run is reserved")
+    rig.disarm()
+    rig.wk("backup", str(file))
+    assert [run.state for run in rig.runs(task_id)] == [RunState.RESERVED]
+    daemon.send_signal(signal.SIGCONT)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+    if by == "wk restore":
+        assert restore(rig, file)["may_have_run"] == []
+        assert [run.state for run in rig.runs(task_id)] == [RunState.PREPARED], (
+            "a stop now would not take it for one that never began"
+        )
+    else:
+        rig.wk("daemon", "stop")
+        for old in rig.state.glob("wk.db*"):
+            old.unlink()
+        (rig.state / "wk.db").write_bytes(file.read_bytes())
+    task = rig.wait_resting(task_id)
+    assert task.state is TaskState.DONE, task.reason
+    assert rig.started_runs() == [f"{task_id}.1"]
+    assert "run.never_launched" not in [entry.kind for entry in rig.journal()]
+    sound(rig)
+
+
 def test_an_agent_whose_directory_is_gone_is_held(rig: Rig, file: Path) -> None:
     """Restored where the directories are not, as on another machine: nobody can tell, so nothing starts by itself."""
     rig.start_daemon()

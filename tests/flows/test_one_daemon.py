@@ -1,7 +1,9 @@
 """A daemon whose lock file, state directory or life is not its own any more ends itself, says why, and leaves its agents at work."""
 
 import json
+import os
 import shutil
+import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support.flow_words import daemon_log, healthy, let_go, refused, working
 from support.rig import Rig
+from support.waiting import wait_until
 
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon import client
@@ -17,6 +20,7 @@ from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
 from watchkeeper.ports.service import Order
 from watchkeeper.ports.store import Tx
+from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.sockets import reach
 
 if TYPE_CHECKING:
@@ -156,3 +160,37 @@ def test_a_state_path_that_is_not_utf_8_is_refused(rig: Rig, command: tuple[str,
     rig.settings = {"WATCHKEEPER_HOME": path}
     refused(rig, *command, code=Exit.STATE, says="is not UTF-8")
     assert not Path(path).exists()
+
+
+def test_a_state_directory_that_is_named_from_here_is_the_same_for_daemon_and_agent(rig: Rig) -> None:
+    """The daemon begins in another directory, the agent perhaps too; and `wk` inside an agent looks where its daemon does."""
+    rig.settings = {"WATCHKEEPER_HOME": os.path.relpath(rig.state, rig.repo)}
+    script = 'echo "home=$WATCHKEEPER_HOME"'
+    task_id = json.loads(rig.wk("run", "--json", "--", "sh", "-c", script).stdout)["id"]
+    rig.settings = {}
+    assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE
+    (run,) = rig.runs(task_id)
+    assert rig.log(run).decode() == f"home={rig.state}\n"
+
+
+def test_a_daemon_that_somebody_has_stopped_is_not_called_well(rig: Rig) -> None:
+    """It holds its lock and its address takes what is sent; only the kernel tells that it does nothing."""
+    daemon = rig.start_daemon()
+    assert rig.wk("daemon", "status").returncode == 0
+    daemon.send_signal(signal.SIGSTOP)
+    try:
+        wait_until(lambda: _state(daemon.pid) == "T", what="it is stopped")
+        mend = f"kill -CONT {daemon.pid}"
+        for command in ("status", "daemon status", "doctor"):
+            told = rig.wk(*command.split(), check=False).stdout.decode()
+            assert "stopped (SIGSTOP)" in told and mend in told, (command, told)
+        assert rig.wk("daemon", "status", check=False).returncode == Exit.DAEMON
+        assert json.loads(rig.wk("status", "--json").stdout)["daemon"]["frozen"] is True
+    finally:
+        daemon.send_signal(signal.SIGCONT)
+    wait_until(lambda: rig.wk("daemon", "status", check=False).returncode == 0, what="it goes on")
+
+
+def _state(pid: int) -> str:
+    found = proc.stat_of(pid)
+    return "" if found is None else found.state

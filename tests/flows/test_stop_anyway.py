@@ -240,12 +240,18 @@ def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troub
     trouble = troubled("database_damaged")
     unknown = rig.wk("stop", "zzzz", check=False)
     assert unknown.returncode == Exit.STATE and b"damaged" in unknown.stderr
+    rig.wk("stop", "--all", "--dry-run")
+    (would,) = json.loads(rig.wk("stop", "--all", "--dry-run", "--json").stdout)
+    assert trouble.run.agent is not None
+    assert (would["id"], would["off_record"]) == (trouble.run.task_id, "the database is damaged")
+    assert f"pid {trouble.run.agent.pid}" in would["would"]
+    assert proc.identity(trouble.run.agent.pid) is not None and not (rig.state / "stops").exists()
     done = rig.wk("kill", "--all", "--yes", "--json")
     (told,) = json.loads(done.stdout)
     assert (told["off_record"], told["noted"], told["ended"]) == ("the database is damaged", True, True)
     _ended(trouble.run, 1.0)
-    again = rig.wk("kill", trouble.run.task_id[:4], check=False)
-    assert again.returncode == Exit.STATE, "nothing of it is alive, and what became of it cannot be told"
+    again = rig.wk("kill", trouble.run.task_id[:4])
+    assert b"had been stopped off the record already" in again.stdout
 
 
 def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(
@@ -268,3 +274,29 @@ def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(
     rig.wk("retry", trouble.run.task_id)
     let_go(rig)
     assert rig.wait_resting(trouble.run.task_id).state is TaskState.DONE
+
+
+@pytest.mark.parametrize("broken", [False, True])
+def test_a_copy_of_the_state_directory_ends_no_agent_of_the_original(rig: Rig, broken: bool) -> None:
+    """The copy's records name the same processes. It says whose they are, signals nothing, and the original goes on."""
+    rig.start_daemon()
+    task_id, run = working(rig)
+    copy = rig.root / "copy"
+    _ = subprocess.run(["cp", "-a", rig.state, copy], check=True)
+    if broken:
+        with sqlite3.connect(copy / "wk.db") as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        db.close()
+        with (copy / "wk.db").open("r+b") as file:
+            file.write(b"\xa5" * 4096)
+    rig.settings = {"WATCHKEEPER_HOME": str(copy)}
+    done = rig.wk("stop", task_id, "--grace", "1s", check=False)
+    told = (done.stdout + done.stderr).decode()
+    if not broken:
+        rig.wk("daemon", "stop")
+    rig.settings = {}
+    assert done.returncode == Exit.TIMEOUT, told
+    assert "stop failed" in told and f"the run is that of {rig.state / 'executions' / run.execution_id}" in told
+    assert run.agent is not None and proc.identity(run.agent.pid) is not None
+    let_go(rig)
+    assert rig.wait_resting(task_id).state is TaskState.DONE

@@ -58,6 +58,7 @@ def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
             "ODD": "a\udcff",
             "WATCHKEEPER_RUN": "run-exec1",
             "WATCHKEEPER_EXECUTION": "exec1",
+            "WATCHKEEPER_HOME": str(directory.parent.parent),
         },
         "asked": [],
         "prompt_by": "argument",

@@ -53,8 +53,7 @@ def test_it_sees_what_a_look_from_here_sees(repo: Path, tmp_path: Path, apart: A
         seen = dict(apart.snapshot(cwd))
         place = seen.pop(PLACE)
         assert seen == here.snapshot(cwd)
-        order = type("Order", (), {"before": seen, "cwd": cwd})()
-        assert place == place_of(order)  # pyright: ignore[reportArgumentType] - all that is asked of it
+        assert place == place_of(seen, cwd)
     before = apart.snapshot(str(repo))
     (repo / "b").write_text("b\n", encoding="utf-8")
     assert apart.changes(str(repo), before) == here.changes(str(repo), before)

@@ -1,24 +1,24 @@
 """Who else was at work in the same place: what changed there may be theirs."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 
 from watchkeeper.domain.model import Changes, Run
 from watchkeeper.domain.outcome_record import MOST_BESIDE
-from watchkeeper.ports.runtime import ExecutionOrder
 from watchkeeper.ports.store import Tx
 from watchkeeper.ports.workspace import PLACE
 
 
-def place_of(order: ExecutionOrder) -> str:
+def place_of(before: Mapping[str, object] | None, cwd: str) -> str:
     """Where a run works, as the store compares it: the top of its checkout, or its directory with a slash at the end."""
-    place = (order.before or {}).get(PLACE)
+    place = (before or {}).get(PLACE)
     if isinstance(place, str) and place:
         return place
-    top = (order.before or {}).get("top")
+    top = (before or {}).get("top")
     if isinstance(top, str) and top:
         return _storable(os.path.realpath(top))
-    directory = _storable(os.path.realpath(order.cwd))
+    directory = _storable(os.path.realpath(cwd))
     return directory if directory.endswith("/") else f"{directory}/"
 
 

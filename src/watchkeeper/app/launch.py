@@ -83,7 +83,7 @@ class Launcher:
         """
         found = self.store.read(lambda tx: _load(tx, run_id))
         run, task, account = found.run, found.task, found.account
-        if run.state is not RunState.RESERVED:
+        if run.state is not RunState.RESERVED or self._adopt(found):
             return
         try:
             environment = self.environments.of(task, account)
@@ -119,7 +119,22 @@ class Launcher:
         except (BadTask, Refused) as problem:
             self._refuse(run, _says(problem, environment, task, account))
         else:
-            self._record(found, directory, order, profile.version)
+            moved = new_commits(found.expected, order.place) if found.expected and order.place else ""
+            self._record(run, directory, place_of(order.before, order.cwd), profile.version, moved)
+
+    def _adopt(self, found: "_Found") -> bool:
+        """Record a run as prepared whose directory tells that it went on: the database that knew it is lost, and this one is older, as after a restore.
+
+        Whatever would keep it from being prepared now, such as an environment that went with its end, says nothing of what it did. The directory does, and is
+        observed like any other.
+        """
+        run, executions = found.run, self.runtime.executions()
+        directory = executions.begun(run, found.database_id)
+        if directory is None:
+            return False
+        before = executions.before(replace(run, directory=directory))
+        self._record(run, directory, place_of(before, found.task.spec.cwd))
+        return True
 
     def _order(
         self, found: "_Found", captured: Mapping[str, str], survey: Survey
@@ -251,11 +266,8 @@ class Launcher:
         return profile
 
     def _record(
-        self, found: "_Found", directory: DirectoryIdentity, order: ExecutionOrder, version: str | None
+        self, was: Run, directory: DirectoryIdentity, place: str, version: str | None = None, moved: str = ""
     ) -> None:
-        was, place = found.run, place_of(order)
-        moved = new_commits(found.expected, order.place) if found.expected and order.place else ""
-
         def work(tx: Tx) -> None:
             run = tx.runs.get(was.id)
             if run.state is not RunState.RESERVED or run.fence != was.fence:

@@ -9,12 +9,13 @@ import os
 import select
 import time
 from dataclasses import dataclass
+from datetime import datetime
 
 from watchkeeper.app.enforce import step
 from watchkeeper.app.stop import stop
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.evidence import DecidedBy
-from watchkeeper.domain.model import EndReason, Run, StopHow
+from watchkeeper.domain.model import EndReason, Run, StopHow, Task
 from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.off_record import StopNote
@@ -25,6 +26,7 @@ _BEYOND_S = 4.0
 """How long an end may take beyond its grace before it is said to have failed."""
 
 _AGAIN_S = 0.1
+_PAGE = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,15 +120,38 @@ def put_on_record(store: Store, clock: Clock, runtime: Runtime, task_id: str | N
 
 
 def _record(store: Store, clock: Clock, note: StopNote) -> None:
-    """Stop its task, unless that has gone on to another run since: a person must have wanted that."""
+    """Stop its task, unless that has gone on to another run since: a person must have wanted that. Whatever became of the task, the note is told."""
     at = clock.recorded(note.at)
 
-    def concerns(tx: Tx) -> bool:
+    def concerned(tx: Tx) -> Task | None:
         try:
             run, task = tx.runs.get(note.run_id), tx.tasks.get(note.task_id)
         except NotFound:
-            return False
-        return (run.fence, run.task_id) == (note.fence, note.task_id) and task.runs == run.number
+            return None
+        same = (run.fence, run.task_id) == (note.fence, note.task_id) and task.runs == run.number
+        return task if same else None
 
-    if store.read(concerns):
-        _ = stop(store, clock, note.task_id, note.how, note.by, note.grace_s, at=at)
+    was = store.read(concerned)
+    if was is not None:
+        task = stop(store, clock, note.task_id, note.how, note.by, note.grace_s, at=at)
+        by_it = task.stop is not None and (task.stop.by, task.stop.how) == (note.by, note.how)
+        if task != was or by_it:
+            return
+    store.transact("stop_noted", lambda tx: _tell(tx, note, clock.now()))
+
+
+def _tell(tx: Tx, note: StopNote, at: datetime) -> None:
+    """Put a stop into the history that changes nothing any more: its task was repaired, or came to its end otherwise. Twice is once."""
+    told: dict[str, object] = {
+        "how": note.how.value,
+        "by": note.by,
+        "asked_at": note.at.isoformat(),
+        "run": note.run_id,
+        "execution": note.execution_id,
+    }
+    after = 0
+    while page := tx.journal.after(after, _PAGE, note.task_id):
+        if any(entry.kind == "task.stopped_off_record" and dict(entry.data) == told for entry in page):
+            return
+        after = page[-1].seq
+    _ = tx.journal.append("task.stopped_off_record", at, task_id=note.task_id, data=told)

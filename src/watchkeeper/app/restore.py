@@ -11,10 +11,12 @@ that as after any crash. Two things are:
 
 from dataclasses import dataclass, replace
 
+from watchkeeper.app.record import apply_run
 from watchkeeper.app.stop import stop
 from watchkeeper.domain.lanes import QueueRule
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, TaskState
+from watchkeeper.domain.run_events import Prepared
 from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.backup import BackupFacts, DescribedExecution, Staged
 from watchkeeper.ports.clock import Clock
@@ -40,6 +42,8 @@ class Since:
 
     unknown: tuple[DescribedExecution, ...]
     """Executions of this database that the backup knows nothing of."""
+    begun: tuple[DescribedExecution, ...]
+    """Those that have begun; the backup may know some of them only as reserved."""
     may_have_run: tuple[str, ...]
     """Tasks that have not ended in the backup, and that ran, or may have run, since."""
     waiting: int
@@ -66,6 +70,7 @@ def look_around(store: Store, facts: BackupFacts, described: list[DescribedExecu
     ]
     return Since(
         unknown=unknown,
+        begun=tuple(one for one in ours if one.begun is not None),
         may_have_run=tuple(doubtful),
         waiting=len(open_tasks),
         largest_fence=max((one.fence for one in ours), default=0),
@@ -73,9 +78,11 @@ def look_around(store: Store, facts: BackupFacts, described: list[DescribedExecu
 
 
 def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
-    """Skip numbers, stop what may have run since, pause the queue, and tell it in the journal."""
+    """Skip numbers, take over what began since, stop what may have run since, pause the queue, and tell it in the journal."""
     staged.skip_numbers(since.largest_fence)
     store = staged.store
+    for one in since.begun:
+        store.transact("restored_begun", lambda tx, one=one: _take_over(tx, one, clock))
     for task_id in since.may_have_run:
         if store.read(lambda tx, name=task_id: tx.tasks.get(name)).state is not TaskState.HELD:
             _ = stop(store, clock, task_id, StopHow.STOP, BY)
@@ -91,6 +98,17 @@ def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
         _ = tx.journal.append("database.restored", at, data=data)
 
     store.transact("restored", tell)
+
+
+def _take_over(tx: Tx, one: DescribedExecution, clock: Clock) -> None:
+    """Record a run as prepared that the backup knows as reserved: what became of it is in its directory, and no stop may call it never launched."""
+    try:
+        run = tx.runs.by_execution(one.execution_id)
+    except RecordTorn:
+        return  # its task is set aside until it is repaired
+    reserved = run is not None and run.state is RunState.RESERVED
+    if run is not None and reserved and one.begun is not None and (run.id, run.fence) == (one.run_id, one.fence):
+        _ = apply_run(tx, run, Prepared(directory=one.begun), clock.now())
 
 
 def _say_why(tx: Tx, task_id: str) -> None:

@@ -9,6 +9,7 @@ from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Proof, Run, RunState, Task, TaskSpec
 from watchkeeper.domain.profile import LaunchProfile
+from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run_events import (
     Settled,
@@ -52,8 +53,9 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
     Raises:
         NoSuchTask: there is none.
         Stale: it was edited or tried again meanwhile.
-        Refused: the task is running or already waiting, or the agent of its last run is alive.
+        Refused: the task is running or already waiting, what it was to do could not be read, or the agent of its last run is alive.
     """
+    refuse_unreadable(store.read(lambda tx: tx.tasks.get(task_id)))
     _refuse_beside_a_living_agent(store, runtime, task_id, machine)
     at = clock.now()
     environment_id = ids.execution()
@@ -88,6 +90,15 @@ def retry(  # noqa: PLR0913 - what it needs, and by whom, where
         # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
         environments.forget(environment_id)
         raise
+
+
+def refuse_unreadable(task: Task) -> None:
+    """Raises Refused for a task of which a repair could not keep what it was to do."""
+    if not can_run_again(task.spec):
+        raise Refused(
+            f"Task {task.id} cannot be run again: what it was to do could not be read.",
+            hint="Hand it over anew with `wk run`.",
+        )
 
 
 def _refuse_if_changed(tx: Tx, task_id: str, was: tuple[TaskSpec, Authorisation | None] | None) -> None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., object])
 
 _COLUMN = 11
-DRY = "Nothing was handed over."
-"""What a dry run says at its end."""
 _MOST_RETRIES = 20
 _MOST_PRIORITY = 1000
 _EXPECT = "What counts as done: `work` (a tool call or a change) or `answer` (words alone). [default: work]"

@@ -8,7 +8,7 @@ from watchkeeper.cli import asking
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.render import clean
 from watchkeeper.cli.types import from_now, parse_duration
-from watchkeeper.errors import BadTask, WatchkeeperError
+from watchkeeper.errors import BadTask, KeyTaken, WatchkeeperError
 
 if TYPE_CHECKING:
     from watchkeeper.app.add import AddRequest, Plan
@@ -92,6 +92,7 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
     from watchkeeper.cli import handing
 
     ids: dict[str, str] = {}
+    keys: dict[str, tuple[int, str]] = {}
     calls: dict[object, Call] = {}
     programs: dict[object, Program] = {}
     names = {line.name for line in lines}
@@ -126,7 +127,20 @@ def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, 
             if request.key
             else ""
         )
+        _refuse_doubled(keys.setdefault(request.key, (line.number, asked)), line.number, request.key, asked)
         yield replace(request, spec=spec, id=task_id, key_digest=asked), agreed
+
+
+def _refuse_doubled(first: tuple[int, str], number: int, key: str, asked: str) -> None:
+    """A key stands for one content. Raises KeyTaken."""
+    from watchkeeper.domain.handover import differing
+
+    if key and first[1] != asked:
+        names = " and ".join(differing(first[1], asked))
+        raise KeyTaken(
+            f"Line {number}: the key '{clean(key)}' is already used in line {first[0]}, with another {names}. Nothing was added.",
+            hint="Choose another key for one of them.",
+        )
 
 
 def _refuse_forward(line: Line, before: Mapping[str, str], names: set[str | None]) -> None:

@@ -189,6 +189,15 @@ def _daemon(call: "Call") -> Check:
                 says="does not run",
                 hint="It starts with the next `wk run`, or now: wk daemon start",
             )
+        if info.frozen:
+            return Check(
+                name="daemon",
+                level=Level.BAD,
+                says=f"pid {info.pid} is stopped (SIGSTOP) and does nothing",
+                hint=f"kill -CONT {info.pid}",
+                code=Exit.DAEMON,
+                facts={"pid": info.pid},
+            )
         from watchkeeper import __version__
 
         if info.version != __version__:

@@ -106,6 +106,11 @@ def poke(call: "Call") -> bool:
         return False
 
 
+def frozen_says(info: "DaemonInfo") -> str:
+    """What is said of a daemon that somebody has stopped."""
+    return f"The daemon is stopped (SIGSTOP) and does nothing: kill -CONT {info.pid}"
+
+
 def warn_if_none(call: "Call", waiting: int) -> None:
     """Say so if something waits for a daemon and none runs."""
     if waiting and running(call) is None:
@@ -135,6 +140,7 @@ def plain(info: "DaemonInfo | None") -> dict[str, object]:
             "version": None,
             "ending": None,
             "trouble": None,
+            "frozen": False,
         }
     return {
         "running": True,
@@ -144,6 +150,7 @@ def plain(info: "DaemonInfo | None") -> dict[str, object]:
         "version": info.version,
         "ending": info.ending or None,
         "trouble": info.trouble or None,
+        "frozen": info.frozen,
     }
 
 

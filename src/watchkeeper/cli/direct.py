@@ -92,6 +92,17 @@ def found_runs(call: "Call", typed: str, error: DatabaseUnusable) -> "list[Found
     return exact or found
 
 
+def noted(call: "Call", typed: str) -> str | None:
+    """The one task that was meant, if a stop of it waits to be put on record."""
+    prefix = typed.strip().lower()
+    try:
+        tasks = {each.task_id for each in call.writing.runtime_alone.off_record.notes()}
+    except OSError:
+        return None
+    found = [prefix] if prefix in tasks else [each for each in tasks if each.startswith(prefix)]
+    return found[0] if len(found) == 1 else None
+
+
 def note(call: "Call", found: "Sequence[FoundRun]", how: "StopHow", grace_s: float | None) -> bool:
     """Put down, beside the database, that a person stopped these; False if the disk takes not even that."""
     from watchkeeper.app.off_record import note_of

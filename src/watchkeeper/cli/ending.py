@@ -121,6 +121,9 @@ def _found_off_record(call: "Call", typed: str, error: DatabaseUnusable) -> list
     try:
         found = direct.found_runs(call, typed, error)
     except WatchkeeperError as wrong:
+        before = direct.noted(call, typed) if wrong is error and typed else None
+        if before is not None:
+            return [Report(typed=typed, task_id=before, unwritten=error, noted=True, noted_before=True)]
         return [Report(typed=typed, error=wrong)]
     tasks = {each.run.task_id: [one for one in found if one.run.task_id == each.run.task_id] for each in found}
     return [
@@ -183,7 +186,7 @@ def _record(call: "Call", report: Report, how: StopHow, grace_s: float | None) -
 
 def _end_off_record(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
     """End what the database could not be told of, noted first."""
-    off = [report for report in reports if report.unwritten is not None]
+    off = [report for report in reports if report.unwritten is not None and not report.noted_before]
     for report in off:
         if report.unwritten is not None and not report.found:
             try:

@@ -39,6 +39,8 @@ class Report:
     """The runs of the task, as the execution directories tell, if it is off the record."""
     noted: bool = False
     """Whether a note is kept of it, until it is on record."""
+    noted_before: bool = False
+    """Whether it was stopped off the record before, and nothing of it is alive."""
     direct: "Ended | None" = None
     """What came of ending it from here."""
     failed: str | None = None
@@ -76,6 +78,8 @@ def _off_record(report: Report, error: DatabaseUnusable) -> str:
     why = direct.says(error)
     if report.stop_failed is not None:
         return f"stop failed: {render.clean(report.stop_failed)} {why[0].upper()}{why[1:]}; type it again"
+    if report.noted_before:
+        return f"had been stopped off the record already: {why}; it is recorded as soon as it can be"
     later = "it is recorded as soon as it can be"
     if not report.noted:
         later = "not even a note of it could be kept, so `wk show` it when the database is back"
@@ -144,9 +148,15 @@ def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool
     from watchkeeper.app.views.rows import one
 
     rows: list[TaskRow] = []
+    off: list[dict[str, object]] = []
     for report in reports:
         if report.error is not None or report.task_id is None:
             tell(call, report, waited=False, as_json=as_json)
+            continue
+        if report.unwritten is not None:
+            off.append(_plain_off(report, report.unwritten, how))
+            if not as_json:
+                call.terminal.say(f"{report.task_id}  {off[-1]['would']}")
             continue
         store = call.store
         if store is None:
@@ -156,8 +166,22 @@ def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool
         if not as_json:
             call.terminal.prose(f"{row.task.id}  {_would(row, how)}", hang=_HANG)
     if as_json:
-        call.terminal.document([{**plain.row(row), "would": _would(row, how)} for row in rows])
+        call.terminal.document([*({**plain.row(row), "would": _would(row, how)} for row in rows), *off])
     return code_of(reports, wait=False)
+
+
+def _plain_off(report: Report, error: DatabaseUnusable, how: StopHow) -> dict[str, object]:
+    """What would be done off the record, as JSON values."""
+    why = direct.says(error)
+    pids = ", ".join(f"pid {each.run.agent.pid}" for each in report.found if each.run.agent is not None)
+    signals = "KILL" if how is StopHow.KILL else "TERM, then KILL"
+    then = (
+        f"{signals} would go to its agent ({pids}) and everything it started" if pids else "no agent of it would start"
+    )
+    would = f"would be stopped off the record ({why}); {then}"
+    if report.noted_before:
+        would = f"had been stopped off the record already ({why}); nothing would be done"
+    return {"id": report.task_id, "off_record": why, "would": would}
 
 
 def _would(row: "TaskRow", how: StopHow) -> str:
@@ -182,6 +206,12 @@ def _stands(row: "TaskRow") -> str:
     return word if word == "needs you" else f"is {word}"
 
 
+def _has_ended(report: Report) -> bool:
+    if report.direct is not None:
+        return report.direct.over
+    return report.noted_before or (report.task is not None and not report.is_going)
+
+
 def plain_report(report: Report) -> dict[str, object]:
     """What became of one wish, as JSON values."""
     from watchkeeper.app.views import plain
@@ -194,7 +224,7 @@ def plain_report(report: Report) -> dict[str, object]:
         "proof": None if report.proof is None else report.proof.value,
         "off_record": None if report.unwritten is None else direct.says(report.unwritten),
         "noted": report.noted,
-        "ended": report.direct.over if report.direct is not None else report.task is not None and not report.is_going,
+        "ended": _has_ended(report),
         "stop_failed": report.stop_failed,
         "alive": report.left.agent.pid if report.alive and report.left is not None and report.left.agent else None,
     }

@@ -6,11 +6,14 @@ from watchkeeper.cli.render import clean
 from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from watchkeeper.app.add import Handed
+    from watchkeeper.app.add import AddRequest, Handed
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
+
+_DRY = "Nothing was handed over."
+"""What a dry run says at its end."""
 
 _NO_CONTENT = frozenset({"key"})
 
@@ -72,3 +75,34 @@ def agreed_before(call: "Call", task: "Task") -> dict[str, object]:
 def say_already(call: "Call", handed: "Handed") -> None:
     """Say that nothing new was added."""
     call.terminal.note(f"Already handed over as {handed.task.id}, with the key {clean(handed.key)}: nothing was added.")
+
+
+def would_be(call: "Call", request: "AddRequest") -> "Task | None":
+    """The task that a hand-over, which is only tried, would give: the one that was handed over before. None: it would be a new one.
+
+    Raises:
+        KeyTaken: its key stands for another one.
+    """
+    from watchkeeper.app.add import handed_over
+
+    store = call.store if request.key else None
+    return None if store is None else store.read(lambda tx: handed_over(tx, request.key, request.key_digest))
+
+
+def tell_dry(
+    call: "Call",
+    emit: "Callable[[Mapping[str, object]], None]",
+    tried: "Sequence[tuple[Task | None, AddRequest | None, Mapping[str, object]]]",
+    *,
+    as_json: bool,
+) -> None:
+    """Tell what handing over would give: for each the task that is there already, or the request, and what was agreed on. `emit` writes an object."""
+    for task, request, rights in tried:
+        spec = task.spec if task is not None else request.spec if request is not None else None
+        told = {"dry_run": True, "title": spec and spec.title, "already": task is not None, "id": task and task.id}
+        if as_json:
+            emit({**told, **rights})
+        elif task is not None:
+            call.terminal.note(f"It is handed over already, with this key, as {task.id}.")
+    if not as_json:
+        call.terminal.note(_DRY)

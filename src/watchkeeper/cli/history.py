@@ -186,6 +186,9 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.run_regained": "goes on: the evidence came back",
     "task.run_settled": _came_to,
     "task.stop_asked": _stop_asked,
+    "task.stopped_off_record": lambda facts: (
+        f"{_get(facts, 'by')} had asked for its end ({_get(facts, 'how')}) while the database could not be used"
+    ),
     "task.retry_asked": _with("queued again", "by", " by "),
     "task.edited": _with("changed", "changed", ": "),
     "task.renamed": _with("has another title", "title"),

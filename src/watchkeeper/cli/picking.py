@@ -60,7 +60,9 @@ def _never_ran(task: Task) -> bool:
 
 
 def _can_run_again(task: Task) -> bool:
-    return task.state not in {TaskState.QUEUED, TaskState.RUNNING, TaskState.DONE}
+    from watchkeeper.domain.repair import can_run_again
+
+    return task.state not in {TaskState.QUEUED, TaskState.RUNNING, TaskState.DONE} and can_run_again(task.spec)
 
 
 def _can_go(task: Task) -> bool:

@@ -1,6 +1,13 @@
 """What can be done about a record that cannot be read. A person chooses; nothing is done by guess."""
 
 from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.task_record import TaskSpec
+
+UNREADABLE = "(cannot be read)"
+"""Stands for a text of a task that could not be read when it was ended by a repair."""
 
 
 class Repair(StrEnum):
@@ -41,3 +48,8 @@ CHOICES: dict[str, dict[Repair, str]] = {
 def choices(place: str) -> dict[Repair, str]:
     """What can be done about a record of that table."""
     return CHOICES.get(place, {})
+
+
+def can_run_again(spec: "TaskSpec") -> bool:
+    """Whether it is still known what the task was to do: not so, where that could not be read when it was repaired."""
+    return spec.prompt != UNREADABLE and (spec.harness != "command" or bool(spec.argv))

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from watchkeeper.domain.lock_state import LockState
+from watchkeeper.domain.run_record import DirectoryIdentity
 from watchkeeper.ports.store import Store
 
 Progress = Callable[[int, int], None]
@@ -42,6 +43,8 @@ class DescribedExecution:
     fence: int
     lock: LockState
     """Held: a shim lives in it."""
+    begun: DirectoryIdentity | None = None
+    """Which directory it is, if it is decided whether its agent is launched, or a shim lives in it."""
 
 
 class Descriptions(Protocol):

@@ -268,6 +268,13 @@ class Executions(Protocol):
         """Whether its directory is there and nobody has decided yet whether its agent is launched. Raises OSError."""
         ...
 
+    def begun(self, run: Run, database_id: str) -> DirectoryIdentity | None:
+        """The directory of a run that no row says is prepared, if it was: it is decided whether its agent is launched, or a shim lives in it.
+
+        None: it is not there, nothing has begun in it, or it does not say that it is this run's. Raises OSError.
+        """
+        ...
+
     def names(self) -> list[str]:
         """Ids of all execution directories that are there."""
         ...

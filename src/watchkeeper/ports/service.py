@@ -33,6 +33,8 @@ class DaemonInfo(NamedTuple):
     """On which database it works, in words without a password; empty if it does not say."""
     trouble: str = ""
     """What keeps it from doing what it was told; empty if nothing does."""
+    frozen: bool = False
+    """Its process is stopped (SIGSTOP): it is there, and does nothing."""
 
 
 class LastWords(NamedTuple):

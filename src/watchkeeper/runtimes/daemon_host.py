@@ -21,6 +21,7 @@ from watchkeeper.errors import DaemonError, system_says
 from watchkeeper.ports.service import DaemonInfo, LastWords, Order, SpawnAnswer
 from watchkeeper.runtimes import atomic, proc
 from watchkeeper.runtimes.locks import HeldLock, hold_lock, probe
+from watchkeeper.runtimes.state_directory import HOME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -39,6 +40,8 @@ _NEVER_PASSED = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
 _PASSED_PREFIXES = ("XDG_", "WATCHKEEPER_", "PYTHON", "PG")
 """PG…: how the driver of PostgreSQL finds server and password. Agents get none of them."""
 _POLL_S = 0.02
+_STOPPED = frozenset({"T", "t"})
+"""What `/proc` says of a process that a signal or a debugger has stopped."""
 
 
 class LocalDaemonHost:
@@ -60,9 +63,10 @@ class LocalDaemonHost:
         if not self.is_held():
             return None
         info = self._read()
-        if info is None or proc.identity(info.pid) != (info.pid, info.start_ticks):
+        stat = None if info is None else proc.stat_of(info.pid)
+        if info is None or stat is None or not stat.alive or stat.start_ticks != info.start_ticks:
             return None
-        return info
+        return info._replace(frozen=stat.state in _STOPPED)
 
     @contextmanager
     def hold(self, info: DaemonInfo) -> Generator[None]:
@@ -253,12 +257,16 @@ class LocalDaemonHost:
         return True
 
     def _environment(self) -> dict[str, str]:
-        """Agents get their own captured environment; the daemon needs only to find its files and programs."""
-        return {
+        """Agents get their own captured environment; the daemon needs only to find its files and programs.
+
+        It begins in `/`, so the state directory is named in full, however the caller named it.
+        """
+        passed = {
             name: value
             for name, value in self._environ.items()
             if (name in _PASSED_ON or name.startswith(_PASSED_PREFIXES)) and name not in _NEVER_PASSED
         }
+        return {**passed, HOME: str(self._state.absolute())}
 
     def _read(self) -> DaemonInfo | None:
         try:

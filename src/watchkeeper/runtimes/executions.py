@@ -33,6 +33,9 @@ _NOT_A_DIRECTORY = frozenset({errno.ENOTDIR, errno.ELOOP})
 _UNREADABLE = _REFUSALS | _NOT_A_DIRECTORY | {errno.EBADMSG, errno.EISDIR, errno.ENXIO}
 """Errors that say something about one file. All others, such as EMFILE and EIO, say something about the system and are raised."""
 
+_NO_DIRECTORY = (FileNotFoundError, NotADirectoryError, PermissionError)
+_BEGUN = (records.DECISION, records.AGENT, records.EXIT, records.GONE)
+
 
 class Unreadable(Exception):  # noqa: N818 - an answer about a file, not a failure of ours
     """A record is there, and cannot be read."""
@@ -162,6 +165,14 @@ class ExecutionDirectories:
         with self.open(run) as found:
             return isinstance(found, OpenExecution) and not found.exists(records.DECISION)
 
+    def begun(self, run: Run, database_id: str) -> DirectoryIdentity | None:
+        """The directory of a run that no row says is prepared, if something has begun in it. Raises OSError if the system is in trouble."""
+        with contextlib.suppress(BadRecord, Unreadable, *_NO_DIRECTORY), atomic.directory(self.path(run)) as fd:
+            found = OpenExecution(fd)
+            who = records.parse_spec(found.read(records.SPEC) or b"").identity
+            return _begun(found) if who == records.SpecIdentity.of(database_id, run) else None
+        return None
+
     def before(self, run: Run) -> Mapping[str, object] | None:
         """What the workspace looked like before the agent; None if that was not kept or cannot be read."""
         data = self._read(run, records.BEFORE)
@@ -235,6 +246,7 @@ class ExecutionDirectories:
                 run_id=who.run_id,
                 fence=who.fence,
                 lock=execution.lock(),
+                begun=_begun(execution),
             )
 
     def keep_logs(self, run: Prepared) -> Path | None:
@@ -329,6 +341,12 @@ class ExecutionDirectories:
             with contextlib.suppress(Unreadable):
                 return found.read(name)
         return None
+
+
+def _begun(found: OpenExecution) -> DirectoryIdentity | None:
+    """Which directory it is, if something has begun in it. Raises OSError."""
+    began = any(found.exists(name) for name in _BEGUN) or found.lock() is LockState.HELD
+    return identity_of(found.fd) if began else None
 
 
 def log_name(stream: str) -> str:

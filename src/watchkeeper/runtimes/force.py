@@ -15,12 +15,13 @@ from typing import NamedTuple
 
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, LockState
 from watchkeeper.domain.model import AgentIdentity, Proof, Run, StopHow
-from watchkeeper.ports.runtime import Forced, SweepReport
+from watchkeeper.ports.runtime import Forced, ShimUnreachable, SweepReport
 from watchkeeper.runtimes import observation, proc, records
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import ExecutionDirectories, Unreadable
 from watchkeeper.runtimes.log_pipes import LogPipes
 from watchkeeper.runtimes.observation import Gathered
+from watchkeeper.runtimes.originals import original
 from watchkeeper.runtimes.records import BadRecord, SpecIdentity
 from watchkeeper.runtimes.survivors import keeping_output
 from watchkeeper.runtimes.sweep import Sweep
@@ -106,8 +107,16 @@ class Force:
             return Sweep(run.execution_id, agent).run()
 
     def wake_shim(self, run: Run) -> None:
-        """Have a shim go on that somebody has stopped. Raises OSError if the system is in trouble."""
-        shim = self._known(run).shim
+        """Have a shim go on that somebody has stopped.
+
+        Raises:
+            ShimUnreachable: it serves another directory, of which ours is a copy.
+            OSError: the system is in trouble.
+        """
+        known = self._recorded(run)
+        if original(self._directories.path(run), known.shim, known.agent) is not None:
+            raise ShimUnreachable("Its shim is not this directory's.")
+        shim = known.shim
         stat = None if shim is None else proc.stat_of(shim[0])
         if shim is not None and stat is not None and stat.state == "T":
             _ = proc.signal_checked(*shim, boot_id(), signal.SIGCONT)
@@ -129,6 +138,14 @@ class Force:
             return observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
 
     def _known(self, run: Run) -> _Known:
+        known = self._recorded(run)
+        there = original(self._directories.path(run), known.shim, known.agent)
+        if there is None:
+            return known
+        says = f"this is a copy, and the run is that of {there}; stop it with WATCHKEEPER_HOME={there.parent.parent}"
+        return known._replace(against=says)
+
+    def _recorded(self, run: Run) -> _Known:
         """From the directory if it is there and can be read; else from the row and from what the kernel says of the agent's parent."""
         found = self._gathered(run)
         if found is None or found.identity is None or not self._is_for(found.identity, run) or found.unreadable:

@@ -33,6 +33,7 @@ from watchkeeper.runtimes.log_pipes import LogPipes
 from watchkeeper.runtimes.off_record import DirectoryOffRecord
 from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
+from watchkeeper.runtimes.state_directory import HOME
 from watchkeeper.runtimes.sweep import MARKER
 
 RUN_MARKER = "WATCHKEEPER_RUN"
@@ -148,9 +149,7 @@ class ProcessRuntime:
 
     def _spec(self, order: ExecutionOrder) -> dict[str, object]:
         run = order.run
-        environment = dict(order.environment)
-        environment[RUN_MARKER] = run.id
-        environment[MARKER] = run.execution_id
+        ours = {RUN_MARKER: run.id, MARKER: run.execution_id, HOME: str(self._directories.root.parent.absolute())}
         return {
             "format": records.FORMAT,
             "database": order.database_id,
@@ -160,7 +159,7 @@ class ProcessRuntime:
             "execution": run.execution_id,
             "argv": list(order.argv),
             "cwd": order.cwd,
-            "environment": environment,
+            "environment": {**order.environment, **ours},
             "asked": list(order.asked),
             "prompt_by": order.prompt_by,
             "input": order.keep_input,

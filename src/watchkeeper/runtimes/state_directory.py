@@ -61,6 +61,9 @@ _NETWORK_FUSE = frozenset(
         "sshfs",
     }
 )
+HOME = "WATCHKEEPER_HOME"
+"""The variable that says where the state directory is."""
+
 _HOME_HINT = "Set WATCHKEEPER_HOME to a directory of yours on a local disk."
 
 
@@ -208,7 +211,7 @@ def locate(environment: Mapping[str, str]) -> Path:
     Raises:
         StateDirectoryUnusable: none of the three can be told.
     """
-    own = environment.get("WATCHKEEPER_HOME")
+    own = environment.get(HOME)
     if own:
         return Path(own).expanduser().absolute()
     state = environment.get("XDG_STATE_HOME", "")
@@ -224,7 +227,7 @@ def locate(environment: Mapping[str, str]) -> Path:
 def is_usual(path: Path, environment: Mapping[str, str]) -> bool:
     """Whether a state directory is where it is when WATCHKEEPER_HOME says nothing."""
     with contextlib.suppress(StateDirectoryUnusable):
-        return path == locate({name: value for name, value in environment.items() if name != "WATCHKEEPER_HOME"})
+        return path == locate({name: value for name, value in environment.items() if name != HOME})
     return False
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.outcome_record import Disposition, Outcome, OutcomeStatus
-from watchkeeper.domain.repair import Repair
+from watchkeeper.domain.repair import UNREADABLE, Repair
 from watchkeeper.domain.run_record import Proof, RunState
 from watchkeeper.domain.task_record import TaskSpec
 from watchkeeper.errors import RecordTorn
@@ -42,8 +42,6 @@ _DROPS = {
 
 _NUMBERED = frozenset({"outbox", "journal", "lane_closed"})
 """Tables whose keys are numbers."""
-
-_UNREADABLE = "(cannot be read)"
 
 
 def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime) -> None:
@@ -139,8 +137,8 @@ def _salvaged(body: Value) -> TaskSpec:
     except ValueError:
         data = {}
     kept: dict[str, object] = {
-        "prompt": _UNREADABLE,
-        "title": _UNREADABLE,
+        "prompt": UNREADABLE,
+        "title": UNREADABLE,
         "harness": "command",
         "model": None,
         "cwd": "/",

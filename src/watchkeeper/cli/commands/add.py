@@ -62,7 +62,11 @@ def command(
         wishes = asking.begin(call, wishes)
         words, argv = asking.split(call, words)
         prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-        before = None if dry_run else handing.known(call, wishes._asdict(), prompt, argv or ())
+        before = handing.known(call, wishes._asdict(), prompt, argv or ())
+        if before is not None and dry_run:
+            tried = [(before, None, handing.agreed_before(call, before))]
+            handing.tell_dry(call, call.terminal.line, tried, as_json=as_json)
+            return
         if before is not None:
             _finish(call, [Handed(task=before, already=True, key=wishes.key or "")], [{}], as_json=as_json)
             return
@@ -70,11 +74,8 @@ def command(
     asking.say_rights(call, [agreed for _, agreed in handed], verbose=verbose or dry_run, as_json=as_json)
     not_passed.say(call, [request for request, _ in handed], as_json=as_json)
     if dry_run:
-        if as_json:
-            for request, agreed in handed:
-                call.terminal.line({"dry_run": True, "title": request.spec.title, **asking.rights(request, agreed)})
-        else:
-            call.terminal.note(asking.DRY)
+        tried = [(handing.would_be(call, each), each, asking.rights(each, agreed)) for each, agreed in handed]
+        handing.tell_dry(call, call.terminal.line, tried, as_json=as_json)
         return
     given = asking.add(call, handed)
     _finish(call, given, [asking.rights(request, plan) for request, plan in handed], as_json=as_json)

@@ -126,7 +126,7 @@ def _left(call: Call) -> tuple[int, int]:
 @debug_option
 @click.pass_obj
 def status(call: Call, as_json: bool) -> int:
-    """Say whether the daemon runs. Exit code 0 if it does, 7 if not."""
+    """Say whether the daemon runs. Exit code 0 if it does, 7 if not, or if it is stopped (SIGSTOP)."""
     info = finding.running(call) if call.has_state else None
     words = call.reading.daemon_host.last_words() if call.has_state else None
     if as_json:
@@ -140,6 +140,8 @@ def status(call: Call, as_json: bool) -> int:
         call.terminal.say(f"The daemon runs: pid {info.pid}, up {up}, version {info.version}, life {info.incarnation}.")
         if info.version != __version__:
             call.terminal.say(f"This program is version {__version__}: wk daemon restart. Agents go on meanwhile.")
+        if info.frozen:
+            call.terminal.say(f"{finding.frozen_says(info)} lets it go on.")
         if info.ending:
             waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
             call.terminal.say(f"It {waits} and starts nothing new.")
@@ -153,7 +155,7 @@ def status(call: Call, as_json: bool) -> int:
         )
     if not as_json and (service := _service(call)):
         call.terminal.say(f"It is installed as the service {service}.")
-    return Exit.OK if info is not None else Exit.DAEMON
+    return Exit.OK if info is not None and not info.frozen else Exit.DAEMON
 
 
 @command.command(cls=Command, short_help="End the daemon and start this version's.")

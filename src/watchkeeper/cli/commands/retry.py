@@ -58,7 +58,7 @@ def command(call: Call, as_json: bool, **which: object) -> int:
 
 def _retry(call: Call, typed: str, *, as_json: bool) -> Task:
     from watchkeeper.app.off_record import put_on_record
-    from watchkeeper.app.retry import retry
+    from watchkeeper.app.retry import refuse_unreadable, retry
     from watchkeeper.environment import capture
 
     _, task_id = call.find(typed)
@@ -66,6 +66,7 @@ def _retry(call: Call, typed: str, *, as_json: bool) -> Task:
     parts.state.require_room()
     # A stop that came before this is not to come after it.
     _ = put_on_record(parts.store, parts.clock, parts.runtime, task_id)
+    refuse_unreadable(parts.store.read(lambda tx: tx.tasks.get(task_id)))
     spec, allowed, approved = parts.store.read(lambda tx: _read(tx, task_id))
     place = _place(call, spec, allowed)
     environ, keys = accounts.environment(call, spec)

@@ -78,7 +78,11 @@ def command(
     wishes = asking.begin(call, asking.Wishes(**wished))  # pyright: ignore[reportArgumentType] - click gives each option its kind
     words, argv = asking.split(call, words)
     prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-    before = None if dry_run else handing.known(call, wishes._asdict(), prompt, argv or ())
+    before = handing.known(call, wishes._asdict(), prompt, argv or ())
+    if before is not None and dry_run:
+        tried = [(before, None, handing.agreed_before(call, before))]
+        handing.tell_dry(call, call.terminal.document, tried, as_json=as_json)
+        return Exit.OK
     if before is not None:
         handed = Handed(task=before, already=True, key=wishes.key or "")
         return _given(call, handed, {}, wait=wait, follow=follow, as_json=as_json)
@@ -86,10 +90,8 @@ def command(
     asking.say_rights(call, [agreed], verbose=verbose or dry_run, as_json=as_json)
     not_passed.say(call, [request], as_json=as_json)
     if dry_run:
-        if as_json:
-            call.terminal.document({"dry_run": True, "title": request.spec.title, **asking.rights(request, agreed)})
-        else:
-            call.terminal.note(asking.DRY)
+        tried = [(None, request, asking.rights(request, agreed))]
+        handing.tell_dry(call, call.terminal.document, tried, as_json=as_json)
         return Exit.OK
     handed = asking.add(call, [(request, agreed)])[0]
     return _given(call, handed, asking.rights(request, agreed), wait=wait, follow=follow, as_json=as_json)

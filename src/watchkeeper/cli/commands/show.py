@@ -20,6 +20,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 from watchkeeper.domain.outcome_record import MOST_BESIDE
 from watchkeeper.domain.profile import LaunchProfile, host, table
+from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.working_directory import described
 
 if TYPE_CHECKING:
@@ -376,7 +377,8 @@ def _next(found: "TaskDetail") -> str:
         case TaskState.HELD:
             return _next_of_held(found)
         case _:
-            return f"wk logs {task_id} · wk retry {task_id}"
+            again = f"wk retry {task_id}" if can_run_again(found.task.spec) else "hand it over anew with wk run"
+            return f"wk logs {task_id} · {again}"
 
 
 def _next_of_held(found: "TaskDetail") -> str:

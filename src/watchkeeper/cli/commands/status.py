@@ -10,6 +10,8 @@ from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.domain.model import TaskState
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from watchkeeper.app.views.health import Health
     from watchkeeper.app.views.rows import TaskRow
     from watchkeeper.app.views.whereabouts import Whereabouts
@@ -61,7 +63,7 @@ def command(call: Call, as_json: bool) -> None:
     elif found is None:
         call.terminal.prose(NOTHING_YET)
     else:
-        _print(call, found, info, "database DAMAGED" if torn or whole else "database ok")
+        _say_health(call, found, info, "database DAMAGED" if torn or whole else "database ok")
         _print_damage(call, torn, whole)
         for each in machines:
             call.terminal.say(_machine(each))
@@ -99,6 +101,19 @@ def _machine(there: "Whereabouts") -> str:
     return f"{name}: not heard of{since}; its runs stay as they are"
 
 
+def _daemon(info: "DaemonInfo | None", now: "datetime") -> str:
+    if info is None:
+        return "no daemon"
+    up = f"up {render.duration((now - info.started_at).total_seconds())} (pid {info.pid})"
+    return f"daemon STOPPED, {up}" if info.frozen else f"daemon {up}"
+
+
+def _say_health(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
+    _print(call, found, info, database)
+    if info is not None and info.frozen:
+        call.terminal.say(f"{daemon.frozen_says(info)} lets it go on.")
+
+
 def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
     terminal, now = call.terminal, call.reading.clock.now()
     waits = ", ".join(f"{count} {wait}" for wait, count in found.waits.items())
@@ -107,12 +122,7 @@ def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str
         for state, word in _WORDS.items()
         if found.counts.get(state)
     ]
-    up = (
-        f"daemon up {render.duration((now - info.started_at).total_seconds())} (pid {info.pid})"
-        if info
-        else "no daemon"
-    )
-    parts = [up, database, *(counts or ["no tasks"])]
+    parts = [_daemon(info, now), database, *(counts or ["no tasks"])]
     if found.outbox_pending:
         parts.append(f"{render.counted(found.outbox_pending, 'step')} left for the daemon")
     if found.answered:

@@ -9,6 +9,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, TaskState
+from watchkeeper.domain.repair import can_run_again
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.why import Why
@@ -101,6 +102,8 @@ def _plainly(task: "Task", where: str, meanwhile: str) -> list[str]:
     if task.state is TaskState.DONE:
         return [ended]
     why = [f"  {render.clean(task.reason)}"] if task.reason else []
+    if not can_run_again(task.spec):
+        return [ended, *why, "  What it was to do could not be read: hand it over anew with `wk run`."]
     return [ended, *why, f"  `wk retry {task.id}` tries it again."]
 
 
