@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from watchkeeper.errors import Refused, SettingsError
+from watchkeeper.errors import RecordTorn, Refused, SettingsError
 
 if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
     from watchkeeper.domain.repair import Repair
     from watchkeeper.ports.clock import Clock
-    from watchkeeper.ports.damage import Damage, Met
+    from watchkeeper.ports.damage import Damage, Known, Met
     from watchkeeper.ports.databases import LongTransaction, MovedFacts, StoreFacts
     from watchkeeper.ports.service import Wake
     from watchkeeper.ports.store import Store, Tx
@@ -100,8 +100,12 @@ def facts(store: "Store", there: "Place", clock: "Clock", *, thorough: bool) -> 
     """
     from watchkeeper.ports.databases import StoreFacts
 
-    store.check(thorough=thorough)
-    faults = tuple(store.read(lambda tx: tx.waits.audit()))
+    try:
+        store.check(thorough=thorough)
+        torn = ()
+    except RecordTorn as problem:
+        torn = (f"A record breaks a rule of its table: {problem.reason}.",)
+    faults = (*torn, *store.read(lambda tx: tx.waits.audit()))
     now = store.time()
     version, size, waiting = store.read(_of_server if store.is_shared else _of_file)
     schema, database_id = store.read(lambda tx: (_schema(_raw(tx)), tx.machines.database_id()))
@@ -230,19 +234,35 @@ def _bound(task: "Task", node: str) -> "Task":
 
 
 def repair(
-    store: "Store", there: "Place", damage: "Damage", what: "Repair", *, reason: str, by: str, clock: "Clock"
+    store: "Store",
+    there: "Place",
+    damage: "Damage",
+    what: "Repair",
+    *,
+    reason: str,
+    by: str,
+    clock: "Clock",
+    known: "Known",
 ) -> None:
     """Do to a record that cannot be read what a person chose, and journal it.
 
     Raises:
+        Refused: it cannot be read even so. Nothing was changed.
         DatabaseUnusable: and its kinds. Nothing was changed.
     """
+    from watchkeeper.store.contradictions import NUMBER, torn_numbers
+    from watchkeeper.store.repair import renumber
     from watchkeeper.store.repair import repair as do
 
     def work(tx: "Tx") -> None:
         rows, at = _raw(tx), clock.now()
         aside = there.set_rules_aside(rows)
-        do(cast("StoredTx", tx).rows, damage, what, reason, at)
+        if damage.place == NUMBER:
+            for table in torn_numbers(
+                cast("StoredTx", tx).rows
+            ):  # all of them: what is done is journalled, which takes a number
+                renumber(rows, there, table)
+        do(cast("StoredTx", tx).rows, damage, what, reason, at, known)
         there.put_rules_back(rows, aside)
         data = {"record": damage.name, "what": what.value, "by": by, "reason": damage.reason}
         _ = tx.journal.append("record.repaired", at, task_id=damage.task_id, data=data)

@@ -1,5 +1,6 @@
 """What `wk doctor` looks at, one small function each. Nothing here changes anything."""
 
+import contextlib
 import errno
 import os
 import shutil
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.cli import accounts, daemon, harnesses, render, routes
 from watchkeeper.cli.system_checks import Check, Level, kernel, python
 from watchkeeper.domain.account import SignIn
-from watchkeeper.errors import Exit, NoDatabase, WatchkeeperError
+from watchkeeper.errors import Exit, NoDatabase, RecordTorn, WatchkeeperError
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -27,6 +28,7 @@ def checks(call: "Call") -> Iterator[Check]:
     yield _settings(call)
     yield _state(call)
     yield _database(call)
+    yield _records(call)
     yield _queue(call)
     yield _daemon(call)
     yield _room(call)
@@ -112,15 +114,19 @@ def _database(call: "Call") -> Check:
             store = call.reading.store
         except NoDatabase:
             return Check(name="database", level=Level.OK, says="not made yet; the first task makes it")
-        torn = _torn(call)
-        if torn is not None:
-            return torn
+        whole = call.reading.state.damage()
+        if whole:
+            return Check(
+                name="database", level=Level.BAD, says=whole, code=Exit.STATE,
+                hint="wk restore FILE puts a backup in its place",
+            )  # fmt: skip
         served = server(call)
         if served is not None:
             notes = remarks(served)
             level = Level.NOTE if notes else Level.OK
             return Check(name="database", level=level, says=" ".join([headline(served), *notes]))
-        store.check()
+        with contextlib.suppress(RecordTorn):  # a record is none of the file's faults: the next look names it
+            store.check()
         count = sum(store.read(lambda tx: tx.tasks.counts()).values())
         size = render.size(_size_of_database(call.reading.state.database))
         return Check(
@@ -133,31 +139,26 @@ def _database(call: "Call") -> Check:
     return _guarded("database", Exit.STATE, look)
 
 
-def _torn(call: "Call") -> Check | None:
-    """Records that cannot be read, or what the daemon says of the database as a whole."""
-    from watchkeeper.app.damage import known
-    from watchkeeper.cli import repairing
+def _records(call: "Call") -> Check:
+    def look() -> Check:
+        from watchkeeper.app.repair import search
+        from watchkeeper.cli import repairing
 
-    call.names_damage = True
-    whole, torn = call.reading.state.damage(), known(call.reading.store)
-    if whole:
+        call.names_damage = True
+        store = call.store
+        torn = [] if store is None else search(store)
+        if not torn:
+            return Check(name="records", level=Level.OK, says="all can be read")
+        listed = ", ".join(each.name for each in torn[:_NAMED]) + (" …" if len(torn) > _NAMED else "")
         return Check(
-            name="database",
-            level=Level.BAD,
-            says=whole,
-            hint="wk restore FILE puts a backup in its place",
-            code=Exit.STATE,
+            name="records",
+            level=Level.NOTE,
+            says=f"{len(torn)} cannot be read: {render.clean(listed)}",
+            hint="wk store repair",
+            facts={"damage": [repairing.plain(each) for each in torn]},
         )
-    if not torn:
-        return None
-    listed = "; ".join(repairing.line(each) for each in torn[:_NAMED]) + (" …" if len(torn) > _NAMED else "")
-    return Check(
-        name="database",
-        level=Level.NOTE,
-        says=f"{render.counted(len(torn), 'record')} cannot be read, and all others can: {listed}",
-        hint="wk store repair",
-        facts={"damage": [repairing.plain(each) for each in torn]},
-    )
+
+    return _guarded("records", Exit.STATE, look)
 
 
 def _queue(call: "Call") -> Check:

@@ -28,8 +28,8 @@ def look(call: "Call") -> Found:
     faults, rules = store.read(lambda tx: (tuple(tx.waits.audit()), tx.rules.all()))
     if faults:
         more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
-        hint = "That is a fault of ours: please report it. `wk edit ID --priority N` sets the facts of one task anew."
-        return Found("bad", " ".join(faults[:_NAMED]) + more, hint, faults)
+        hint = "wk store repair"
+        return Found("note", " ".join(faults[:_NAMED]) + more, hint, faults)
     paused = [rule for rule in rules if rule.paused]
     if any(rule.scope == "all" for rule in paused):
         return Found("note", "paused: nothing is started", "`wk queue resume` lets it go on.")

@@ -1,5 +1,6 @@
 """`wk store repair`: what is said, and what is done."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import render
@@ -7,7 +8,17 @@ from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from watchkeeper.ports.store import Damage
+    from watchkeeper.compose import Watchkeeper
+    from watchkeeper.domain.repair import Repair
+    from watchkeeper.ports.damage import Damage, Known
+
+_DONE = {
+    "drop": "deleted",
+    "mend": "made anew",
+    "fail": "its task was ended as failed",
+    "forget": "its task was forgotten",
+}
+"""What was done, by the choice."""
 
 
 def show(call: Call, name: str | None, *, as_json: bool) -> None:
@@ -32,13 +43,13 @@ def show(call: Call, name: str | None, *, as_json: bool) -> None:
     for each in found:
         _print(call, each)
     if found:
-        call.terminal.say("Do one: wk store repair RECORD --do CHOICE")
+        first = next((each for each in found if _choices(each)), found[0])
+        choice = next(iter(_choices(first)), "CHOICE")
+        call.terminal.say(f"Do one, say: wk store repair {shlex.quote(first.name)} --do {choice}")
 
 
 def plain(damage: "Damage") -> dict[str, object]:
     """A record that cannot be read, as JSON has it."""
-    from watchkeeper.domain.repair import choices
-
     return {
         "record": damage.name,
         "table": damage.place,
@@ -46,21 +57,25 @@ def plain(damage: "Damage") -> dict[str, object]:
         "task": damage.task_id,
         "reason": damage.reason,
         "since": None if damage.at is None else damage.at.isoformat(),
-        "choices": {choice.value: says for choice, says in choices(damage.place).items()},
+        "choices": {choice.value: says for choice, says in _choices(damage).items()},
     }
 
 
 def line(damage: "Damage") -> str:
     """One line on it."""
-    about = f" (task {damage.task_id})" if damage.task_id else ""
+    about = f" (task {damage.task_id})" if damage.task_id and damage.task_id != damage.id else ""
     return render.clean(f"{damage.name}{about}: {damage.reason}")
 
 
-def _print(call: Call, damage: "Damage") -> None:
+def _choices(damage: "Damage") -> "dict[Repair, str]":
     from watchkeeper.domain.repair import choices
 
+    return choices(damage.place, of_task=damage.task_id is not None)
+
+
+def _print(call: Call, damage: "Damage") -> None:
     call.terminal.prose(line(damage), hang=4)
-    for choice, says in choices(damage.place).items():
+    for choice, says in _choices(damage).items():
         call.terminal.prose(f"    {choice.value:<7} {says}", hang=12)
 
 
@@ -82,9 +97,22 @@ def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
     require(damage, chosen, parts.descriptions)
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)
     reason = f"Its record {damage.name} could not be read ({damage.reason}); {call.person} ended it."
-    repair(parts.store, there, damage, chosen, reason=reason, by=call.person, clock=parts.clock)
+    known = _known(parts)
+    repair(parts.store, there, damage, chosen, reason=reason, by=call.person, clock=parts.clock, known=known)
     _ = parts.daemon_host.tell(Order.LOOK)
     if as_json:
         call.terminal.document({"record": damage.name, "did": chosen.value, "task": damage.task_id})
     else:
-        call.terminal.say(f"Done to {render.clean(damage.name)}: {chosen.value}.")
+        call.terminal.say(f"{render.clean(damage.name)}: {_DONE[chosen.value]}.")
+
+
+def _known(parts: "Watchkeeper") -> "Known":
+    """What the execution directories say of the database."""
+    from collections import Counter
+
+    from watchkeeper.ports.damage import Known
+
+    described = parts.descriptions.described()
+    ids = Counter(each.database_id for each in described if each.database_id)
+    found = ids.most_common(1)[0][0] if ids else parts.ids.operation()
+    return Known(found, max((each.fence for each in described), default=0))

@@ -27,7 +27,7 @@ _OF_A_TASK = {
 CHOICES: dict[str, dict[Repair, str]] = {
     "task": _OF_A_TASK,
     "run": _OF_A_TASK,
-    "claim": _OF_A_TASK,
+    "claim": {Repair.DROP: "delete it, with everything that is recorded about its task, which is gone", **_OF_A_TASK},
     "outcome": _OF_A_TASK,
     "authorisation": _OF_A_TASK,
     "start": {Repair.DROP: "let its task be tried again", **_OF_A_TASK},
@@ -41,13 +41,20 @@ CHOICES: dict[str, dict[Repair, str]] = {
     "machine": {Repair.DROP: "forget the machine: its next daemon makes the record anew"},
     "lane": {Repair.MEND: "find the lanes of the tasks in it anew, from what was asked for"},
     "tally": {Repair.MEND: "count the tasks anew"},
+    "wait": {Repair.MEND: "find out anew what its task waits for and where it stands, from what was asked for"},
+    "meta": {Repair.MEND: "make it anew from what is on record and in the execution directories"},
+    "number": {Repair.MEND: "go on behind the largest number that can be; records beyond it are numbered anew"},
+    "operation": {Repair.DROP: "delete this note of a claim"},
 }
 """By the table of the record: each choice, and what it does."""
 
 
-def choices(place: str) -> dict[Repair, str]:
-    """What can be done about a record of that table."""
-    return CHOICES.get(place, {})
+def choices(place: str, *, of_task: bool) -> dict[Repair, str]:
+    """What can be done about a record of that table; `of_task`: it is about a task that is there."""
+    found = CHOICES.get(place, {})
+    if not of_task:
+        return {choice: says for choice, says in found.items() if choice not in _OF_A_TASK}
+    return _OF_A_TASK if place == "claim" else found
 
 
 def can_run_again(spec: "TaskSpec") -> bool:

@@ -37,6 +37,14 @@ class Damage(NamedTuple):
         return cls(place=torn.place, id=torn.key, task_id=torn.task_id, reason=torn.reason)
 
 
+class Known(NamedTuple):
+    """What the execution directories say of the database, for a new record of itself."""
+
+    database_id: str
+    fence: int
+    """The largest that was given."""
+
+
 class LetsGo(Protocol):
     """A store that can be told to let go of what it holds open and does not use."""
 
@@ -68,6 +76,10 @@ class Met:
         """Everything that was met since `forget`."""
         with self._guard:
             return list(self._found.values())
+
+    def passed_over(self, place: str) -> int:
+        """How many records of a table were met since `forget`: a list lacks these."""
+        return sum(each.place == place for each in self.all())
 
     def forget(self, damages: "list[Damage]") -> None:
         """These are on record, or read again."""

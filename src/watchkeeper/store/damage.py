@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 from watchkeeper.domain.task_record import TaskState
 from watchkeeper.errors import NoSuchTask, NotFound, RecordTorn
 from watchkeeper.ports.damage import START, Damage
-from watchkeeper.store import accounts, journal, machines, outbox, outcomes, queue, rules, tasks
+from watchkeeper.store import accounts, contradictions, journal, machines, outbox, outcomes, queue, rules, tasks
 from watchkeeper.store.runs import StoredRuns
 from watchkeeper.store.values import Columns, ticks, torn
 
@@ -64,6 +64,9 @@ class StoredDamages:
 
     def read_again(self, damage: Damage) -> Damage | None:
         """Read the record anew; None if it can be read now, or is gone."""
+        return self._read_again(damage) or _first(contradictions.of_one(self._rows, damage.place, damage.id))
+
+    def _read_again(self, damage: Damage) -> Damage | None:
         if damage.place in _SMALL:
             return next((each for each in self._small(damage.place) if each.id == damage.id), None)
         if damage.place == "claim":
@@ -73,7 +76,8 @@ class StoredDamages:
         return _first(self._one(damage.place, damage.id))
 
     def search(self) -> Iterator[Damage]:
-        """Read every record, and yield those that cannot be read."""
+        """Read every record, and yield those that cannot be read, or cannot be so."""
+        yield from contradictions.all_of(self._rows)
         for place in _SMALL:
             yield from self._small(place)
         yield from self._claims()
@@ -86,7 +90,7 @@ class StoredDamages:
         for row in self._pages("damage_authorisations"):
             yield from _try(lambda row=row: outcomes.authorisation_from(row[1:]))
         for row in self._pages("damage_outbox"):
-            yield from _try(lambda row=row: outbox.row_from(row))
+            yield from _try(lambda row=row: _effect(row))
         after = 0
         while page := self._rows.all("journal_after", seq=after, limit=_PAGE):
             after = cast("int", page[-1][0])
@@ -103,7 +107,9 @@ class StoredDamages:
         for row in self._rows.all("damage_whole_claims"):
             yield from _try(lambda row=row: _claim(row))
         for task_id, run_id in self._rows.all("damage_claims"):
-            yield Damage.of(torn("claim", task_id, f"task and run {run_id} do not fit it", str(task_id)))
+            there = self._rows.one("damage_has_task", id=task_id) is not None
+            says = f"task and run {run_id} do not fit it" if there else "its task is gone"
+            yield Damage.of(torn("claim", task_id, says, str(task_id) if there else None))
 
     def _one(self, place: str, key: str) -> Iterator[Damage]:
         """Read one record by its key."""
@@ -112,7 +118,7 @@ class StoredDamages:
             "run": lambda: StoredRuns(self._rows).get(key),
             "outcome": lambda: self._outcome(key),
             "authorisation": lambda: self._numbered("damage_authorisation", outcomes.authorisation_from, id=key),
-            "outbox": lambda: self._numbered("damage_outbox_one", outbox.row_from, id=int(key)),
+            "outbox": lambda: self._numbered("damage_outbox_one", _effect, id=int(key)),
             "journal": lambda: self._numbered("damage_journal_one", journal.entry_from, seq=int(key)),
         }
         if place not in by_key:
@@ -155,6 +161,12 @@ class StoredDamages:
             yield from page
             if len(page) < _PAGE:
                 return
+
+
+def _effect(row: Row) -> None:
+    """A step. Raises RecordTorn, also for a kind that is not known here."""
+    if outbox.row_from(row) is None:
+        raise torn("outbox", row[0], f"its kind '{row[1]}' is not known to this version")
 
 
 def _claim(row: Row) -> None:

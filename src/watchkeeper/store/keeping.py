@@ -43,6 +43,11 @@ class StoredKeeping:
             raise NoSuchTask(f"There is no task '{task_id}'.")
         _ = self._rows.run("keeping_note_removed", task_id=task_id)
 
+    def remove_remains(self, task_id: str) -> None:
+        """Delete everything that is about a task whose own row is gone. Raises RowConflict if something still refers to it."""
+        for statement in _ABOUT_A_TASK:
+            _ = self._rows.run(statement, task_id=task_id)
+
     def removed_like(self, prefix: str, limit: int) -> list[str]:
         """Ids of removed tasks that start so, at most so many."""
         found = self._rows.all("keeping_removed_like", first=prefix, beyond=prefix + _BEYOND, limit=limit)

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from watchkeeper.ports.store import MachineRecord
 from watchkeeper.store.rows import Row, Rows
-from watchkeeper.store.values import Columns, readable, ticks, ticks_or_none
+from watchkeeper.store.values import Columns, readable, ticks, ticks_or_none, torn
 
 
 class StoredMachines:
@@ -16,8 +16,14 @@ class StoredMachines:
 
     def database_id(self) -> str:
         """A random id of this database, made with it."""
-        with Columns(self._rows.one("machines_database_id") or (), "id") as column:
-            return column.text()
+        row = self._rows.one("machines_database_id")
+        if row is None:
+            raise torn("meta", 1, "it is missing")
+        with Columns(row, "meta", key="1") as column:
+            found = column.text()
+            if not found:
+                raise ValueError("the id of the database is empty")
+            return found
 
     def begin_incarnation(
         self, machine_id: str, boot_id: str, at: datetime, *, name: str = "", holder: str = "", version: str = ""

@@ -14,10 +14,14 @@ from watchkeeper.domain.outcome_record import Disposition, Outcome, OutcomeStatu
 from watchkeeper.domain.repair import UNREADABLE, Repair
 from watchkeeper.domain.run_record import Proof, RunState
 from watchkeeper.domain.task_record import TaskSpec
-from watchkeeper.errors import RecordTorn
+from watchkeeper.errors import RecordTorn, Refused
+from watchkeeper.ports.damage import START
+from watchkeeper.store import contradictions
+from watchkeeper.store.damage import StoredDamages
 from watchkeeper.store.facts import exit_from
 from watchkeeper.store.keeping import StoredKeeping
 from watchkeeper.store.outcomes import StoredOutcomes, authorisation_from
+from watchkeeper.store.rows import RowConflict
 from watchkeeper.store.runs import StoredRuns
 from watchkeeper.store.tasks import StoredTasks, spec_from
 from watchkeeper.store.values import record, ticks, to_json
@@ -25,7 +29,9 @@ from watchkeeper.store.values import record, ticks, to_json
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from watchkeeper.ports.damage import Damage
+    from watchkeeper.ports.damage import Damage, Known
+    from watchkeeper.store.marks import RawRows
+    from watchkeeper.store.moving import Place
     from watchkeeper.store.rows import Rows, Value
 
 _DROPS = {
@@ -37,25 +43,59 @@ _DROPS = {
     "lane_closed": "repair_drop_lane_closed",
     "queue_rule": "repair_drop_queue_rule",
     "machine": "repair_drop_machine",
+    "operation": "repair_drop_operation",
 }
 """By table, the statement that deletes one record."""
 
 _NUMBERED = frozenset({"outbox", "journal", "lane_closed"})
 """Tables whose keys are numbers."""
 
+_NUMBERS = {"task": "seq", "authorisation": "seq", "journal": "seq", "outbox": "id", "lane": "id"}
+"""By table, the column of its numbers."""
 
-def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime) -> None:
-    """Do to a record what was chosen. `reason` is what its task is said to have failed of."""
-    if what is Repair.DROP and damage.place in _DROPS:
+_GAP = 1000
+"""So many fences, or numbers, are passed over, lest one is given twice whose record is gone."""
+
+
+def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, known: Known) -> None:
+    """Do to a record what was chosen. `reason` is what its task is said to have failed of.
+
+    Raises:
+        Refused: it cannot be read even so, or another record stands against it. The caller undoes everything.
+    """
+    try:
+        _do(rows, damage, what, reason, at, known)
+    except (RowConflict, RecordTorn) as problem:
+        raise Refused(
+            f"'{what}' does not go for {damage.name} ({problem}): nothing was changed.", hint="Choose another."
+        ) from problem
+    left = None if damage.place == START else StoredDamages(rows).read_again(damage)
+    if left is not None:
+        raise Refused(
+            f"After '{what}' {damage.name} is as it was ({left.reason}): nothing was changed.", hint="Choose another."
+        )
+
+
+def _do(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, known: Known) -> None:
+    if what is Repair.DROP and damage.place == "claim":
+        _let_go(rows, damage.id)
+        StoredKeeping(rows).remove_remains(damage.id)
+    elif what is Repair.DROP and damage.place in _DROPS:
         key = int(damage.id) if damage.place in _NUMBERED else damage.id
         _ = rows.run(_DROPS[damage.place], key=key)
     elif what is Repair.MEND and damage.place == "lane":
         _mend_lane(rows, damage.id)
+    elif what is Repair.MEND and damage.place == contradictions.WAIT:
+        _mend_wait(rows, damage.id)
+    elif what is Repair.MEND and damage.place == contradictions.META:
+        fence = max(known.fence, contradictions.largest_fence(rows)) + _GAP
+        _ = rows.run("repair_meta", database_id=known.database_id, fence=fence, most=contradictions.USED_UP - 1)
     elif what is Repair.FAIL and damage.task_id is not None:
         _fail(rows, damage.task_id, reason, at)
     elif what is Repair.FORGET and damage.task_id is not None:
         _let_go(rows, damage.task_id)
         StoredKeeping(rows).remove_task(damage.task_id)
+    _ = rows.run("repair_tally_states")
     _ = rows.run("repair_tally")
     _ = rows.run("damage_drop", place=damage.place, id=damage.id)
     if what in {Repair.FAIL, Repair.FORGET}:
@@ -73,6 +113,27 @@ def _mend_lane(rows: Rows, lane: str) -> None:
         _ = rows.run("repair_drop_lane", key=key)
 
 
+def _mend_wait(rows: Rows, task_id: str) -> None:
+    tasks = StoredTasks(rows)
+    tasks.place_anew(tasks.get(task_id))
+    _ = rows.run("repair_dependency_on_itself", id=task_id)
+    _ = rows.run("repair_empty_label", id=task_id)
+    _ = rows.run("tasks_count_unmet", id=task_id)
+    _ = rows.run("repair_claim_place", id=task_id)
+
+
+def renumber(rows: RawRows, there: Place, table: str) -> None:
+    """Number records anew that are beyond every number that can be, and go on behind the largest. No trigger may act."""
+    key = _NUMBERS[table]
+    most = contradictions.USED_UP
+    ((largest,),) = rows.query(f"SELECT coalesce(max({key}), 0) FROM {table} WHERE {key} < :most", {"most": most})  # noqa: S608 - names of our own
+    last = cast("int", largest)
+    for (was,) in rows.query(f"SELECT {key} FROM {table} WHERE {key} >= :most ORDER BY {key}", {"most": most}):  # noqa: S608 - as above
+        last += 1
+        _ = rows.query(f"UPDATE {table} SET {key} = :now WHERE {key} = :was", {"now": last, "was": was})  # noqa: S608 - as above
+    there.set_numbers(rows, {**there.numbers(rows), table: last + _GAP})
+
+
 def _fail(rows: Rows, task_id: str, reason: str, at: datetime) -> None:
     """End a task as failed. What can be read of it stays."""
     _let_go(rows, task_id)
@@ -84,8 +145,8 @@ def _fail(rows: Rows, task_id: str, reason: str, at: datetime) -> None:
     for run_id, fence, state, execution_id, found in rows.all("repair_runs", task_id=task_id):
         if state == RunState.SETTLED.value and _is_whole(rows, str(run_id)):
             continue
-        if execution_id is not None:
-            _ = rows.run("repair_execution", id=execution_id, exit=_exit(found))
+        _ = rows.run("repair_add_execution", id=execution_id, task_id=task_id)
+        _ = rows.run("repair_execution", id=execution_id, exit=_exit(found))
         _ = rows.run("repair_run", id=run_id, reason=reason, at=ticks(at))
         _ = rows.run("repair_drop_outcome", run_id=run_id)
         outcome = Outcome(

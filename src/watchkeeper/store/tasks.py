@@ -278,7 +278,10 @@ class StoredTasks:
 def count_from(row: Row) -> tuple[TaskState, int]:
     """What a row holds. Raises RecordTorn."""
     with Columns(row, "tally") as column:
-        return column.choice(TaskState), column.number()
+        state, tasks = column.choice(TaskState), column.number()
+        if tasks < 0:
+            raise ValueError("fewer than no tasks")
+        return state, tasks
 
 
 def _rank(row: Row) -> tuple[int, str]:

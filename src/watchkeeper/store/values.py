@@ -122,8 +122,24 @@ def _finite(tree: object) -> object:
 
 def torn(place: str, key: object, problem: Exception | str, task_id: str | None = None) -> RecordTorn:
     """The error for a record that cannot be read. Key and reason are made fit to be stored and shown whatever bytes they hold."""
-    says = str(problem) if isinstance(problem, str) else f"{type(problem).__name__}: {problem}"
+    says = problem if isinstance(problem, str) else _says(place, problem)
     return RecordTorn(place=place, key=_short(key, _LONGEST_KEY), reason=_short(says, _LONGEST_REASON), task_id=task_id)
+
+
+_JSON_OF = {"task": "what was asked for", "outbox": "what is to be done", "journal": "what was told"}
+"""By the place of a record, what of it is JSON."""
+
+
+def _says(place: str, problem: Exception) -> str:
+    """What is wrong, without the names of our code."""
+    if isinstance(problem, json.JSONDecodeError):
+        what = _JSON_OF.get(place, "a part of it")
+        return f"{what} is not valid JSON (line {problem.lineno}, column {problem.colno})"
+    if isinstance(problem, KeyError):
+        return f"{problem} is missing"
+    if isinstance(problem, ValueError | TypeError):
+        return str(problem)
+    return f"it is not laid out as such a record is ({problem})"
 
 
 def _short(value: object, most: int) -> str:

@@ -86,11 +86,12 @@ class StoredWaits:
         after = 0
         while (page := self._rows.all("waits_bodies", after=after, limit=_PAGE)) and len(faults) < _TOLD:
             after = max(int(row[0] or 0) for row in page)
-            faults += [fault for fault in readable(self._rows, page, _wrong_place) if fault]
+            faults += [fault for fault in readable(self._rows, page, wrong_place) if fault]
         return faults
 
 
-def _wrong_place(row: Row) -> str:
+def wrong_place(row: Row) -> str:
+    """What is wrong with a task's place in the queue, as a sentence; empty: nothing. Raises RecordTorn."""
     with Columns(row, "task", key=str(row[1]), task_id=str(row[1])) as column:
         _, task_id = column.number(), column.text()
         kept = (column.number(), *(column.text_or_none() for _ in range(5)))

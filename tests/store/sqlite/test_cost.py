@@ -30,7 +30,10 @@ SMALL = {
 }
 """What may be read from end to end: live claims, one row per state, effects that wait, lanes with ready tasks, rules, accounts, machines."""
 
-AUDITS = {"waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe", "repair_lane_tasks"}
+AUDITS = {
+    "waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe", "repair_lane_tasks", "repair_tally",
+    "damage_counts", "damage_largest_fence", "damage_numbers", "damage_incarnations", "damage_waits", "damage_rules",
+}  # fmt: skip
 """Statements that compare everything, which nothing but `wk doctor` and a repair asks for."""
 
 SORTED = {

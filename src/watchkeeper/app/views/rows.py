@@ -65,12 +65,13 @@ def listing(
         tasks = _grouped(tx, states, limit, recent)
         counts = tx.tasks.counts()
         wanted = sum(counts.get(state, 0) for state in states)
+        torn = store.met.passed_over("task")
         listed = sum(task.state in states for task in tasks)
         summary = Listing(
             rows=(),
-            left_out=sum(counts.values()) - len(tasks),
+            left_out=max(0, sum(counts.values()) - len(tasks) - torn),
             running=counts.get(TaskState.RUNNING, 0),
-            cut=wanted - listed,
+            cut=max(0, wanted - listed - torn),
             unseen=sum(is_unseen(task) for task in tasks),
         )
         return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], summary
@@ -119,7 +120,7 @@ def newest(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskSt
     def read(tx: Tx) -> tuple[list[_Found], int]:
         tasks = _newest(tx, states, limit)[::-1]
         counts = tx.tasks.counts()
-        cut = sum(counts.get(state, 0) for state in states) - len(tasks)
+        cut = max(0, sum(counts.get(state, 0) for state in states) - len(tasks) - store.met.passed_over("task"))
         return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], cut
 
     found, cut = store.read(read)

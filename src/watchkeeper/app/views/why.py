@@ -10,6 +10,7 @@ from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import Dependency, lane_reasons, reasons
 from watchkeeper.errors import RecordTorn
+from watchkeeper.ports.damage import Met
 from watchkeeper.ports.store import MachineRecord, Store, Tx
 
 
@@ -68,7 +69,7 @@ def why(store: Store, here: Here, task_id: str) -> Why:
 
 def queue(store: Store, here: Here, most: int) -> QueueView:
     """Everything that waits, at most so many tasks of it."""
-    return store.read(lambda tx: _queue(tx, place(tx, here.machine, here.limit, here.now), most))
+    return store.read(lambda tx: _queue(tx, place(tx, here.machine, here.limit, here.now), most, store.met))
 
 
 def why_at(tx: Tx, task: Task, here: Place) -> Why:
@@ -83,7 +84,7 @@ def why_at(tx: Tx, task: Task, here: Place) -> Why:
     )
 
 
-def _queue(tx: Tx, here: Place, most: int) -> QueueView:
+def _queue(tx: Tx, here: Place, most: int, met: Met) -> QueueView:
     waiting = tuple(_each(tx, tx.tasks.some(tx.queue.waiting(most)), here))
     return QueueView(
         at_work=sum(each.agents for each in here.occupied if each.machine == here.machine),
@@ -93,7 +94,7 @@ def _queue(tx: Tx, here: Place, most: int) -> QueueView:
         machines=tuple(tx.machines.all()),
         lanes=_lanes(waiting, here),
         waiting=waiting,
-        left_out=max(0, tx.tasks.counts().get(TaskState.QUEUED, 0) - len(waiting)),
+        left_out=max(0, tx.tasks.counts().get(TaskState.QUEUED, 0) - len(waiting) - met.passed_over("task")),
     )
 
 

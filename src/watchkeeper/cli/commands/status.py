@@ -50,7 +50,7 @@ def command(call: Call, as_json: bool) -> None:
     if as_json:
         from watchkeeper.app.views import plain
 
-        database = "none" if found is None else "damaged" if torn or whole else "ok"
+        database = "none" if found is None else "damaged" if whole else "ok"
         closed = [accounts.plain(call, row) for row in accounts.closed(call)]
         told = {
             **plain.health(found or NOTHING),
@@ -63,12 +63,18 @@ def command(call: Call, as_json: bool) -> None:
     elif found is None:
         call.terminal.prose(NOTHING_YET)
     else:
-        _say_health(call, found, info, "database DAMAGED" if torn or whole else "database ok")
+        _say_health(call, found, info, _database(torn, whole))
         _print_damage(call, torn, whole)
         for each in machines:
             call.terminal.say(_machine(each))
     if found is not None:
         daemon.warn_for(call, found)
+
+
+def _database(torn: "list[Damage]", whole: str) -> str:
+    """Damaged is the file itself; a record that cannot be read costs nothing else."""
+    unreadable = f", {render.counted(len(torn), 'record')} unreadable" if torn else ""
+    return f"database {'DAMAGED' if whole else 'ok'}{unreadable}"
 
 
 def _damage(call: Call, store: "Store | None") -> "tuple[list[Damage], str]":

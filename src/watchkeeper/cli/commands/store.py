@@ -4,13 +4,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import render
+from watchkeeper.cli import render, repairing
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 from watchkeeper.cli.database_words import headline, remarks
 from watchkeeper.errors import Exit, UsageError
 
 if TYPE_CHECKING:
+    from watchkeeper.ports.damage import Damage
     from watchkeeper.ports.databases import MovedFacts, StoreFacts
 
 _BAR_FROM_ROWS = 5000
@@ -37,6 +38,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
     """
     from dataclasses import asdict
 
+    from watchkeeper.app.repair import search
     from watchkeeper.databases import facts, place
 
     store = call.store
@@ -48,23 +50,32 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
         return Exit.OK
     parts = call.reading
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)
+    call.names_damage = True
+    torn = search(store)
     found = facts(store, there, parts.system_clock, thorough=thorough)
     if as_json:
-        call.terminal.document(asdict(found))
+        call.terminal.document({**asdict(found), "records": [each.name for each in torn]})
     else:
-        for line in _lines(found):
+        for line in _lines(found, torn):
             call.terminal.prose(line)
-    return Exit.STATE if found.faults else Exit.OK
+    return Exit.STATE if found.faults or torn else Exit.OK
 
 
-def _lines(found: "StoreFacts") -> "list[str]":
-    lines = [f"{headline(found)}: {'wrong' if found.faults else 'sound'}."]
+def _lines(found: "StoreFacts", torn: "list[Damage]") -> "list[str]":
+    lines = [f"{headline(found)}: {_verdict(found, torn)}."]
     lines.append(f"Schema {found.schema}, database {found.database_id[:8]}.")
     lines += remarks(found)
     lines += [f"Wrong: {render.clean(fault)}" for fault in found.faults]
-    if found.faults:
-        lines.append("Please report this with `wk events --all`; the tasks themselves are whole.")
+    lines += [f"Cannot be read: {repairing.line(each)}" for each in torn]
+    if torn:
+        lines.append("What can be done about it: wk store repair")
     return lines
+
+
+def _verdict(found: "StoreFacts", torn: "list[Damage]") -> str:
+    if found.faults:
+        return "wrong"
+    return f"sound but for {render.counted(len(torn), 'record')}" if torn else "sound"
 
 
 @command.command(cls=Command, short_help="What cannot be read, and what can be done about it.")

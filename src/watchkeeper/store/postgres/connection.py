@@ -287,7 +287,11 @@ class Connection:
             RowConflict: a unique or foreign key stands against it.
             DatabaseUnusable: and its kinds.
         """
-        return rows(self._ask(sql, compiled(sql), values or {}))
+        import hashlib  # noqa: PLC0415 - only for SQL without a name of its own
+
+        # A server cuts the names of prepared statements off, so the text itself cannot be the name.
+        name = hashlib.blake2b(sql.encode("utf-8"), digest_size=16).hexdigest()
+        return rows(self._ask(name, compiled(sql), values or {}))
 
     def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""

@@ -167,7 +167,8 @@ class PostgresStore:
         """Read the tables and look for damage; takes seconds for a large database.
 
         Raises:
-            DatabaseCorrupt: there is some.
+            RecordTorn: a count is not that of the tasks.
+            DatabaseCorrupt: there is damage.
         """
         with self._transaction(self._reader, write=False) as connection:
             for table in ORDER:
@@ -176,10 +177,8 @@ class PostgresStore:
                 _ = connection.batch(_READ_ALL)
             wrong = connection.batch(_WRONG_TALLY)
         if wrong:
-            raise DatabaseCorrupt(
-                f"The database {self._address} is damaged: the count of {wrong[0][0]} tasks is not that of the tasks.",
-                hint="Restore a backup.",
-            )
+            state = str(wrong[0][0])
+            raise RecordTorn(place="tally", key=state, reason=f"the count of {state} tasks is not that of the tasks")
 
     @property
     def is_shared(self) -> bool:

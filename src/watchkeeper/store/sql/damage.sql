@@ -56,3 +56,43 @@ SELECT id, kind, payload, attempts, not_before FROM outbox WHERE id = :id;
 
 -- name: damage_journal_one
 SELECT seq, at, kind, task_id, run_id, fence, data FROM journal WHERE seq = :seq;
+
+-- name: damage_has_task
+SELECT id FROM task WHERE id = :id;
+
+-- name: damage_counts
+SELECT state, count(*) FROM task GROUP BY state;
+
+-- name: damage_meta
+SELECT database_id, fence FROM meta WHERE id = 1;
+
+-- name: damage_largest_fence
+SELECT max(fence) FROM (
+    SELECT 0 AS fence
+    UNION ALL SELECT max(fence) FROM run
+    UNION ALL SELECT max(fence) FROM claim
+) AS given;
+
+-- name: damage_incarnations
+SELECT id, incarnation FROM machine;
+
+-- name: damage_number_of_task
+SELECT seq FROM task WHERE id = :id;
+
+-- name: damage_waits
+SELECT task.seq, task.id, task.priority, task.checkout, lane.machine, lane.harness, lane.account, lane.project, spec.body,
+    task.unmet, (
+        SELECT count(*) FROM dependency JOIN task AS other ON other.id = dependency.on_id
+        WHERE dependency.task_id = task.id AND other.state <> 'done'
+    ),
+    CASE WHEN task.parked = 1 AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.checkout = task.checkout) AND NOT EXISTS (
+        SELECT 1 FROM task AS other
+        WHERE other.checkout = task.checkout AND other.lane = task.lane AND other.parked = 0 AND other.state = 'queued'
+            AND other.stop_at IS NULL AND other.ready = 1 AND other.unmet = 0
+    ) THEN 1 ELSE 0 END,
+    CASE WHEN EXISTS (
+        SELECT 1 FROM claim JOIN run ON run.id = claim.run_id JOIN execution ON execution.id = run.execution_id
+        WHERE claim.task_id = task.id AND (claim.lane <> task.lane OR claim.machine <> execution.machine)
+    ) THEN 1 ELSE 0 END
+FROM task LEFT JOIN spec ON spec.task_id = task.id LEFT JOIN lane ON lane.id = task.lane
+WHERE task.seq > :after ORDER BY task.seq LIMIT :limit;

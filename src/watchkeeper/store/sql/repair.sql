@@ -37,8 +37,15 @@ UPDATE task SET
 WHERE id = :task_id;
 
 -- name: repair_runs
-SELECT run.id, run.fence, run.state, execution.id, execution.exit FROM run
+SELECT run.id, run.fence, run.state, run.execution_id, execution.exit FROM run
 LEFT JOIN execution ON execution.id = run.execution_id WHERE run.task_id = :task_id;
+
+-- name: repair_add_execution
+INSERT INTO execution (id, session_id, machine, incarnation, proof)
+SELECT :id, min(session.id), '', 0, 'unproven' FROM session
+WHERE session.task_id = :task_id AND NOT EXISTS (SELECT 1 FROM execution WHERE execution.id = :id)
+HAVING count(*) > 0
+ON CONFLICT (id) DO NOTHING;
 
 -- name: repair_execution
 UPDATE execution SET
@@ -69,8 +76,39 @@ DELETE FROM authorisation WHERE id = :id;
 -- name: repair_drop_claim
 DELETE FROM claim WHERE task_id = :task_id RETURNING checkout;
 
+-- name: repair_tally_states
+DELETE FROM tally WHERE state NOT IN ('queued', 'running', 'needs_input', 'held', 'done', 'failed', 'stopped');
+
 -- name: repair_tally
-UPDATE tally SET tasks = (SELECT count(*) FROM task WHERE task.state = tally.state);
+INSERT INTO tally (state, tasks)
+SELECT known.column1, (SELECT count(*) FROM task WHERE task.state = known.column1)
+FROM (VALUES ('queued'), ('running'), ('needs_input'), ('held'), ('done'), ('failed'), ('stopped')) AS known
+WHERE known.column1 <> ''
+ON CONFLICT (state) DO UPDATE SET tasks = excluded.tasks;
+
+-- name: repair_meta
+INSERT INTO meta (id, database_id, fence, forgotten) VALUES (1, :database_id, :fence, 0)
+ON CONFLICT (id) DO UPDATE SET
+    database_id = CASE WHEN meta.database_id <> '' THEN meta.database_id ELSE excluded.database_id END,
+    fence = CASE WHEN meta.fence BETWEEN excluded.fence AND :most THEN meta.fence ELSE excluded.fence END,
+    forgotten = CASE WHEN meta.forgotten >= 0 THEN meta.forgotten ELSE 0 END;
+
+-- name: repair_dependency_on_itself
+DELETE FROM dependency WHERE task_id = :id AND on_id = :id;
+
+-- name: repair_empty_label
+DELETE FROM label WHERE task_id = :id AND name = '';
+
+-- name: repair_claim_place
+UPDATE claim SET
+    lane = (SELECT task.lane FROM task WHERE task.id = claim.task_id),
+    machine = coalesce((
+        SELECT execution.machine FROM run JOIN execution ON execution.id = run.execution_id WHERE run.id = claim.run_id
+    ), claim.machine)
+WHERE task_id = :id;
+
+-- name: repair_drop_operation
+DELETE FROM operation WHERE id = :key;
 
 -- name: repair_lane_tasks
 SELECT id FROM task WHERE lane = :key;

@@ -25,7 +25,13 @@ Identity = tuple[int, int]
 """The device and inode of a file."""
 
 _LONGEST_NAP_S = 0.02
-_NEWEST = "SELECT (SELECT database_id FROM meta), (SELECT sum(seq) FROM sqlite_sequence)"
+_NEWEST = f"SELECT (SELECT database_id FROM meta), (SELECT sum(min(seq, {1 << 59})) FROM sqlite_sequence)"  # noqa: S608 - a torn number must not overflow the sum
+_LARGEST = " UNION ALL ".join(
+    f"SELECT '{table}', (SELECT max({key}) FROM {table}), (SELECT seq FROM sqlite_sequence WHERE name = '{table}')"  # noqa: S608 - names of our own
+    for table, key in (("task", "seq"), ("authorisation", "seq"), ("journal", "seq"), ("outbox", "id"), ("lane", "id"))
+)
+
+_LAST = (1 << 63) - 1
 
 
 def refuse_old_sqlite(version: str | None = None) -> None:
@@ -164,12 +170,28 @@ class Connection:
         kept, self._kept = self._kept, None
         if kept is not None:
             with contextlib.suppress(DatabaseCorrupt):  # whoever reads what is damaged is told so
-                newest.refuse_lost(self._path, kept, self.newest())
+                found = self.newest()
+                if kept.given > found.given and any((last or 0) < (largest or 0) for _, largest, last in self._given()):
+                    return  # what is kept of the numbers is torn: it tells nothing of what was lost, and `store repair` names it
+                newest.refuse_lost(self._path, kept, found)
 
     def newest(self) -> newest.Newest:
         """How far the database has come, as the open transaction sees it."""
         database_id, given = self.query(_NEWEST)[0]
         return newest.Newest(str(database_id), int(given or 0))
+
+    def _given(self) -> list[tuple[str, int | None, int | None]]:
+        """By table, the largest number in it, and the last that was given."""
+        return cast("list[tuple[str, int | None, int | None]]", self.query(_LARGEST))
+
+    def _refuse_used_up(self) -> None:
+        """SQLite calls a table full whose last number is the largest that there is. Raises DatabaseUnusable."""
+        for table, largest, last in self._given():
+            if max(largest or 0, last or 0) >= _LAST:
+                raise DatabaseUnusable(
+                    f"The numbers of the table '{table}' in the database '{self._path}' are used up: nothing was changed.",
+                    hint=f"`wk store repair number:{table} --do mend` goes on behind the largest that can be.",
+                )
 
     @property
     def log_is_gone(self) -> bool:
@@ -253,6 +275,9 @@ class Connection:
                 return self._rows(sql, values)
             except apsw.ConstraintError as error:
                 raise conflict(error) from error
+            except apsw.FullError:
+                self._refuse_used_up()
+                raise
 
     def run(self, name: str, /, **values: Value) -> int:
         """Run a statement that changes rows, and return how many."""
