@@ -18,6 +18,7 @@ import pytest
 from support.flow_words import let_go, working
 from support.rig import Rig
 
+from watchkeeper.cli.direct import DATABASE_S
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import OutcomeStatus, Run, TaskState
 from watchkeeper.errors import Exit
@@ -246,6 +247,35 @@ def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troub
     _ended(trouble.run, 1.0)
     again = rig.wk("kill", trouble.run.task_id[:4], check=False)
     assert again.returncode == Exit.STATE, "nothing of it is alive, and what became of it cannot be told"
+
+
+@pytest.mark.parametrize("command", [("kill",), ("stop", "--all", "--yes", "--grace", "0.3")])
+def test_what_a_killed_shim_and_a_dead_agent_left_is_ended_off_the_record(rig: Rig, command: tuple[str, ...]) -> None:
+    """Shim and agent are dead, and nothing records that: the wish is kept all the same, and what the agent left in other sessions is found by its mark."""
+    rig.start_daemon()
+    task_id, run = working(rig, "stubborn")
+    trouble = Trouble(rig, run)
+    rig.kill_daemon()
+    trouble.shim_killed()
+    assert run.agent is not None
+    trouble.signal((run.agent.pid, run.agent.start_ticks), signal.SIGKILL)
+    _ended(run, 5.0)
+    assert rig.carrying(run.execution_id)
+    trouble.database_locked()
+    try:
+        began = time.monotonic()
+        done = rig.wk(*command, *(() if "--all" in command else (task_id,)), check=False)
+        took_s = time.monotonic() - began
+        told = (done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert done.returncode == Exit.OK and OFF_RECORD in told[1] and task_id in told[1], told
+        assert took_s < DATABASE_S + WITHIN_S + _slowness(rig), told
+        assert not rig.carrying(run.execution_id)
+        (note,) = (rig.state / "stops").iterdir()
+    finally:
+        trouble.mend.pop()()
+    rig.start_daemon()
+    assert rig.wait_resting(task_id).state is TaskState.STOPPED
+    assert not note.exists()
 
 
 def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(

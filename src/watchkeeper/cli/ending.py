@@ -96,7 +96,7 @@ def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
         except WatchkeeperError as error:
             report.error = error
         if isinstance(away, DatabaseBusy) and not _is_live(call, name, away):
-            away = None  # nothing of it is alive here, so there is no hurry
+            away = None  # nothing of it can be alive here, so there is no hurry
             try:
                 _, report.task_id = call.find(name)
             except WatchkeeperError as error:
@@ -109,7 +109,7 @@ def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
 
 
 def _is_live(call: "Call", typed: str, error: DatabaseUnusable) -> bool:
-    """Whether the execution directories tell of a run of that task."""
+    """Whether the execution directories tell of a run of that task that is not proven to have ended."""
     try:
         return bool(direct.found_runs(call, typed, error))
     except WatchkeeperError as wrong:
