@@ -236,6 +236,27 @@ def test_a_stop_ends_the_agent_whatever_is_broken(
     assert not rig.carrying(run.execution_id)
 
 
+def test_a_daemon_that_is_stopped_is_not_waited_for(rig: Rig) -> None:
+    """However young it is; shim and agent are stopped, too, and the agent is ended from here."""
+    rig.start_daemon()
+    task_id, run = working(rig)
+    trouble = Trouble(rig, run)
+    trouble.daemon_stopped()
+    try:
+        trouble.shim_stopped()
+        assert run.agent is not None
+        trouble.signal((run.agent.pid, run.agent.start_ticks), signal.SIGSTOP)
+        began = time.monotonic()
+        done = rig.wk("stop", "--grace", str(GRACE_S), task_id)
+        took_s = time.monotonic() - began
+        assert took_s < WITHIN_S + _slowness(rig), done.stdout
+        assert b"its agent has ended" in done.stdout
+        _ended(run, 0.0)
+    finally:
+        trouble.mend.pop()()
+    assert rig.wait_resting(task_id).state is TaskState.STOPPED
+
+
 def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troubled: Callable[[str], Trouble]) -> None:
     """All tasks are found by their directories alone, and so is one by the beginning of its id; what there is no directory of is refused."""
     trouble = troubled("database_damaged")

@@ -235,7 +235,8 @@ def _wait(
     grace = grace_s if grace_s is not None else call.writing.settings.stop_grace_s
     patience_s = _KILL_S if how is StopHow.KILL else grace
     try:
-        _wait_for_ends(call, going, how, grace, patience_s, acts=trouble is None)
+        acts = trouble is None and not daemon.is_stopped(call)
+        _wait_for_ends(call, going, how, grace, patience_s, acts=acts)
         deadline = time.monotonic() + patience_s + _BEYOND_GRACE_S
         for report in left:
             report.alive = trouble is not None or not _dies(call, report.left, deadline - time.monotonic())
