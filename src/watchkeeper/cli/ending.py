@@ -260,12 +260,17 @@ def _wait_for_ends(
     settles_s = _BEYOND_GRACE_S if acts and _is_new(call) else _SETTLES_S
     _look(call, [report for report, _ in runs], settles_s, lambda report: not report.is_going)
     rest = [report for report in going if report.is_going and report.direct is None]
-    _look(call, rest, began + patience_s + _END_S - time.monotonic(), lambda report: not report.is_going)
+    _look(
+        call,
+        rest,
+        began + patience_s + _END_S - time.monotonic(),
+        lambda report: not report.is_going or _waits_for_room(call, report),
+    )
     for report in rest:
         run = _run_of(call, report) if report.is_going else None
         if run is not None and call.writing.runtime.living_agent(run) is not None:
             report.failed = run.stop_failed or "Its agent has not ended in time."
-    slow = [report for report in rest if report.is_going and report.failed is None]
+    slow = [report for report in rest if report.is_going and report.failed is None and not report.waits_for_room]
     _look(call, slow, began + patience_s + _BEYOND_GRACE_S - time.monotonic(), lambda report: not report.is_going)
     for report in slow:
         run = _run_of(call, report) if report.is_going else None
@@ -315,6 +320,20 @@ def _is_acted_on(call: "Call", report: Report) -> bool:
     """Whether a daemon has done something about a wish, or somebody else must, because the run is on another machine."""
     run = _run_of(call, report)
     return run is None or run.stop_told is not None or run.stop_failed is not None
+
+
+def _waits_for_room(call: "Call", report: Report) -> bool:
+    """Whether its agent has ended, and its shim cannot write the rest because the disk is full. That can take for ever, and is not waited for."""
+    from watchkeeper.domain.evidence import ENDED_WITHOUT_ROOM, judge
+
+    run = _run_of(call, report)
+    if run is not None:
+        try:
+            seen = judge(call.writing.runtime.observe(run, stop_asked=True))
+        except OSError:
+            return False
+        report.waits_for_room = seen.reason == ENDED_WITHOUT_ROOM
+    return report.waits_for_room
 
 
 def _left_alive(call: "Call", task_id: str) -> Run | None:

@@ -41,6 +41,8 @@ class Report:
     """What came of ending it from here."""
     failed: str | None = None
     """Why its agent is alive beyond its time."""
+    waits_for_room: bool = False
+    """Whether its agent has ended, and the rest of its output has no room on the disk."""
 
     @property
     def is_going(self) -> bool:
@@ -96,6 +98,8 @@ def _says(report: Report, task: Task, *, waited: bool) -> str:
         )
     if report.direct is not None:
         return "its agent has ended; no daemon has acted, and the outcome is decided when one does (wk daemon status)"
+    if report.waits_for_room:
+        return "its agent has ended; the rest of its output waits for room on the disk"
     return f"is still being stopped (wk show {task.id})"
 
 
@@ -129,7 +133,9 @@ def code_of(reports: list[Report], *, wait: bool) -> int:
         if report.error is not None:
             return report.error.exit_code
     going = any(
-        report.alive or report.stop_failed is not None or (report.is_going and report.direct is None)
+        report.alive
+        or report.stop_failed is not None
+        or (report.is_going and report.direct is None and not report.waits_for_room)
         for report in reports
     )
     failed = any(report.unwritten is not None and report.stop_failed is not None for report in reports)
@@ -186,7 +192,9 @@ def plain_report(report: Report) -> dict[str, object]:
         "proof": None if report.proof is None else report.proof.value,
         "off_record": None if report.unwritten is None else direct.says(report.unwritten),
         "noted": report.noted,
-        "ended": report.direct.over if report.direct is not None else report.task is not None and not report.is_going,
+        "ended": report.direct.over
+        if report.direct is not None
+        else report.task is not None and (not report.is_going or report.waits_for_room),
         "stop_failed": report.stop_failed,
         "alive": report.left.agent.pid if report.alive and report.left is not None and report.left.agent else None,
     }

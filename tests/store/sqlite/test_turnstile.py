@@ -123,7 +123,9 @@ def test_who_only_waits_for_another_program_is_not_called_the_holder(tmp_path: P
     process = start(tmp_path)
     assert line(process) == "opened"
     wait_until(lambda: (tmp_path / "turnstile").read_text().strip().endswith(" waits"), what="it says that it waits")
-    with pytest.raises(DatabaseBusy, match=f"held by another program .*process {process.pid} .*waits for it, too") as caught:
+    with pytest.raises(
+        DatabaseBusy, match=f"held by another program .*process {process.pid} .*waits for it, too"
+    ) as caught:
         _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
     assert "end it" not in caught.value.hint
     other.close()
