@@ -294,7 +294,12 @@ def test_the_daemon_from_the_command_line(wk: Real) -> None:
     assert json.loads(wk("daemon", "status", "--json").stdout)["running"] is True
     assert wk("daemon", "run", code=7).stderr.startswith("wk: A daemon")
     assert wk("daemon", "stop", "--drain", "--interrupt", code=2).stdout == ""
-    assert json.loads(wk("daemon", "stop", "--drain", "--json").stdout) == {"stopped": True, "working": 0, "waiting": 0}
+    assert json.loads(wk("daemon", "stop", "--drain", "--json").stdout) == {
+        "stopped": True,
+        "working": 0,
+        "unsettled": 0,
+        "waiting": 0,
+    }
     assert wk.daemon() is None
 
 

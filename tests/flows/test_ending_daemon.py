@@ -107,3 +107,19 @@ def test_a_daemon_that_is_about_to_be_gone_is_followed_by_another(rig: Rig, endi
     assert client.ensure(parts) in {client.Ensured.STARTED, client.Ensured.STARTING}
     thread.join()
     wait_until(lambda: client.running(parts), within_s=20, what="the next one runs")
+
+
+def test_a_run_that_is_only_to_be_settled_is_not_said_to_go_on(rig: Rig) -> None:
+    """No daemon runs, and the agent has ended: what is left to do is to settle its run."""
+    rig.start_daemon()
+    task_id, run = working(rig)
+    rig.kill_daemon()
+    let_go(rig)
+    wait_until((rig.state / "executions" / run.execution_id / "gone.json").exists, what="its shim has ended")
+    wait_until(lambda: not rig.carrying(run.execution_id), what="nothing of it is alive")
+    said = rig.wk("daemon", "stop").stdout.decode()
+    assert "1 run is not settled" in said and "under its shim" not in said, said
+    told = json.loads(rig.wk("daemon", "stop", "--json").stdout)
+    assert (told["working"], told["unsettled"]) == (0, 1)
+    rig.wk("daemon", "start")
+    assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE

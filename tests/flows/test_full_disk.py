@@ -1,13 +1,18 @@
 """A full disk, while adding, while a run is prepared, and while an agent ends: nothing is lost, and it heals when there is room again."""
 
+import contextlib
+import fcntl
+import json
 import os
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.flow_words import healthy, let_go, refused, sound, working
+from support.flow_words import healthy, let_go, refused, shown, sound, working
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -137,6 +142,55 @@ def test_a_stop_on_a_disk_without_any_room_is_off_the_record(disk: Rig) -> None:
     disk.start_daemon()
     assert disk.wait_resting(task_id).state is TaskState.STOPPED
     sound(disk)
+
+
+@pytest.fixture
+def small(rig: Rig) -> Iterator[Rig]:
+    """A rig whose execution directories alone are on a small file system: the database has room."""
+    if os.geteuid() != 0:
+        pytest.fail("needs to mount; run it as `unshare -Urm pytest …`, as the test for other users does")
+    executions = rig.state / "executions"
+    executions.mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m,mode=700", "tmpfs", str(executions)], check=True)
+    yield rig
+    rig.close()
+    subprocess.run(["umount", "-l", str(executions)], check=True)
+
+
+def test_a_stop_says_that_the_rest_of_the_output_waits_for_room(small: Rig) -> None:
+    """The agent has ended, and that is what was asked for: it is not waited for room, the code is 0, and every list says why the task is not at its end."""
+    small.start_daemon()
+    allowed = small.root / "allowed"
+    task_id = small.run("lines", "50", "steps", "2000", str(allowed), options=("--title", "t"))
+    run = wait_until(
+        lambda: next((run for run in small.runs(task_id) if b"line 49" in small.log(run)), None), what="it prints"
+    )
+    ballast = small.state / "executions" / ".ballast"
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while file.write(b"\0" * 4096):
+            pass
+    allowed.write_text("500", encoding="utf-8")
+    pipe = small.state / "executions" / run.execution_id / "stdout.pipe"
+    wait_until(lambda: _unread(pipe) > 8192, what="what it prints has no room in its log")
+    done = small.wk("stop", "--grace", "1", task_id)
+    assert b"its agent has ended; the rest of its output waits for room on the disk" in done.stdout
+    assert not small.carrying(run.execution_id)
+    assert b"waits for room on the disk" in small.wk("ls").stdout
+    assert "waits for room on the disk" in shown(small, task_id)
+    (told,) = json.loads(small.wk("stop", "--json", task_id).stdout)
+    assert (told["ended"], told["stop_failed"]) == (True, None)
+    ballast.unlink()
+    assert small.wait_resting(task_id).state is TaskState.STOPPED
+    assert b"line 499" in small.log(run)
+
+
+def _unread(pipe: Path) -> int:
+    """How many bytes are in a named pipe."""
+    fd = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        return struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))[0]
+    finally:
+        os.close(fd)
 
 
 def test_the_same_for_an_ordinary_user(tmp_path: Path) -> None:

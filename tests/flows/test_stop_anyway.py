@@ -18,6 +18,7 @@ import pytest
 from support.flow_words import let_go, working
 from support.rig import Rig
 
+from watchkeeper.cli.direct import DATABASE_S
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import OutcomeStatus, Run, TaskState
 from watchkeeper.errors import Exit
@@ -235,6 +236,27 @@ def test_a_stop_ends_the_agent_whatever_is_broken(
     assert not rig.carrying(run.execution_id)
 
 
+def test_a_daemon_that_is_stopped_is_not_waited_for(rig: Rig) -> None:
+    """However young it is; shim and agent are stopped, too, and the agent is ended from here."""
+    rig.start_daemon()
+    task_id, run = working(rig)
+    trouble = Trouble(rig, run)
+    trouble.daemon_stopped()
+    try:
+        trouble.shim_stopped()
+        assert run.agent is not None
+        trouble.signal((run.agent.pid, run.agent.start_ticks), signal.SIGSTOP)
+        began = time.monotonic()
+        done = rig.wk("stop", "--grace", str(GRACE_S), task_id)
+        took_s = time.monotonic() - began
+        assert took_s < WITHIN_S + _slowness(rig), done.stdout
+        assert b"its agent has ended" in done.stdout
+        _ended(run, 0.0)
+    finally:
+        trouble.mend.pop()()
+    assert rig.wait_resting(task_id).state is TaskState.STOPPED
+
+
 def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troubled: Callable[[str], Trouble]) -> None:
     """All tasks are found by their directories alone, and so is one by the beginning of its id; what there is no directory of is refused."""
     trouble = troubled("database_damaged")
@@ -252,6 +274,35 @@ def test_everything_is_stopped_where_the_database_cannot_be_read(rig: Rig, troub
     _ended(trouble.run, 1.0)
     again = rig.wk("kill", trouble.run.task_id[:4])
     assert b"had been stopped off the record already" in again.stdout
+
+
+@pytest.mark.parametrize("command", [("kill",), ("stop", "--all", "--yes", "--grace", "0.3")])
+def test_what_a_killed_shim_and_a_dead_agent_left_is_ended_off_the_record(rig: Rig, command: tuple[str, ...]) -> None:
+    """Shim and agent are dead, and nothing records that: the wish is kept all the same, and what the agent left in other sessions is found by its mark."""
+    rig.start_daemon()
+    task_id, run = working(rig, "stubborn")
+    trouble = Trouble(rig, run)
+    rig.kill_daemon()
+    trouble.shim_killed()
+    assert run.agent is not None
+    trouble.signal((run.agent.pid, run.agent.start_ticks), signal.SIGKILL)
+    _ended(run, 5.0)
+    assert rig.carrying(run.execution_id)
+    trouble.database_locked()
+    try:
+        began = time.monotonic()
+        done = rig.wk(*command, *(() if "--all" in command else (task_id,)), check=False)
+        took_s = time.monotonic() - began
+        told = (done.returncode, done.stdout.decode(), done.stderr.decode())
+        assert done.returncode == Exit.OK and OFF_RECORD in told[1] and task_id in told[1], told
+        assert took_s < DATABASE_S + WITHIN_S + _slowness(rig), told
+        assert not rig.carrying(run.execution_id)
+        (note,) = (rig.state / "stops").iterdir()
+    finally:
+        trouble.mend.pop()()
+    rig.start_daemon()
+    assert rig.wait_resting(task_id).state is TaskState.STOPPED
+    assert not note.exists()
 
 
 def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(

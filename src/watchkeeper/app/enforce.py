@@ -135,6 +135,7 @@ _LONGEST_GRACE_S = 15.0
 
 
 def _overdue_says(run: Run) -> str:
+    if run.exit is not None:
+        return "Its shim was told and its agent has ended, but what that left has not, or the rest of the output waits for room on the disk."
     agent = f"its agent (pid {run.agent.pid})" if run.agent is not None else "its agent"
-    what = "what its agent left" if run.exit is not None else agent
-    return f"Its shim was told, and {what} has not ended; it may wait for a disk or a device."
+    return f"Its shim was told, and {agent} has not ended; it may wait for a disk or a device."

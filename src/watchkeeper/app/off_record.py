@@ -14,7 +14,7 @@ from datetime import datetime
 from watchkeeper.app.enforce import step
 from watchkeeper.app.stop import stop
 from watchkeeper.domain.effects import EndExecution
-from watchkeeper.domain.evidence import DecidedBy
+from watchkeeper.domain.evidence import DecidedBy, VerdictKind, judge
 from watchkeeper.domain.model import EndReason, Run, StopHow, Task
 from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
@@ -48,6 +48,8 @@ def end_now(runtime: Runtime, run: Run, how: StopHow, grace_s: float) -> Ended:
     deadline = time.monotonic() + (0.0 if how is StopHow.KILL else grace_s) + _BEYOND_S
     if run.agent is None and runtime.executions().still_open(run) and runtime.take_decision(run, DecidedBy.STOP):
         return Ended(over=True)
+    if _is_over(runtime, run):
+        return Ended(over=True)
     effect = EndExecution(
         run_id=run.id,
         fence=run.fence,
@@ -63,6 +65,15 @@ def end_now(runtime: Runtime, run: Run, how: StopHow, grace_s: float) -> Ended:
         if time.monotonic() >= deadline:
             return Ended(over=False, says=made.says or "Its shim was told, and its agent has not ended.")
         time.sleep(min(made.wait_s or _AGAIN_S, _AGAIN_S))
+
+
+def _is_over(runtime: Runtime, run: Run) -> bool:
+    """Whether it is proven, before anything is done, that nothing of it is alive or will be."""
+    seen = runtime.observe(run, stop_asked=True)
+    found = judge(seen)
+    if found.kind is VerdictKind.ENDED:
+        return found.empty or seen.gone is not None
+    return found.kind in {VerdictKind.NEVER_LAUNCHED, VerdictKind.LOST_TO_REBOOT}
 
 
 def _has_ended(runtime: Runtime, run: Run, deadline: float) -> bool:

@@ -39,6 +39,14 @@ def is_there(call: "Call") -> bool:
         return True
 
 
+def is_stopped(call: "Call") -> bool:
+    """Whether a daemon runs and does nothing, because somebody has stopped its process. Looks only."""
+    try:
+        return call.reading.daemon_host.is_stopped()
+    except (WatchkeeperError, OSError):
+        return False
+
+
 def ensure(call: "Call", done: str, *, starts: bool = True) -> None:
     """Have a daemon run after something was written, and poke it. `done` says what was written, so that a failure here is not taken for one there.
 

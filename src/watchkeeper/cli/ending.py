@@ -97,7 +97,7 @@ def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
         except WatchkeeperError as error:
             report.error = error
         if isinstance(away, DatabaseBusy) and not _is_live(call, name, away):
-            away = None  # nothing of it is alive here, so there is no hurry
+            away = None  # nothing of it can be alive here, so there is no hurry
             try:
                 _, report.task_id = call.find(name)
             except WatchkeeperError as error:
@@ -110,7 +110,7 @@ def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
 
 
 def _is_live(call: "Call", typed: str, error: DatabaseUnusable) -> bool:
-    """Whether the execution directories tell of a run of that task."""
+    """Whether the execution directories tell of a run of that task that is not proven to have ended."""
     try:
         return bool(direct.found_runs(call, typed, error))
     except WatchkeeperError as wrong:
@@ -239,7 +239,8 @@ def _wait(
     grace = grace_s if grace_s is not None else call.writing.settings.stop_grace_s
     patience_s = _KILL_S if how is StopHow.KILL else grace
     try:
-        _wait_for_ends(call, going, how, grace, patience_s, acts=trouble is None)
+        acts = trouble is None and not daemon.is_stopped(call)
+        _wait_for_ends(call, going, how, grace, patience_s, acts=acts)
         deadline = time.monotonic() + patience_s + _BEYOND_GRACE_S
         for report in left:
             report.alive = trouble is not None or not _dies(call, report.left, deadline - time.monotonic())
@@ -263,12 +264,17 @@ def _wait_for_ends(
     settles_s = _BEYOND_GRACE_S if acts and _is_new(call) else _SETTLES_S
     _look(call, [report for report, _ in runs], settles_s, lambda report: not report.is_going)
     rest = [report for report in going if report.is_going and report.direct is None]
-    _look(call, rest, began + patience_s + _END_S - time.monotonic(), lambda report: not report.is_going)
+    _look(
+        call,
+        rest,
+        began + patience_s + _END_S - time.monotonic(),
+        lambda report: not report.is_going or _waits_for_room(call, report),
+    )
     for report in rest:
         run = _run_of(call, report) if report.is_going else None
         if run is not None and call.writing.runtime.living_agent(run) is not None:
             report.failed = run.stop_failed or "Its agent has not ended in time."
-    slow = [report for report in rest if report.is_going and report.failed is None]
+    slow = [report for report in rest if report.is_going and report.failed is None and not report.waits_for_room]
     _look(call, slow, began + patience_s + _BEYOND_GRACE_S - time.monotonic(), lambda report: not report.is_going)
     for report in slow:
         run = _run_of(call, report) if report.is_going else None
@@ -318,6 +324,20 @@ def _is_acted_on(call: "Call", report: Report) -> bool:
     """Whether a daemon has done something about a wish, or somebody else must, because the run is on another machine."""
     run = _run_of(call, report)
     return run is None or run.stop_told is not None or run.stop_failed is not None
+
+
+def _waits_for_room(call: "Call", report: Report) -> bool:
+    """Whether its agent has ended, and its shim cannot write the rest because the disk is full. That can take for ever, and is not waited for."""
+    from watchkeeper.domain.evidence import ENDED_WITHOUT_ROOM, judge
+
+    run = _run_of(call, report)
+    if run is not None:
+        try:
+            seen = judge(call.writing.runtime.observe(run, stop_asked=True))
+        except OSError:
+            return False
+        report.waits_for_room = seen.reason == ENDED_WITHOUT_ROOM
+    return report.waits_for_room
 
 
 def _left_alive(call: "Call", task_id: str) -> Run | None:

@@ -45,6 +45,8 @@ class Report:
     """What came of ending it from here."""
     failed: str | None = None
     """Why its agent is alive beyond its time."""
+    waits_for_room: bool = False
+    """Whether its agent has ended, and the rest of its output has no room on the disk."""
 
     @property
     def is_going(self) -> bool:
@@ -102,6 +104,8 @@ def _says(report: Report, task: Task, *, waited: bool) -> str:
         )
     if report.direct is not None:
         return "its agent has ended; no daemon has acted, and the outcome is decided when one does (wk daemon status)"
+    if report.waits_for_room:
+        return "its agent has ended; the rest of its output waits for room on the disk"
     return f"is still being stopped (wk show {task.id})"
 
 
@@ -135,7 +139,9 @@ def code_of(reports: list[Report], *, wait: bool) -> int:
         if report.error is not None:
             return report.error.exit_code
     going = any(
-        report.alive or report.stop_failed is not None or (report.is_going and report.direct is None)
+        report.alive
+        or report.stop_failed is not None
+        or (report.is_going and report.direct is None and not report.waits_for_room)
         for report in reports
     )
     failed = any(report.unwritten is not None and report.stop_failed is not None for report in reports)
@@ -209,7 +215,7 @@ def _stands(row: "TaskRow") -> str:
 def _has_ended(report: Report) -> bool:
     if report.direct is not None:
         return report.direct.over
-    return report.noted_before or (report.task is not None and not report.is_going)
+    return report.noted_before or (report.task is not None and (not report.is_going or report.waits_for_room))
 
 
 def plain_report(report: Report) -> dict[str, object]:

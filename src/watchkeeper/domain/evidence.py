@@ -73,6 +73,8 @@ class Evidence:
     stop_asked: bool = False
     refused: int | None = None
     """The error with which the system refused the shim what a launch needs. It explains a launch that never was; nothing rests on it."""
+    no_room: bool = False
+    """Whether there is no room on the disk. It explains why a shim whose agent has ended goes on; nothing rests on it."""
 
 
 class VerdictKind(StrEnum):
@@ -105,6 +107,9 @@ class Verdict:
     """For `ended`: it is proven without the shim's word that nothing of it is alive, because the machine was restarted since."""
 
 
+ENDED_WITHOUT_ROOM = "The agent ended; the rest of its output waits for room on the disk."
+"""Its shim lives and has still to write that."""
+
 _REFUSALS = {
     errno.EAGAIN: "the system's process limit was reached",
     errno.ENOMEM: "the system had no memory left",
@@ -134,7 +139,8 @@ def judge(evidence: Evidence) -> Verdict:
         empty = decision is not None and restarted_since(decision.boot_id, evidence)
         # A free lock makes the records final only if the decision had been read before it: see the module's docstring.
         final = empty or evidence.gone is not None or (evidence.lock is LockState.FREE and decision is not None)
-        return Verdict(kind=VerdictKind.ENDED, reason="The agent ended.", final=final, empty=empty)
+        reason = ENDED_WITHOUT_ROOM if evidence.no_room and not final else "The agent ended."
+        return Verdict(kind=VerdictKind.ENDED, reason=reason, final=final, empty=empty)
     if evidence.lock is LockState.UNKNOWN:
         return _unknown("Whether its shim is alive cannot be found out.")
     if decision is None and evidence.stop_asked:

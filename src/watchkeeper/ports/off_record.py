@@ -9,7 +9,7 @@ from watchkeeper.domain.model import Run, StopHow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundRun:
-    """A run that nothing but its execution directory tells of, and that has not ended."""
+    """A run that nothing but its execution directory tells of, and that is not proven to have ended."""
 
     run: Run
     """What the directory says of it. Numbers that only the database knows are made up: the machine, the incarnation."""
@@ -35,7 +35,7 @@ class OffRecord(Protocol):
     """What is known, and kept, without the database."""
 
     def runs(self) -> list[FoundRun]:
-        """Every run of this machine that has not ended, as the execution directories tell. Raises OSError."""
+        """Every run of this machine that is not proven to have ended, as the execution directories tell. Raises OSError."""
         ...
 
     def put(self, note: StopNote) -> None:

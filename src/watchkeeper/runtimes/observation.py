@@ -8,6 +8,7 @@ one of them must find those before it; a missing one was taken away, and is name
 """
 
 import contextlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -19,6 +20,9 @@ from watchkeeper.runtimes.executions import OpenExecution, Unreadable
 from watchkeeper.runtimes.records import AgentRecord, BadRecord, Decision, SpecIdentity
 
 T = TypeVar("T")
+
+_LITTLE_BYTES = 64 * 1024
+"""With less a pipe cannot be emptied, which holds as much, and no record be written."""
 
 _LOOKS = 3
 """A shim may decide between two reads; then we look again. It decides once, so two looks are enough."""
@@ -39,6 +43,8 @@ class Gathered:
     identity: SpecIdentity | None = None
     refused: int | None = None
     """The error with which the system refused the launch, if that is on record. It only explains; nothing rests on it."""
+    no_room: bool = False
+    """Whether there is no room on the disk; looked at where a shim has only the rest of the output to write."""
     unreadable: list[str] = field(default_factory=list[str])
 
     def complain(self, name: str) -> None:
@@ -62,6 +68,9 @@ def gather(files: OpenExecution, *, boot_id: str, pid_namespace: str) -> Gathere
         # Its lock told nothing, its death does; and only what is read after that is final.
         found = _look(files)
     _compare(found)
+    if found.exit is not None and found.gone is None:
+        room = os.fstatvfs(files.fd)
+        found.no_room = room.f_bavail * room.f_frsize < _LITTLE_BYTES
     return found
 
 

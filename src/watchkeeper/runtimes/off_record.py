@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain.evidence import DecidedBy, LockState
+from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import Cause, Run, RunState, StopHow
 from watchkeeper.ports.off_record import FoundRun, StopNote
-from watchkeeper.runtimes import atomic, observation, proc, records
+from watchkeeper.runtimes import atomic, observation, records
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import ExecutionDirectories, OpenExecution, identity_of
 from watchkeeper.runtimes.observation import Gathered
@@ -30,7 +30,7 @@ class DirectoryOffRecord:
         self._notes = state / "stops"
 
     def runs(self) -> list[FoundRun]:
-        """Every run that has not ended, as the directories tell; one that cannot be read is left out. Raises OSError."""
+        """Every run that is not proven to have ended, as the directories tell; one that cannot be read is left out. Raises OSError."""
         found: list[FoundRun] = []
         for name in self._directories.names():
             with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
@@ -44,7 +44,7 @@ class DirectoryOffRecord:
             seen = observation.gather(OpenExecution(fd), boot_id=boot_id(), pid_namespace=pid_namespace())
             directory, at = identity_of(fd), os.fstat(fd).st_ctime
         who = seen.identity
-        if who is None or who.execution_id != name or not _may_be_alive(seen):
+        if who is None or who.execution_id != name or not _is_unfinished(seen):
             return None
         agent = None if seen.agent is None else seen.agent.agent
         run = Run(
@@ -108,17 +108,13 @@ class DirectoryOffRecord:
         crashpoint("stops.forget.after")
 
 
-def _may_be_alive(seen: Gathered) -> bool:
-    """Whether an agent of it may be alive, or come to be."""
+def _is_unfinished(seen: Gathered) -> bool:
+    """Whether it is not proven that the run is over: an agent may start or be alive, or what it left, or the run may be tried again.
+
+    A dead agent proves nothing of what it started, and a shim that was killed leaves a run that only a person's word or a look can end.
+    """
     decision = seen.decision
-    if seen.gone is not None or (decision is not None and decision.record.by is not DecidedBy.SHIM):
-        return False
-    if seen.lock is LockState.HELD or decision is None:
-        return True
-    agent = seen.agent
-    if agent is None:
-        return seen.lock is LockState.UNKNOWN
-    return not proc.has_died(agent.agent.pid, agent.agent.start_ticks, agent.agent.boot_id, within_s=0.0)
+    return seen.gone is None and (decision is None or decision.record.by is DecidedBy.SHIM)
 
 
 def _number(run_id: str) -> int:

@@ -245,6 +245,7 @@ class ProcessRuntime:
             gone=found.gone,
             unreadable=tuple(found.unreadable),
             refused=found.refused,
+            no_room=found.no_room,
             boot_id=here,
             pid_namespace=namespace,
             since_spawn_s=self._since_spawn_s(run, decided=found.decision is not None),
@@ -293,8 +294,7 @@ class ProcessRuntime:
                 spec, token = _spec_and_token(files)
                 found = observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
         except (OSError, Unreadable, BadRecord) as error:
-            msg = f"The shim's address cannot be read: {error}"
-            raise ShimUnreachable(msg) from error
+            raise ShimUnreachable(f"The shim's address cannot be read: {error}") from error
         if how is StopHow.KILL:
             request: dict[str, object] = {"do": "kill"}
         else:

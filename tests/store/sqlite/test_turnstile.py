@@ -1,7 +1,9 @@
 """Whose turn it is to write."""
 
+import fcntl
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -114,6 +116,37 @@ def line(process: "subprocess.Popen[str]") -> str:
     return process.stdout.readline().strip()
 
 
+def test_who_only_waits_for_another_program_is_not_called_the_holder(tmp_path: Path, sqlite: SqliteStore) -> None:
+    """One of ours has the turn and waits for a program that takes none. When that is done, the turn is its own again."""
+    other = sqlite3.connect(tmp_path / "wk.db", isolation_level=None)
+    _ = other.execute("BEGIN IMMEDIATE")
+    process = start(tmp_path)
+    assert line(process) == "opened"
+    wait_until(lambda: (tmp_path / "turnstile").read_text().strip().endswith(" waits"), what="it says that it waits")
+    with pytest.raises(
+        DatabaseBusy, match=f"held by another program .*process {process.pid} .*waits for it, too"
+    ) as caught:
+        _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
+    assert "end it" not in caught.value.hint
+    other.close()
+    assert line(process) == "holding"
+    with pytest.raises(DatabaseBusy, match=f"held by process {process.pid} "):
+        _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
+    _ = process.communicate("go on\n")
+    sqlite.transact("after", lambda tx: None)
+
+
+def test_a_dead_holder_is_not_named(tmp_path: Path) -> None:
+    """The name of one that was killed stays in the file; whatever holds the lock now has not written its own."""
+    gone = subprocess.Popen(["true"])
+    _ = gone.wait()
+    (tmp_path / "t").write_text(f"{gone.pid} wk run".ljust(95) + "\n")
+    with (tmp_path / "t").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(DatabaseBusy, match="held by another process"):
+            _ = Turnstile(tmp_path / "t", 0.05).__enter__()
+
+
 def test_ctrl_c_ends_the_waiting(tmp_path: Path, sqlite: SqliteStore) -> None:
     """And leaves nothing held and nothing half done."""
     with Turnstile(tmp_path / "turnstile"):
@@ -146,7 +179,12 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path, sqlite: SqliteStore) -> N
 
 def test_the_name_of_the_holder_says_no_more_than_it_must(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Program and verb; what somebody typed behind them stays out of the file (R17)."""
-    for argv, says in ((["/usr/bin/wk", "run", "secret"], "wk run"), (["wk", "my secret"], "wk"), ([], "python")):
+    for argv, says in (
+        (["/usr/bin/wk", "run", "secret"], "wk run"),
+        (["wk", "my secret"], "wk"),
+        ([], "python"),
+        (["/a/watchkeeper/__main__.py", "daemon", "run"], "wk-daemon"),
+    ):
         monkeypatch.setattr(sys, "argv", argv)
         with Turnstile(tmp_path / "t"):
             pass

@@ -5,7 +5,7 @@ Apart from `standing`, so that a list of tasks at rest needs neither the runs' r
 
 from watchkeeper.app.views import whereabouts
 from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere
-from watchkeeper.domain.evidence import Evidence, Verdict, VerdictKind, judge
+from watchkeeper.domain.evidence import ENDED_WITHOUT_ROOM, Evidence, Verdict, VerdictKind, judge
 from watchkeeper.domain.run_record import LIVE_RUN_STATES, Run, RunState
 from watchkeeper.domain.task_record import Task, TaskState
 from watchkeeper.ports.runtime import Runtime
@@ -45,6 +45,8 @@ def look(
         return whereabouts.look(task, run, afar)
     evidence, trouble = _look(task, run, runtime)
     verdict = judge(evidence) if evidence is not None else None
+    if run.state is RunState.ENDED and _waits_for_room(run, runtime):
+        return "ending", ENDED_WITHOUT_ROOM, evidence, verdict
     if run.stop_failed is not None:
         return STOP_FAILED, run.stop_failed, evidence, verdict
     if task.state is TaskState.HELD:
@@ -81,6 +83,14 @@ def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | Non
         return runtime.observe(run, stop_asked=task.stop is not None), ""
     except OSError as error:
         return None, f"The evidence cannot be read: {error.strerror or error}."
+
+
+def _waits_for_room(run: Run, runtime: Runtime | None) -> bool:
+    """Whether the shim of an agent that has ended cannot write the rest of its output. It has no say in what is decided, so what cannot be read is not told."""
+    try:
+        return runtime is not None and judge(runtime.observe(run, stop_asked=False)).reason == ENDED_WITHOUT_ROOM
+    except OSError:
+        return False
 
 
 def _word(run: Run, verdict: Verdict | None) -> str:

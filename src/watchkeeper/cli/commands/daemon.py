@@ -10,7 +10,8 @@ from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 from watchkeeper.cli.errors import Detached
-from watchkeeper.domain.run_record import RunState
+from watchkeeper.domain.lock_state import LockState
+from watchkeeper.domain.run_record import Run, RunState
 from watchkeeper.domain.task_record import TaskState
 from watchkeeper.errors import DatabaseUnusable, Exit, StateDirectoryUnusable, UsageError
 
@@ -87,12 +88,12 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> int:
             raise Detached("Detached; the daemon goes on ending. Look: wk daemon status") from None
         call.terminal.clear_status()
     try:
-        working, waiting = _left(call)
+        working, unsettled, waiting = _left(call)
     except DatabaseUnusable as problem:
-        working = waiting = None
+        working = unsettled = waiting = None
         call.terminal.note(f"What is left is not known: {render.clean(str(problem))}")
     if as_json:
-        call.terminal.document({"stopped": ended, "working": working, "waiting": waiting})
+        call.terminal.document({"stopped": ended, "working": working, "unsettled": unsettled, "waiting": waiting})
     else:
         call.terminal.say("The daemon has ended." if ended else "No daemon runs.")
         if working:
@@ -100,10 +101,13 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> int:
             call.terminal.say(
                 f"{agents} on under {'its shim' if working == 1 else 'their shims'}; the next daemon takes over."
             )
+        if unsettled:
+            runs = "1 run is" if unsettled == 1 else f"{unsettled} runs are"
+            call.terminal.say(f"{runs} not settled, and neither shim nor agent is alive; the next daemon settles.")
         if waiting:
             tasks = "1 task waits" if waiting == 1 else f"{waiting} tasks wait"
             call.terminal.say(f"{tasks} for the next daemon: wk daemon start")
-    return Exit.DAEMON if (drain or interrupt) and working != 0 else Exit.OK
+    return Exit.DAEMON if (drain or interrupt) and (working, unsettled) != (0, 0) else Exit.OK
 
 
 def _say_waiting(call: Call, word: str, trouble: str) -> None:
@@ -111,14 +115,25 @@ def _say_waiting(call: Call, word: str, trouble: str) -> None:
     call.terminal.status(f"{word} … (it tries again: {render.clean(trouble)})" if trouble else f"{word} …")
 
 
-def _left(call: Call) -> tuple[int, int]:
-    """How many agents work on without a daemon, and how many tasks wait for one."""
+def _left(call: Call) -> tuple[int, int, int]:
+    """How many agents work on without a daemon, how many runs are only to be settled, and how many tasks wait for a daemon."""
     store = call.store
     if store is None:
-        return 0, 0
+        return 0, 0, 0
     here = call.reading.state.known_node()
     live, counts = store.read(lambda tx: (tx.runs.live(here), tx.tasks.counts()))
-    return sum(run.state in _WORKING for run in live), counts.get(TaskState.QUEUED, 0)
+    begun = [run for run in live if run.state in _WORKING]
+    working = sum(_may_work(call, run) for run in begun)
+    return working, len(begun) - working, counts.get(TaskState.QUEUED, 0)
+
+
+def _may_work(call: Call, run: Run) -> bool:
+    """Whether a run that is not settled still has a shim or an agent. Where that cannot be told it is taken to have one."""
+    try:
+        seen = call.reading.runtime.observe(run, stop_asked=False)
+    except OSError:
+        return True
+    return seen.lock is not LockState.FREE or call.reading.runtime.living_agent(run) is not None
 
 
 @command.command(cls=Command)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import cast
 
@@ -25,6 +25,8 @@ Identity = tuple[int, int]
 """The device and inode of a file."""
 
 _LONGEST_NAP_S = 0.02
+_LONG_NAPS = 8
+"""So many waits in a row, which is an eighth of a second, are worth saying."""
 _NEWEST = f"SELECT (SELECT database_id FROM meta), (SELECT sum(min(seq, {1 << 59})) FROM sqlite_sequence)"  # noqa: S608 - a torn number must not overflow the sum
 _LARGEST = " UNION ALL ".join(
     f"SELECT '{table}', (SELECT max({key}) FROM {table}), (SELECT seq FROM sqlite_sequence WHERE name = '{table}')"  # noqa: S608 - names of our own
@@ -86,6 +88,8 @@ class Connection:
         self._wait_s = wait_s
         self._patience_until = 0.0
         self.writable = False
+        self.on_wait: Callable[[], None] = lambda: None
+        """Called once it has waited a moment for another program's lock."""
         self.met = met or Met()
         self._kept = newest.read(path)
         self._log: tuple[Identity | None, Identity | None] = (None, None)
@@ -142,6 +146,8 @@ class Connection:
 
     def _nap(self, naps: int) -> bool:
         """SQLite asks whether to go on waiting. In Python, not by SQLite's own timeout, so that Ctrl-C works meanwhile."""
+        if naps == _LONG_NAPS:
+            self.on_wait()
         if time.monotonic() >= self._patience_until:
             return False
         time.sleep(min(_LONGEST_NAP_S, 0.0005 * 2 ** min(naps, 8)))

@@ -133,6 +133,7 @@ class SqliteStore:
             connection.set("query_only", "OFF")
             before = connection.written
             with self._transaction(connection, "BEGIN IMMEDIATE"):
+                self._turnstile.goes_on()
                 connection.writable = True
                 self._check_schema(connection)
                 result = work(StoredTx(connection))
@@ -237,6 +238,7 @@ class SqliteStore:
                     self._connection = Connection(
                         self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met
                     )
+                    self._connection.on_wait = self._turnstile.waits
                 yield self._connection
             finally:
                 self._user = None

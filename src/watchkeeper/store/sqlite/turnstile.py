@@ -1,7 +1,8 @@
 """Whose turn it is to write: an exclusive `flock` that every writer takes before it begins its transaction.
 
 SQLite alone lets writers barge: with a few at once one may wait a second while another commits thousands of times. Here they queue in the kernel, and who
-waits too long can name the holder, because a holder writes its name into the file. The database stays correct without the turnstile; it is about fairness.
+waits too long can name the holder, because a holder writes its name into the file. A holder that itself waits for a program that takes no turns says that, too,
+so that it is not taken for the culprit. The database stays correct without the turnstile; it is about fairness.
 
     try at once ──got it──▶ hold
         └─taken──▶ a thread waits in the kernel, in line; we wait for the thread, so Ctrl-C works and the wait is bounded
@@ -30,15 +31,20 @@ WAIT_S = 10.0
 """How long a writer waits for its turn; transactions take milliseconds."""
 
 _LABEL_BYTES = 96
+_WAITS = " waits"
 _PLAIN_WORD = r"[a-z][a-z-]{0,19}"
 
 
-def _label() -> bytes:
-    """Who we are, in a fixed length: pid, program and verb, never an argument that somebody typed."""
+def _label(*, waits: bool = False) -> bytes:
+    """Who we are, in a fixed length: pid, program and verb, never an argument that somebody typed. `waits`: for a program that takes no turns."""
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+    program = "wk" if program == "__main__.py" else program
     verb = sys.argv[1] if len(sys.argv) > 1 and re.fullmatch(_PLAIN_WORD, sys.argv[1]) else ""
-    says = f"{os.getpid()} {program} {verb}".strip().encode("utf-8", "replace")
-    return says[: _LABEL_BYTES - 1].ljust(_LABEL_BYTES - 1) + b"\n"
+    if (program, *sys.argv[1:3]) == ("wk", "daemon", "run"):
+        program, verb = "wk-daemon", ""
+    room = _LABEL_BYTES - 1 - len(_WAITS)
+    says = f"{os.getpid()} {program} {verb}".strip().encode("utf-8", "replace")[:room]
+    return (says + (_WAITS.encode() if waits else b"")).ljust(_LABEL_BYTES - 1) + b"\n"
 
 
 class _Waiter:
@@ -100,6 +106,8 @@ class Turnstile:
         self.wait_s = wait_s
         self._fd: int | None = None
         self._mask: set[int | signal.Signals] | None = None
+        self._has_turn = False
+        self._waits = False
 
     def __enter__(self) -> Self:
         """Take a turn.
@@ -122,10 +130,12 @@ class Turnstile:
         except BaseException:
             self._unmask()
             raise
+        self._has_turn = True
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let the next one in."""
+        self._has_turn = False
         try:
             if self._fd is not None:
                 fcntl.flock(self._fd, fcntl.LOCK_UN)
@@ -149,19 +159,40 @@ class Turnstile:
                 raise self._busy() from None
             self.close()
             self._fd = fd
-        with contextlib.suppress(OSError):  # a full disk must not keep anybody from taking turns
-            _ = os.pwrite(self._fd, _label(), 0)
+        self._say(waits=False)
+
+    def _say(self, *, waits: bool) -> None:
+        self._waits = waits
+        if self._fd is not None:
+            with contextlib.suppress(OSError):  # a full disk must not keep anybody from taking turns
+                _ = os.pwrite(self._fd, _label(waits=waits), 0)
+
+    def waits(self) -> None:
+        """We wait for a program that takes no turns. Where it is not our turn nothing is said."""
+        if self._has_turn and not self._waits:
+            self._say(waits=True)
+
+    def goes_on(self) -> None:
+        """What we waited for is there."""
+        if self._waits:
+            self._say(waits=False)
 
     def _busy(self) -> DatabaseBusy:
         holder = ""
         if self._fd is not None:
             with contextlib.suppress(OSError):
                 holder = os.pread(self._fd, _LABEL_BYTES, 0).decode("utf-8", "replace").strip("\x00 \n")
-        pid, _, command = holder.partition(" ")
-        who = f"process {pid} ({command})" if pid and command else "another process"
+        named = holder.removesuffix(_WAITS)
+        pid, _, command = named.partition(" ")
+        who = f"process {pid} ({command})" if command and _is_there(pid) else ""
+        if who and named != holder:
+            return DatabaseBusy(
+                f"The database is held by another program for more than {self.wait_s:g} s; {who} waits for it, too.",
+                hint="Nothing was changed. Close what else has it open (a database browser, a backup), and try again.",
+            )
         return DatabaseBusy(
-            f"The database is held by {who} for more than {self.wait_s:g} s.",
-            hint="Nothing was changed. Try again; if that process hangs or is stopped (Ctrl-Z), continue or end it.",
+            f"The database is held by {who or 'another process'} for more than {self.wait_s:g} s.",
+            hint="Nothing was changed. Try again; if that process is stopped (Ctrl-Z), let it go on (fg).",
         )
 
     def _unmask(self) -> None:
@@ -170,3 +201,9 @@ class Turnstile:
         mask, self._mask = self._mask, None
         if mask is not None and signal.SIGTSTP not in mask:
             _ = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTSTP})
+
+
+def _is_there(pid: str) -> bool:
+    """Whether there is such a process, where that can be told: the name of one that was killed stays until the next one takes a turn."""
+    processes = Path("/proc")
+    return pid.isdecimal() and ((processes / pid).exists() or not (processes / "self").exists())
