@@ -3,7 +3,10 @@
 Helpers are in `tests/support` and are imported as `support.<module>` (pytest puts `tests` on the path).
 """
 
+import gc
 import os
+from collections.abc import Generator
+from pathlib import Path
 
 import hypothesis
 import pytest
@@ -14,6 +17,17 @@ hypothesis.settings.register_profile("quick", deadline=None, print_blob=True, ma
 hypothesis.settings.load_profile("watchkeeper")
 
 pytest_plugins = ["support.no_skips", "support.no_left_overs"]
+
+
+_MANY = 300
+
+
+@pytest.fixture(autouse=True)
+def _few_descriptors() -> Generator[None]:
+    """A command leaves its database open for the process to end with. Here many commands share one process, so the collector closes their databases."""
+    yield
+    if len(list(Path("/proc/self/fd").iterdir())) > _MANY:
+        _ = gc.collect()
 
 
 @pytest.fixture(autouse=True)

@@ -243,7 +243,7 @@ def test_a_daemon_is_ended_while_the_server_is_away(rig: Rig) -> None:
         assert daemon.wait(20) == 0
         assert b"has ended" in done.stdout and b"What is left is not known" in done.stderr
         again = rig.wk("daemon", "stop", "--json")
-        assert json.loads(again.stdout) == {"stopped": False, "working": None, "waiting": None}
+        assert json.loads(again.stdout) == {"stopped": False, "working": None, "waiting": None, "unsettled": None}
         assert rig.wk("daemon", "status", check=False).returncode == Exit.DAEMON
     finally:
         server.remove()

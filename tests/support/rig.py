@@ -178,7 +178,9 @@ class Rig:
         )
         log.close()
         os.close(writer)
-        readable, _, _ = select.select([reader], [], [], 30)
+        poller = select.poll()
+        poller.register(reader, select.POLLIN)
+        readable = poller.poll(30_000)
         os.close(reader)
         assert readable, "the daemon neither became ready nor died"
         self.daemons.append(daemon)

@@ -73,6 +73,8 @@ class Sweep:
         self._boot_id = boot_id()
         self._leaders: set[tuple[int, int]] = set()
         """Processes that were the agent's when we looked, as pid and start ticks; a session is known by its leader's pid."""
+        self._others: set[tuple[int, int]] = set()
+        """Processes that carry another execution's marker, as pid and start ticks."""
         self._hopeless: set[tuple[int, int]] = set()
         self._ended: dict[tuple[int, int], str] = {}
         self._spared: dict[int, str] = {}
@@ -136,10 +138,20 @@ class Sweep:
                     all_[pid] = stat
                     _ = marks.pop(pid, None)
                     if stat.alive and stat.start_ticks >= self._since:
-                        marks[pid] = self._mark(stat)
+                        marks[pid] = self._known_mark(stat)
             if not news:
                 return all_, marks, True
         return all_, marks, False
+
+    def _known_mark(self, stat: Stat) -> Mark:
+        """The mark of a process. One that ends has no environment any more, so whoever was another execution's stays that."""
+        who = (stat.pid, stat.start_ticks)
+        if who in self._others:
+            return Mark.OTHER
+        mark = self._mark(stat)
+        if mark is Mark.OTHER:
+            self._others.add(who)
+        return mark
 
     @property
     def _since(self) -> int:
