@@ -97,8 +97,9 @@ class Connection:
         self._is_lost = False
         if not path.exists():
             refuse_half_restored(path)
-            newest.refuse_deleted(path)
-            raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
+            if not path.exists():  # a restore may have put the new one in its place meanwhile
+                newest.refuse_deleted(path)
+                raise NoDatabase(f"There is no database '{path}' yet.", hint="`wk run` makes it with the first task.")
         self._refuse_old_index()
         with in_our_words(path):
             self._raw = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
@@ -179,7 +180,20 @@ class Connection:
                 found = self.newest()
                 if kept.given > found.given and any((last or 0) < (largest or 0) for _, largest, last in self._given()):
                     return  # what is kept of the numbers is torn: it tells nothing of what was lost, and `store repair` names it
-                newest.refuse_lost(self._path, kept, found)
+                try:
+                    newest.refuse_lost(self._path, kept, found)
+                except DatabaseUnusable:
+                    now = newest.read(self._path)
+                    if now != kept:  # a restore put another database in its place since that was read
+                        newest.refuse_lost(self._path, now, found)
+                        return
+                    self.check_place()  # a restore takes the log away before it puts another database in its place
+                    if restoring(self._path).exists():
+                        raise DatabaseUnusable(
+                            f"The database '{self._path}' is being replaced by a restore: nothing was changed.",
+                            hint="Try again when the restore is over.",
+                        ) from None
+                    raise
 
     def newest(self) -> newest.Newest:
         """How far the database has come, as the open transaction sees it."""
