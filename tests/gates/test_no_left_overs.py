@@ -1,4 +1,4 @@
-"""What a test leaves in the shared temporary directory is found, and only that of this session."""
+"""What a test leaves in the shared temporary directory is found, and only that of this test run."""
 
 import hashlib
 import os

@@ -40,11 +40,12 @@ def is_there(call: "Call") -> bool:
 
 
 def is_stopped(call: "Call") -> bool:
-    """Whether a daemon runs and does nothing, because somebody has stopped its process. Looks only."""
+    """Whether a daemon runs and does nothing, because its process was stopped (SIGSTOP, Ctrl-Z). Looks only."""
     try:
-        return call.reading.daemon_host.is_stopped()
+        info = call.reading.daemon_host.info()
     except (WatchkeeperError, OSError):
         return False
+    return info is not None and info.frozen
 
 
 def ensure(call: "Call", done: str, *, starts: bool = True) -> None:

@@ -86,7 +86,7 @@ _OPTIONS = (
 def pick_options(verb: Verb) -> Callable[[F], F]:
     """The arguments and options that say which tasks are meant."""
     everything = click.option("--all", "everything", is_flag=True, help=f"Every task that can be {verb.done}.")
-    yes = click.option("-y", "--yes", is_flag=True, help="Do not ask whether so many are meant.")
+    yes = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
     def decorate(function: F) -> F:
         decorated = function
@@ -140,7 +140,7 @@ def none_matches(verb: Verb) -> str:
 
 
 def agree(call: "Call", verb: Verb, count: int, wanted: Picked) -> None:
-    """Ask whether so many are meant.
+    """Ask for confirmation, with the number of tasks.
 
     Raises:
         Refused: they are not, or there is nobody to ask.

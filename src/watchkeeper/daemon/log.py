@@ -14,7 +14,7 @@ from watchkeeper.ports.clock import Clock
 
 MESSAGES: Mapping[str, str] = {
     "started": "the daemon is ready; says pid, incarnation and version",
-    "limited": "limits of whoever started the daemon that it could not put off; says which",
+    "limited": "limits that the daemon inherited and could not raise; names them",
     "run found": "one line for each run that a starting daemon finds; `word` says what became of it",
     "claimed": "a task was claimed for a new run",
     "prepared": "an execution directory was written and recorded",

@@ -113,10 +113,6 @@ class DaemonHost(Protocol):
         """Whether a daemon runs, even one that has not described itself yet."""
         ...
 
-    def is_stopped(self) -> bool:
-        """Whether the daemon's process is stopped (SIGSTOP, Ctrl-Z), so that it does nothing until it is let go on. Looks only; raises OSError."""
-        ...
-
     def hold(self, info: DaemonInfo) -> AbstractContextManager[None]:
         """Be the daemon for as long as the context lasts. Raises DaemonError if there is one already."""
         ...

@@ -68,12 +68,6 @@ class LocalDaemonHost:
             return None
         return info._replace(frozen=stat.state in _STOPPED)
 
-    def is_stopped(self) -> bool:
-        """Ask the kernel for the state of the process that the record names."""
-        info = self.info()
-        stat = None if info is None else proc.stat_of(info.pid)
-        return stat is not None and stat.state == "T"
-
     @contextmanager
     def hold(self, info: DaemonInfo) -> Generator[None]:
         """Take the lock and write the record. Raises DaemonError if somebody holds it."""
