@@ -4,7 +4,6 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.readable import wait_readable
 from support.waiting import wait_until
 
 QUICK = {
@@ -374,7 +374,7 @@ def _on_terminal(wk: Real, *arguments: str, answers: bytes = b"") -> str:
     if answers:
         _ = os.write(master, answers)
     seen = b""
-    while select.select([master], [], [], 60)[0]:
+    while wait_readable(master, within_s=60):
         try:
             data = os.read(master, 65536)
         except OSError:

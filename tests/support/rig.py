@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
+from support.readable import wait_readable
 from support.waiting import wait_until
 
 from watchkeeper.compose import Watchkeeper
@@ -178,9 +178,7 @@ class Rig:
         )
         log.close()
         os.close(writer)
-        poller = select.poll()
-        poller.register(reader, select.POLLIN)
-        readable = poller.poll(30_000)
+        readable = wait_readable(reader, within_s=30)
         os.close(reader)
         assert readable, "the daemon neither became ready nor died"
         self.daemons.append(daemon)

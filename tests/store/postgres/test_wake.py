@@ -1,12 +1,12 @@
 """The hint that somebody has committed. Nothing rests on it, but it comes, and comes back."""
 
 import contextlib
-import select
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from support.postgres import Server, ask, open_store
+from support.readable import wait_readable
 from support.records import NOON
 from support.waiting import wait_until
 
@@ -16,7 +16,7 @@ from watchkeeper.store.postgres.wake import PostgresWake
 
 def hinted(wake: PostgresWake, within_s: float) -> bool:
     """Whether its descriptor becomes readable in time."""
-    return bool(select.select([wake.fileno()], [], [], within_s)[0])
+    return wait_readable(wake.fileno(), within_s)
 
 
 def write(store: PostgresStore) -> None:

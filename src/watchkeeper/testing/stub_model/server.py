@@ -10,7 +10,6 @@ is fixed can name `<scenario>@<key>` in the header `x-stub-scenario` instead.
 """
 
 import json
-import select
 import socket
 import struct
 import sys
@@ -214,9 +213,10 @@ class _Handler(BaseHTTPRequestHandler):
         return self.stub.board.hold(gate, self._client_left, self.stub.max_hold_s)
 
     def _client_left(self) -> bool:
-        ready, _, _ = select.select([self.connection], [], [], 0)
         try:
-            return bool(ready) and not self.connection.recv(1, socket.MSG_PEEK)
+            return not self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
         except OSError:
             return True
 
