@@ -93,11 +93,9 @@ def test_an_insert_that_may_meet_a_taken_key_says_so(name: str) -> None:
 
 
 def test_names_become_numbers() -> None:
-    made = compiled("SELECT :b, :a::text, ':x'::int, :b FROM t WHERE c LIKE '100%' ON CONFLICT DO NOTHING;")
-    assert made.sql.startswith("SELECT $1, $2::text, '")
+    made = compiled("SELECT :b, :a::text, ':x'::int, :b FROM t WHERE c LIKE '100%';")
+    assert made.sql.startswith(b"SELECT $1, $2::text, '")
     assert made.names[:2] == ("b", "a")
-    assert made.may_be_taken
-    assert not compiled("INSERT INTO t VALUES (:a) ON CONFLICT (id) DO NOTHING;").may_be_taken
 
 
 def plan(url: str, sql: str) -> str:
@@ -106,7 +104,7 @@ def plan(url: str, sql: str) -> str:
     values = f"({', '.join('NULL' for _ in made.names)})" if made.names else ""
     with psycopg.connect(url, autocommit=True) as connection:
         _ = connection.execute(_SETTINGS.encode())
-        _ = connection.execute(f"PREPARE it AS {made.sql.rstrip().rstrip(';')}".encode())
+        _ = connection.execute(b"PREPARE it AS " + made.sql.rstrip(b";"))
         return "\n".join(line for (line,) in connection.execute(f"EXPLAIN EXECUTE it {values}".encode()).fetchall())
 
 
