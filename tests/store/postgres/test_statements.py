@@ -13,7 +13,7 @@ from watchkeeper.store.postgres.connection import _SETTINGS, compiled
 from watchkeeper.store.postgres.schema import PACKAGE
 from watchkeeper.store.postgres.store import PostgresStore
 from watchkeeper.store.sqlite.schema import PACKAGE as PACKAGE_OF_SQLITE
-from watchkeeper.store.statements import SHARED, parameters
+from watchkeeper.store.statements import SHARED, conflicts_without_row, parameters
 
 ON_SMALL = {"outbox_pending"}
 """Statements that read all of a small table through a bitmap, whose index does not say which table it is of."""
@@ -90,6 +90,7 @@ def test_what_changes_is_what_is_written_to() -> None:
 def test_an_insert_that_may_meet_a_taken_key_says_so(name: str) -> None:
     """Either it goes on from the conflict by itself, or no row is the conflict, or there is no key but a number of its own."""
     assert "ON CONFLICT" in OURS[name] or name in {"journal_append", "outbox_put"}
+    assert conflicts_without_row(OURS[name]) == ("ON CONFLICT DO NOTHING" in OURS[name])
 
 
 def test_names_become_numbers() -> None:
