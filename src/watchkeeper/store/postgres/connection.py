@@ -289,19 +289,16 @@ class Connection:
         return _rows(self._ask(compiled(sql), values or {}))
 
     def run(self, name: str, /, **values: Value) -> int:
-        """Run a statement that changes rows, and return how many."""
         changed = max(0, self._named(name, values).rowcount)
         if changed == 0 and conflicts_without_row(self._statements[name]):
             raise RowConflict(f"{name}: a key is taken")
         return changed
 
     def one(self, name: str, /, **values: Value) -> Row | None:
-        """The first row of a statement's answer."""
         found = _rows(self._named(name, values))
         return found[0] if found else None
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
-        """All rows of a statement's answer."""
         return _rows(self._named(name, values))
 
     def _named(self, name: str, values: Mapping[str, Value]) -> psycopg.Cursor[TupleRow]:

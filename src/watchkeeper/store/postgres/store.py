@@ -21,11 +21,11 @@ import psycopg
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase, RecordTorn
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.marks import MARKED, refusal
-from watchkeeper.store.moving import ORDER
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.connection import Connection, Patience
 from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, look, migrate, nothing_of_ours, refuse_gaps
 from watchkeeper.store.postgres.time import ServerTime
+from watchkeeper.store.schema import TABLES
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
 
@@ -149,7 +149,6 @@ class PostgresStore:
             return result
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        """Run `work` on one consistent snapshot; it must not write."""
         with self._transaction(self._reader, write=False) as connection:
             return work(StoredTx(connection))
 
@@ -171,7 +170,7 @@ class PostgresStore:
             DatabaseCorrupt: there is damage.
         """
         with self._transaction(self._reader, write=False) as connection:
-            for table in ORDER:
+            for table in TABLES:
                 _ = connection.batch(f"SELECT 1 FROM watchkeeper.{table} LIMIT 1")  # noqa: S608 - names of our own schema
             if thorough:
                 _ = connection.batch(_READ_ALL)
@@ -190,7 +189,6 @@ class PostgresStore:
         return self._offset.now()
 
     def close(self) -> None:
-        """Let go of the database."""
         self._closed = True
         for seat in (self._reader, self._writer):
             with seat.lock:

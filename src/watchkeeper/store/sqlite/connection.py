@@ -300,7 +300,6 @@ class Connection:
                 raise
 
     def run(self, name: str, /, **values: Value) -> int:
-        """Run a statement that changes rows, and return how many."""
         _ = self._named(name, values)
         changed = self._raw.changes()
         if changed == 0 and conflicts_without_row(self._statements[name]):
@@ -308,12 +307,10 @@ class Connection:
         return changed
 
     def one(self, name: str, /, **values: Value) -> Row | None:
-        """The first row of a statement's answer."""
         found = self._named(name, values)
         return found[0] if found else None
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
-        """All rows of a statement's answer."""
         return self._named(name, values)
 
     def _named(self, name: str, values: Mapping[str, Value]) -> list[Row]:
