@@ -10,13 +10,12 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 
 import apsw
+import psycopg
 import pytest
 from support.programs import Program, Work
 from support.stores import KINDS, check, fresh_place, open_place
 
 from watchkeeper.errors import Stale, WatchkeeperError
-from watchkeeper.store.postgres.address import Address
-from watchkeeper.store.postgres.wire import Wire, rows
 
 PARTS = 10
 STEPS = int(os.environ.get("WATCHKEEPER_DIFFERENTIAL_STEPS", "20000")) // PARTS
@@ -38,11 +37,11 @@ class World:
             f"SELECT {', '.join(columns)} FROM {name} ORDER BY {', '.join(map(str, range(1, len(columns) + 1)))}"
             for name, columns in tables.items()
         ]
-        self._wire: Wire | None = None
+        self._server: psycopg.Connection | None = None
         self._file: apsw.Connection | None = None
         if kind == "postgres":
-            self._wire = Wire(Address(place).parameters, application="looks", connect_s=10, answer_s=30)
-            _ = self._wire.batch("SET search_path TO watchkeeper; SET enable_hashjoin TO off")
+            self._server = psycopg.connect(place, autocommit=True)
+            _ = self._server.execute("SET search_path TO watchkeeper; SET enable_hashjoin TO off")
         else:
             self._file = apsw.Connection(f"{place}/wk.db", flags=apsw.SQLITE_OPEN_READONLY)
         self._mark = -1
@@ -68,8 +67,11 @@ class World:
         changed, mark = self.store.changed(self._mark)
         if changed:
             self._mark = mark
-            if self._wire is not None:
-                self._seen = [rows(result) for result in self._wire.batch(";".join(self._queries))]
+            if self._server is not None:
+                found = self._server.execute(";".join(self._queries).encode())
+                self._seen = [found.fetchall()]
+                while found.nextset():
+                    self._seen.append(found.fetchall())
             elif self._file is not None:
                 self._seen = [list(self._file.execute(query)) for query in self._queries]
         return self._seen
@@ -77,8 +79,8 @@ class World:
     def close(self) -> None:
         """Close it."""
         self.store.close()
-        if self._wire is not None:
-            self._wire.close()
+        if self._server is not None:
+            self._server.close()
         if self._file is not None:
             self._file.close()
 

@@ -16,8 +16,9 @@ from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
 from watchkeeper.store import moving
 from watchkeeper.store.marks import RawRows
-from watchkeeper.store.moving import ORDER, Moved, Place, move
+from watchkeeper.store.moving import Moved, Place, move
 from watchkeeper.store.postgres.place import PostgresPlace
+from watchkeeper.store.schema import TABLES
 from watchkeeper.store.sqlite.place import SqlitePlace
 
 MANY = 130
@@ -307,8 +308,8 @@ def test_every_table_is_moved(sqlite_place: SqlitePlace, postgres_place: Postgre
     ours = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     theirs = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'watchkeeper' AND table_type = 'BASE TABLE'"
     found = {str(row[0]) for row in sqlite.read(lambda tx: moving._raw(tx).query(ours))}
-    assert found - {"migration"} == set(ORDER)
+    assert found - {"migration"} == set(TABLES)
     found = {str(row[0]) for row in postgres.read(lambda tx: moving._raw(tx).query(theirs))}
-    assert found - {"migration", "counter"} == set(ORDER)
+    assert found - {"migration", "counter"} == set(TABLES)
     sqlite.close()
     postgres.close()

@@ -20,6 +20,8 @@ class Proxy:
             f"postgresql://{parameters['user']}@127.0.0.1:{self._listener.getsockname()[1]}/{parameters['dbname']}"
         )
         self.swallow_answers = False
+        self.swallow_from: bytes | None = None
+        """Swallow the answer to what contains this, and every answer after it."""
         self._open: list[socket.socket] = []
 
     def __enter__(self) -> Self:
@@ -48,6 +50,8 @@ class Proxy:
     def _pass(self, source: socket.socket, target: socket.socket, answers: bool) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(65536):
+                if not answers and self.swallow_from is not None and self.swallow_from in data:
+                    self.swallow_answers = True
                 if not (answers and self.swallow_answers):
                     target.sendall(data)
         with contextlib.suppress(OSError):

@@ -17,11 +17,9 @@ class StoredAccounts:
         self._rows = rows
 
     def all(self) -> list[Account]:
-        """Every account that somebody added."""
         return readable(self._rows, self._rows.all("accounts_all"), account_from)
 
     def add(self, account: Account) -> None:
-        """Insert one. Raises Stale if the id is taken."""
         try:
             _ = self._rows.run(
                 "accounts_add",
@@ -37,21 +35,17 @@ class StoredAccounts:
             raise Stale(f"There is an account '{account.id}' already: nothing was added.") from conflict
 
     def remove(self, account: str) -> bool:
-        """Remove one, with what is known of it; False if it was not there."""
         _ = self._rows.run("accounts_forget", account=account)
         return self._rows.run("accounts_remove", id=account) == 1
 
     def states(self, machine: str) -> dict[str, AccountState]:
-        """What is known on that machine, by the account's id."""
         found = readable(self._rows, self._rows.all("accounts_states", machine=machine), state_from)
         return {state.account: state for state in found}
 
     def open_tasks(self) -> dict[str, int]:
-        """By account, how many tasks have not ended."""
         return dict(readable(self._rows, self._rows.all("accounts_open_tasks"), _open))
 
     def observe(self, account: str, machine: str, seen: Seen) -> bool:
-        """Record an observation, unless a newer one is known; True if the state is another one now."""
         # One that cannot be read is observed anew: what is written now stands in its place.
         known = readable(self._rows, self._rows.all("accounts_state", account=account, machine=machine), state_from)
         was = known[0] if known else AccountState(account=account, machine=machine)
@@ -80,12 +74,10 @@ class StoredAccounts:
         return (now.sign_in, now.quota_until, now.trouble) != (was.sign_in, was.quota_until, was.trouble)
 
     def harnesses(self, machine: str) -> dict[str, HarnessState]:
-        """Which programs that machine has, by harness, as far as was found out."""
         found = readable(self._rows, self._rows.all("accounts_harnesses", machine=machine), harness_from)
         return {state.harness: state for state in found}
 
     def found(self, state: HarnessState) -> bool:
-        """Record whether a machine has a program, unless something newer is known; True if that is news."""
         changed = self._rows.run(
             "accounts_found",
             harness=state.harness,

@@ -40,30 +40,24 @@ class StoredDamages:
         self._rows = rows
 
     def note(self, problem: RecordTorn) -> None:
-        """A pass over many goes on without this record."""
         self._rows.met.note(problem)
 
     def all(self) -> list[Damage]:
-        """What is on record."""
         return [_damage(row) for row in self._rows.all("damage_all")]
 
     def of_task(self, task_id: str) -> list[Damage]:
-        """What is on record about a task."""
         return [_damage(row) for row in self._rows.all("damage_of_task", task_id=task_id)]
 
     def keep(self, damage: Damage, at: datetime) -> bool:
-        """Put it on record; True if that is news."""
         known = self._rows.run(
             "damage_keep", place=damage.place, id=damage.id, task_id=damage.task_id, reason=damage.reason, at=ticks(at)
         )
         return known == 1
 
     def drop(self, damage: Damage) -> None:
-        """It can be read again, or was repaired."""
         _ = self._rows.run("damage_drop", place=damage.place, id=damage.id)
 
     def read_again(self, damage: Damage) -> Damage | None:
-        """Read the record anew; None if it can be read now, or is gone."""
         return self._read_again(damage) or _first(contradictions.of_one(self._rows, damage.place, damage.id))
 
     def _read_again(self, damage: Damage) -> Damage | None:
@@ -76,7 +70,6 @@ class StoredDamages:
         return _first(self._one(damage.place, damage.id))
 
     def search(self) -> Iterator[Damage]:
-        """Read every record, and yield those that cannot be read, or cannot be so."""
         yield from contradictions.all_of(self._rows)
         for place in _SMALL:
             yield from self._small(place)

@@ -43,7 +43,6 @@ class StoredJournal:
             return column.number()
 
     def after(self, seq: int, limit: int, task_id: str | None = None) -> list[JournalEntry]:
-        """Entries with a larger number, oldest first."""
         if task_id is None:
             found = self._rows.all("journal_after", seq=seq, limit=limit)
         else:
@@ -62,7 +61,6 @@ class StoredJournal:
             )
 
     def last(self) -> int:
-        """The largest number, 0 if there is none."""
         with Columns(self._rows.one("journal_last") or (), "journal") as column:
             return column.number_or_none() or 0
 

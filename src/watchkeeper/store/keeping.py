@@ -32,7 +32,6 @@ class StoredKeeping:
         self._rows = rows
 
     def remove_task(self, task_id: str) -> None:
-        """Delete a task that has ended with everything that is only about it. Raises NoSuchTask, and Stale if something still refers to it."""
         try:
             for statement in _ABOUT_A_TASK:
                 _ = self._rows.run(statement, task_id=task_id)
@@ -49,17 +48,14 @@ class StoredKeeping:
             _ = self._rows.run(statement, task_id=task_id)
 
     def removed_like(self, prefix: str, limit: int) -> list[str]:
-        """Ids of removed tasks that start so, at most so many."""
         found = self._rows.all("keeping_removed_like", first=prefix, beyond=prefix + _BEYOND, limit=limit)
         return [_text(row) for row in found]
 
     def ended(self, state: TaskState, before: datetime, limit: int, after: int = 0) -> list[tuple[int, str]]:
-        """Tasks in a final state that ended before a time and are not pinned: place and id."""
         found = self._rows.all("keeping_ended", state=state.value, before=ticks(before), after=after, limit=limit)
         return [_place(row) for row in found]
 
     def forget_history(self, before: datetime, limit: int, after: int = 0) -> tuple[int, int | None]:
-        """Delete history from before a time that is about no task, or about one that was removed."""
         page = [_number_pair(row) for row in self._rows.all("keeping_history", after=after, limit=limit)]
         old = [seq for seq, at in page if at < ticks(before)]
         if not old:
@@ -72,11 +68,9 @@ class StoredKeeping:
         return len(gone), old[-1] if len(page) == limit else None
 
     def forgotten(self) -> int:
-        """The largest number that was deleted from the journal."""
         return _number(self._rows.one("keeping_forgotten") or ())
 
     def forget_operations(self, before: datetime, limit: int) -> int:
-        """Delete the notes that kept claims from being made twice."""
         return self._rows.run("keeping_forget_operations", before=ticks(before), limit=limit)
 
 

@@ -15,7 +15,6 @@ class StoredMachines:
         self._rows = rows
 
     def database_id(self) -> str:
-        """A random id of this database, made with it."""
         row = self._rows.one("machines_database_id")
         if row is None:
             raise torn("meta", 1, "it is missing")
@@ -28,7 +27,6 @@ class StoredMachines:
     def begin_incarnation(
         self, machine_id: str, boot_id: str, at: datetime, *, name: str = "", holder: str = "", version: str = ""
     ) -> MachineRecord:
-        """A new daemon took over: the next incarnation."""
         row = self._rows.one(
             "machines_begin",
             id=machine_id,
@@ -41,16 +39,13 @@ class StoredMachines:
         return machine_from(row or ())
 
     def get(self, machine_id: str) -> MachineRecord | None:
-        """The machine's record, if a daemon ever ran."""
         row = self._rows.one("machines_get", id=machine_id)
         return None if row is None else machine_from(row)
 
     def all(self) -> list[MachineRecord]:
-        """Every machine that ever had a daemon on this database."""
         return readable(self._rows, self._rows.all("machines_all"), machine_from)
 
     def mend(self, machine: MachineRecord) -> None:
-        """Write a machine's record anew over one that cannot be read."""
         _ = self._rows.run(
             "machines_mend",
             id=machine.id,
@@ -64,7 +59,6 @@ class StoredMachines:
         )
 
     def renew(self, machine: MachineRecord, until: datetime) -> bool:
-        """Renew a machine's lease; False if that incarnation is no longer the newest one."""
         renewed = self._rows.run(
             "machines_renew",
             id=machine.id,

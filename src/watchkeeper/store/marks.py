@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from watchkeeper.errors import DatabaseMoved
+from watchkeeper.store.migrations import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,17 @@ _MOVED = "moved to "
 _DIGEST = "0" * 64
 
 
+class MarkedSchema(Schema):
+    """The schema of a marked database."""
+
+    __slots__ = ()
+
+    @property
+    def number(self) -> int:
+        """The number of no version."""
+        return MARKED
+
+
 class RawRows(Protocol):
     """One open transaction, for SQL of any kind."""
 
@@ -31,15 +43,11 @@ class RawRows(Protocol):
 
 
 def mark(rows: RawRows, says: str) -> None:
-    """Mark the database; `says` is `unfinished(...)` or `moved(...)`."""
-    unmark(rows)
-    sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
-    _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
-
-
-def unmark(rows: RawRows) -> None:
-    """Let it be used again."""
+    """Mark the database; `says` is `unfinished(...)` or `moved(...)`. Empty: take the mark away."""
     _ = rows.query("DELETE FROM migration WHERE number = :number", {"number": MARKED})
+    if says:
+        sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
+        _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
 
 
 def unfinished(database_id: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseMoved, Refused
 from watchkeeper.store import marks
+from watchkeeper.store.schema import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
     from watchkeeper.store.marks import RawRows
     from watchkeeper.store.rows import Row, Value
     from watchkeeper.store.tx import StoredTx
-
-ORDER: Mapping[str, str] = {
-    "meta": "id", "machine": "id", "lane": "id", "task": "seq", "spec": "task_id", "dependency": "task_id, on_id",
-    "label": "task_id, name", "queue_rule": "scope, name", "lane_closed": "machine, lane", "account": "id",
-    "account_state": "account, machine", "harness_state": "harness, machine", "authorisation": "seq", "session": "id",
-    "execution": "id", "run": "id", "claim": "task_id", "launch": "run_id", "outcome": "run_id", "journal": "seq",
-    "outbox": "id", "operation": "id", "tally": "state", "damage": "place, id", "removed_task": "id",
-}  # fmt: skip
-"""Every table, each after those that it refers to, and the order of its rows."""
 
 _MADE_WITH_THE_DATABASE = frozenset({"meta", "tally"})
 _PAGE = 1000
@@ -170,7 +162,7 @@ def _refuse_not_mine(rows: RawRows, destination: Place, mine: str) -> None:
 
 
 def _refuse_full(rows: RawRows, destination: Place) -> None:
-    full = [table for table in ORDER if _has_rows(rows, table)]
+    full = [table for table in TABLES if _has_rows(rows, table)]
     if full:
         raise Refused(
             f"The database {destination.says} is not empty ({', '.join(full[:5])}): nothing was copied.",
@@ -179,14 +171,14 @@ def _refuse_full(rows: RawRows, destination: Place) -> None:
 
 
 def _has_rows(rows: RawRows, table: str) -> bool:
-    return table not in _MADE_WITH_THE_DATABASE and bool(rows.query(f"SELECT 1 FROM {table} LIMIT 1"))  # noqa: S608 - one of `ORDER`
+    return table not in _MADE_WITH_THE_DATABASE and bool(rows.query(f"SELECT 1 FROM {table} LIMIT 1"))  # noqa: S608 - one of `TABLES`
 
 
 def _fill(
     source: Place, given: RawRows, destination: Place, unfinished: str | None, progress: Callable[[int, int], None]
 ) -> None:
     """Fill it; `unfinished`: an earlier try with the database of that id did not finish, and begins anew."""
-    total = sum(int(given.query(f"SELECT count(*) FROM {table}")[0][0] or 0) for table in ORDER)  # noqa: S608 - one of `ORDER`
+    total = sum(int(given.query(f"SELECT count(*) FROM {table}")[0][0] or 0) for table in TABLES)  # noqa: S608 - one of `TABLES`
     there = destination.open(marked=unfinished is not None)
 
     def work(tx: Tx) -> None:
@@ -198,9 +190,9 @@ def _fill(
             _refuse_not_mine(rows, destination, unfinished)
         destination.take_time(rows)
         aside = destination.set_rules_aside(rows)
-        for table in reversed(list(ORDER)):
-            _ = rows.query(f"DELETE FROM {table}")  # noqa: S608 - one of `ORDER`
-        for table in ORDER:
+        for table in reversed(list(TABLES)):
+            _ = rows.query(f"DELETE FROM {table}")  # noqa: S608 - one of `TABLES`
+        for table in TABLES:
             columns = sorted(destination.columns(rows, table))
             if columns != sorted(source.columns(given, table)):
                 raise DatabaseCorrupt(f"The two databases keep '{table}' in different columns: nothing was copied.")
@@ -219,14 +211,14 @@ def _fill(
 
 def _pages(rows: RawRows, table: str, columns: list[str]) -> Iterator[list[Row]]:
     """All rows, each page from the key on where the last one ended: counting from the beginning would take longer with each page."""
-    keys = ORDER[table].split(", ")
+    keys = TABLES[table].split(", ")
     at = [columns.index(key) for key in keys]
     names = [_name(number) for number in range(len(keys))]
-    after = f"WHERE ({ORDER[table]}) > ({', '.join(f':{name}' for name in names)}) "
+    after = f"WHERE ({TABLES[table]}) > ({', '.join(f':{name}' for name in names)}) "
     values: dict[str, Value] = {"most": _PAGE}
     where = ""
     while True:
-        sql = f"/* {where and 'on '}{table} */ SELECT {', '.join(columns)} FROM {table} {where}ORDER BY {ORDER[table]} LIMIT :most"  # noqa: S608 - names of our own schema
+        sql = f"SELECT {', '.join(columns)} FROM {table} {where}ORDER BY {TABLES[table]} LIMIT :most"  # noqa: S608 - names of our own schema
         page = rows.query(sql, values)
         if page:
             yield page
@@ -244,8 +236,7 @@ def _chunks(page: list[Row]) -> Iterator[list[Row]]:
 def _insert(rows: RawRows, table: str, columns: list[str], chunk: list[Row]) -> None:
     names = [[_name(number * len(columns) + at) for at in range(len(columns))] for number in range(len(chunk))]
     values = ", ".join(f"({', '.join(f':{name}' for name in row)})" for row in names)
-    # The number first: a server may tell prepared statements apart by their beginnings only.
-    sql = f"/* {len(chunk)} {table} */ INSERT INTO {table} ({', '.join(columns)}) VALUES {values}"  # noqa: S608 - names of our own schema
+    sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}"  # noqa: S608 - names of our own schema
     given: dict[str, Value] = {}
     for row, row_names in zip(chunk, names, strict=True):
         given |= dict(zip(row_names, row, strict=True))
@@ -268,7 +259,7 @@ def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
     with contextlib.closing(there):
         wanted, found = _sum(source, given), there.read(lambda tx: _sum(destination, _raw(tx)))
     if wanted != found:
-        tables = [table for table in ORDER if wanted.counts[table] != found.counts[table]]
+        tables = [table for table in TABLES if wanted.counts[table] != found.counts[table]]
         raise DatabaseCorrupt(
             f"What was copied to {destination.says} is not what was read ({', '.join(tables) or 'contents differ'}).",
             hint="Nothing was changed here. Type it again; if it stays so, please report it.",
@@ -278,8 +269,8 @@ def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
 
 def _sum(place: Place, rows: RawRows) -> Moved:
     place.take_time(rows)
-    total, counts = hashlib.sha256(), dict.fromkeys(ORDER, 0)
-    for table in ORDER:
+    total, counts = hashlib.sha256(), dict.fromkeys(TABLES, 0)
+    for table in TABLES:
         columns = sorted(place.columns(rows, table))
         total.update(f"{table} {columns}\n".encode())
         for page in _pages(rows, table, columns):
@@ -294,7 +285,7 @@ def _plain(value: Value) -> Value:
     """A value as every database can hold it."""
     if isinstance(value, str):
         return value.replace("\x00", "\\x00")
-    return float(value) if isinstance(value, float) else value
+    return value
 
 
 def _open_up(destination: Place, mine: str, adapt: Callable[[Tx], None]) -> None:

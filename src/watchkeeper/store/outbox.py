@@ -28,12 +28,10 @@ class StoredOutbox:
         self._rows = rows
 
     def put(self, effects: Sequence[Effect], at: datetime, machine: str = "") -> None:
-        """Queue effects that a machine is to do; without a name, any."""
         for effect in effects:
             _ = self._rows.run("outbox_put", kind=effect.kind, payload=to_json(effect), at=ticks(at), machine=machine)
 
     def due(self, now: datetime, limit: int, machine: str = "") -> list[OutboxRow]:
-        """Effects that this machine may do now, oldest first."""
         due: list[OutboxRow] = []
         after = 0
         while len(due) < limit:
@@ -52,7 +50,6 @@ class StoredOutbox:
         return due[:limit]
 
     def done(self, row_id: int) -> None:
-        """The effect is known to be done, or moot. Twice is harmless."""
         _ = self._rows.run("outbox_done", id=row_id)
 
     def again(self, row_id: int, not_before: datetime) -> None:

@@ -19,7 +19,6 @@ class StoredOutcomes:
         self._rows = rows
 
     def add(self, outcome: Outcome) -> None:
-        """Store the outcome of a run. Raises Stale if there is one already (R11)."""
         said = {name: cast("object", getattr(outcome, name)) for name in _SAID}
         try:
             _ = self._rows.run(
@@ -43,7 +42,6 @@ class StoredOutcomes:
             raise Stale(f"Run '{outcome.run_id}' has an outcome already: nothing was written.") from conflict
 
     def get(self, run_id: str) -> Outcome | None:
-        """The outcome of a run, if it is settled."""
         row = self._rows.one("outcomes_get", run_id=run_id)
         return None if row is None else _outcome(row)
 
@@ -70,11 +68,9 @@ class StoredOutcomes:
             ) from conflict
 
     def authorisation(self, task_id: str) -> Authorisation | None:
-        """The newest authorisation of a task."""
         return _authorisation(self._rows.one("outcomes_authorisation", task_id=task_id))
 
     def allowed_in(self, directory: str) -> Authorisation | None:
-        """The newest authorisation for that directory that has a profile."""
         found = readable(self._rows, self._rows.all("outcomes_allowed_in", directory=directory), authorisation_from)
         return found[0] if found else None
 
@@ -88,7 +84,6 @@ class StoredOutcomes:
             raise Stale(f"The launch of run '{run.id}' cannot be recorded: nothing was written.") from conflict
 
     def launch(self, run_id: str) -> Launch | None:
-        """What the launch of a run was allowed by; None for a run that was never reserved."""
         row = self._rows.one("outcomes_launch", run_id=run_id)
         authorisation = _authorisation(row)
         if row is None or authorisation is None:
@@ -97,7 +92,6 @@ class StoredOutcomes:
         return Launch(authorisation=authorisation, version=None if version is None else str(version))
 
     def record_version(self, run_id: str, version: str | None) -> None:
-        """Record the version of the program that is launched for a run."""
         _ = self._rows.run("outcomes_record_version", run_id=run_id, version=version)
 
 

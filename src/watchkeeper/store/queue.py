@@ -40,11 +40,9 @@ class StoredQueue:
         self._rows = rows
 
     def wake(self, now: datetime) -> bool:
-        """Make tasks ready whose time has come; True if there may be more of them."""
         return self._rows.run("queue_wake", now=ticks(now), limit=WAKE_AT_ONCE) == WAKE_AT_ONCE
 
     def next_wake(self) -> datetime | None:
-        """When the next waiting task becomes due; a time that has passed if one is due and nobody has woken it since."""
         row = self._rows.one("queue_next_wake")
         if row is None:
             return None
@@ -52,15 +50,12 @@ class StoredQueue:
             return column.time()
 
     def lanes(self) -> list[Lane]:
-        """The lanes that have ready tasks."""
         return readable(self._rows, self._rows.all("queue_lanes"), lane_from)
 
     def occupied(self) -> list[Occupied]:
-        """How many claimed tasks may have an agent at work, by lane and machine; those held for a person do not count."""
         return readable(self._rows, self._rows.all("queue_occupied"), _occupied)
 
     def waiting(self, limit: int) -> list[str]:
-        """The ids of queued tasks by priority, then age, whatever keeps them."""
         return [str(row[0]) for row in self._rows.all("queue_waiting", limit=limit)]
 
     def first(
@@ -70,7 +65,6 @@ class StoredQueue:
         on_park: Callable[[str, str], None] | None = None,
         probed: Collection[str] = (),
     ) -> Task | Crowd | None:
-        """The first ready task of these lanes whose checkout is free on that machine; those before it are parked."""
         ids = to_json([lane.id for lane in lanes if lane.account not in probed])
         probes = to_json([lane.id for lane in lanes if lane.account in probed]) if probed else None
         for _ in range(PARK_AT_ONCE):
@@ -87,7 +81,6 @@ class StoredQueue:
         return Crowd()
 
     def firsts(self, lanes: Sequence[Lane]) -> list[Task]:
-        """The first ready task of each of these lanes, whatever closes its lane."""
         rows = [self._rows.one("queue_first", lanes=to_json([lane.id])) for lane in lanes]
         return StoredTasks(self._rows).some(str(row[0]) for row in rows if row is not None)
 
@@ -101,16 +94,13 @@ class StoredQueue:
         return min((row for row in found if row is not None), key=_rank, default=None)
 
     def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
-        """The checkouts and lanes whose tasks are parked only for what goes on on other machines."""
         found = self._rows.all("queue_parked_for_others", machine=machine)
         return readable(self._rows, found, lambda row: (str(row[0]), lane_from(row[1:])))
 
     def bring_back(self, checkout: str, lane: Lane) -> None:
-        """Look at the best parked task of a checkout and lane again."""
         _ = self._rows.run("queue_bring_back", checkout=checkout, lane=lane.id)
 
     def operation(self, operation_id: str) -> OperationRecord | None:
-        """What this operation id was used for, if it was."""
         row = self._rows.one("queue_operation", id=operation_id)
         if row is None:
             return None

@@ -15,11 +15,9 @@ class StoredRules:
         self._rows = rows
 
     def all(self) -> list[QueueRule]:
-        """Every rule."""
         return readable(self._rows, self._rows.all("rules_all"), rule_from)
 
     def put(self, rule: QueueRule) -> None:
-        """Set a rule, in place of an earlier one about the same; one that says nothing is dropped."""
         if not rule.paused and rule.max_running is None:
             _ = self._rows.run("rules_drop", scope=rule.scope, name=rule.name)
             return
@@ -34,18 +32,15 @@ class StoredRules:
         )
 
     def told(self, machine: str) -> dict[int, str]:
-        """By lane, why it was last told to be closed on that machine."""
         return dict(readable(self._rows, self._rows.all("rules_told", machine=machine), told_from))
 
     def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
-        """Remember what was told; None: that it is open."""
         if reason is None:
             self.forget(machine, lane.id)
         else:
             _ = self._rows.run("rules_close", machine=machine, lane=lane.id, reason=reason, at=ticks_or_none(at))
 
     def forget(self, machine: str, lane_id: int) -> None:
-        """Nobody waits in that lane any more: nothing is told of it."""
         _ = self._rows.run("rules_open", machine=machine, lane=lane_id)
 
 

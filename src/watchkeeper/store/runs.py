@@ -30,12 +30,10 @@ class StoredRuns:
         self._rows = rows
 
     def add(self, run: Run) -> None:
-        """Insert a new run and the claim that makes its task its own. Raises Stale if the task has a live run already (R8)."""
         try:
             # The claim first: it is the row that two claimants fight over.
             claimed = {"task_id": run.task_id, "run_id": run.id, "fence": run.fence, "machine": run.machine}
-            if self._rows.run("runs_add_claim", **claimed) != 1:
-                raise Stale(f"There is no task '{run.task_id}': nothing was written.")
+            _ = self._rows.run("runs_add_claim", **claimed)
             session = _session(run)
             _ = self._rows.run("runs_add_session", id=session, task_id=run.task_id, created_at=ticks(run.claimed_at))
             _ = self._rows.run(
@@ -61,7 +59,6 @@ class StoredRuns:
             raise Stale(f"Task '{run.task_id}' is not free for run '{run.id}': nothing was written.") from conflict
 
     def get(self, run_id: str) -> Run:
-        """One run. Raises NotFound."""
         row = self._rows.one("runs_get", id=run_id)
         if row is None:
             found = self._rows.one("runs_task", id=run_id)
@@ -71,7 +68,6 @@ class StoredRuns:
         return _run(row)
 
     def save(self, run: Run, was: Run) -> None:
-        """Write `run` over `was`; releases the claim when it is settled. Raises Stale unless id, fence and state of `was` match one row (R4)."""
         guard: dict[str, Value] = {"fence": was.fence, "was_state": was.state.value}
         stale = Stale(f"Run '{was.id}' has moved on since it was read: nothing was written.")
         if run.id != was.id or run.fence != was.fence:
@@ -94,12 +90,10 @@ class StoredRuns:
                 _ = self._rows.run("queue_unpark", checkout=released[0])
 
     def live(self, machine: str | None = None) -> list[Run]:
-        """Every run that is not settled, of one machine or of all, oldest claim first."""
         found = self._rows.all("runs_live") if machine is None else self._rows.all("runs_live_on", machine=machine)
         return readable(self._rows, found, _run)
 
     def of_task(self, task_id: str) -> list[Run]:
-        """All runs of a task, oldest first."""
         # All or none: what is decided of a task from its runs must not leave one out.
         return [_run(row) for row in self._rows.all("runs_of_task", task_id=task_id)]
 
@@ -109,12 +103,10 @@ class StoredRuns:
         return None if row is None else _run(row)
 
     def set_place(self, run: Run, place: str) -> None:
-        """Record where a run works. Raises Stale if it is settled, or another run."""
         if self._rows.run("runs_set_place", id=run.id, fence=run.fence, place=place) != 1:
             raise Stale(f"Run '{run.id}' has moved on since it was read: nothing was written.")
 
     def beside(self, run: Run, limit: int) -> list[str]:
-        """The tasks whose runs were at work in the same place while this one was, in the order in which they were claimed."""
         same = {"run_id": run.id, "machine": run.machine, "limit": _MOST_ROWS}
         found = self._rows.all("runs_live_beside", **same)
         found += self._rows.all("runs_settled_beside", since=ticks(run.claimed_at), **same)
@@ -122,7 +114,6 @@ class StoredRuns:
         return list(dict.fromkeys(str(row[0]) for row in in_order))[:limit]
 
     def next_fence(self) -> int:
-        """A number that was never given before."""
         row = self._rows.one("runs_next_fence")
         with Columns(row or (), "fence") as column:
             return column.number()

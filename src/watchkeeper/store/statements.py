@@ -2,6 +2,9 @@
 
 A file is a list of blocks, each under a line `-- name: topic_what`. The part before the first underscore names the file, so a name says where it lives. What
 every database understands stands in `store/sql/`, once; a database's own `sql/` holds only what it must say in its own way.
+
+An INSERT that may meet a taken key ends in `ON CONFLICT DO NOTHING`, without naming the key: that no row was inserted is the conflict. A refused statement
+would spoil a transaction of PostgreSQL, and a taken key is an ordinary answer that the adapters go on from.
 """
 
 import os
@@ -31,6 +34,11 @@ def parse(text: str) -> dict[str, str]:
     """The blocks of a `.sql` file by their names."""
     parts = re.split(_NAME, text)
     return {name: body.strip() for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def conflicts_without_row(sql: str) -> bool:
+    """Whether a key is taken if this statement inserts no row."""
+    return sql.endswith("ON CONFLICT DO NOTHING;")
 
 
 def parameters(sql: str) -> frozenset[str]:

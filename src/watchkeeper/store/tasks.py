@@ -69,7 +69,6 @@ class StoredTasks:
         return None if row is None or row[0] is None else str(row[0])
 
     def get(self, task_id: str) -> Task:
-        """One task by its whole id. Raises NoSuchTask."""
         row = self._rows.one("tasks_get", id=task_id)
         if row is None:
             if self._rows.one("tasks_seq", id=task_id) is not None:
@@ -78,7 +77,6 @@ class StoredTasks:
         return _task(row)
 
     def some(self, task_ids: Iterable[str]) -> list[Task]:
-        """Those of these tasks that are there and can be read, in that order."""
         found: list[Task] = []
         for task_id in task_ids:
             try:
@@ -90,7 +88,6 @@ class StoredTasks:
         return found
 
     def save(self, task: Task, was: Task) -> None:
-        """Write `task` over `was`. Raises Stale unless exactly the row that was read is still there."""
         if task.id != was.id:
             raise Stale("A task cannot be written over another one.")
         if self._rows.run("tasks_save", version=was.version, **_columns(task)) != 1:
@@ -163,16 +160,13 @@ class StoredTasks:
             _ = self._rows.run("queue_unpark", checkout=checkout)
 
     def labelled(self, name: str) -> list[str]:
-        """The ids of the tasks with that label."""
         return [str(row[0]) for row in self._rows.all("tasks_labelled", name=name)]
 
     def labels(self, prefix: str, limit: int) -> list[str]:
-        """The labels that start with `prefix`, in order."""
         found = self._rows.all("tasks_labels", first=prefix, beyond=prefix + _BEYOND, limit=limit)
         return [str(row[0]) for row in found]
 
     def brief(self, task_id: str) -> BriefWait:
-        """What lists tell of a task's wait. Raises NoSuchTask."""
         row = self._rows.one("tasks_brief", id=task_id)
         if row is None:
             _ = self.number(task_id)
@@ -195,7 +189,6 @@ class StoredTasks:
             )
 
     def pinned(self) -> list[str]:
-        """The ids of the pinned tasks, the one that was pinned last first."""
         return [str(row[0]) for row in self._rows.all("tasks_pinned")]
 
     def ids_like(self, prefix: str, limit: int) -> list[str]:
@@ -223,7 +216,6 @@ class StoredTasks:
         return found[:limit]
 
     def in_order(self, states: Sequence[TaskState], limit: int, after: int = 0) -> tuple[list[Task], int]:
-        """Oldest first, with the number to go on after."""
         found: list[Task] = []
         while len(found) < limit:
             most = limit - len(found)
@@ -242,7 +234,6 @@ class StoredTasks:
         return found, after
 
     def number(self, task_id: str) -> int:
-        """Its place in the order of handing over. Raises NoSuchTask."""
         row = self._rows.one("tasks_seq", id=task_id)
         if row is None:
             raise NoSuchTask(f"There is no task '{task_id}'.")
@@ -250,11 +241,9 @@ class StoredTasks:
             return column.number()
 
     def unseen(self, limit: int) -> list[Task]:
-        """Failures that nobody has looked at, newest first."""
         return self.some(str(row[0]) for row in self._rows.all("tasks_unseen", limit=limit))
 
     def blocked(self, limit: int) -> list[Task]:
-        """Queued tasks that wait for one that failed or was stopped, newest first."""
         return self.some(str(row[0]) for row in self._rows.all("tasks_blocked", limit=limit))
 
     def see(self, task: Task, at: datetime) -> bool:
@@ -262,11 +251,9 @@ class StoredTasks:
         return self._rows.run("tasks_see", id=task.id, version=task.version, at=ticks(at)) == 1
 
     def see_all(self, at: datetime) -> int:
-        """All failures that nobody has looked at."""
         return self._rows.run("tasks_see_all", at=ticks(at))
 
     def environment_in_use(self, environment_id: str) -> bool:
-        """Whether a task that has not ended names this environment."""
         return self._rows.one("tasks_environment_in_use", environment_id=environment_id) is not None
 
     def counts(self) -> dict[TaskState, int]:

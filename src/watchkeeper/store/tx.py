@@ -34,84 +34,72 @@ class StoredTx:
 
     @property
     def tasks(self) -> StoredTasks:
-        """Tasks."""
         from watchkeeper.store.tasks import StoredTasks
 
         return StoredTasks(self._rows)
 
     @property
     def runs(self) -> StoredRuns:
-        """Runs."""
         from watchkeeper.store.runs import StoredRuns
 
         return StoredRuns(self._rows)
 
     @property
     def queue(self) -> StoredQueue:
-        """What may run next."""
         from watchkeeper.store.queue import StoredQueue
 
         return StoredQueue(self._rows)
 
     @property
     def rules(self) -> StoredRules:
-        """The queue's rules."""
         from watchkeeper.store.rules import StoredRules
 
         return StoredRules(self._rows)
 
     @property
     def waits(self) -> StoredWaits:
-        """Facts behind waits."""
         from watchkeeper.store.waits import StoredWaits
 
         return StoredWaits(self._rows)
 
     @property
     def accounts(self) -> StoredAccounts:
-        """Accounts, and what is known of them."""
         from watchkeeper.store.accounts import StoredAccounts
 
         return StoredAccounts(self._rows)
 
     @property
     def outcomes(self) -> StoredOutcomes:
-        """Outcomes, authorisations and launches."""
         from watchkeeper.store.outcomes import StoredOutcomes
 
         return StoredOutcomes(self._rows)
 
     @property
     def journal(self) -> StoredJournal:
-        """The journal."""
         from watchkeeper.store.journal import StoredJournal
 
         return StoredJournal(self._rows)
 
     @property
     def outbox(self) -> StoredOutbox:
-        """The outbox."""
         from watchkeeper.store.outbox import StoredOutbox
 
         return StoredOutbox(self._rows)
 
     @property
     def keeping(self) -> StoredKeeping:
-        """What is let go of."""
         from watchkeeper.store.keeping import StoredKeeping
 
         return StoredKeeping(self._rows)
 
     @property
     def damage(self) -> StoredDamages:
-        """Records that cannot be read."""
         from watchkeeper.store.damage import StoredDamages
 
         return StoredDamages(self._rows)
 
     @property
     def machines(self) -> StoredMachines:
-        """Machines, and the database's own id."""
         from watchkeeper.store.machines import StoredMachines
 
         return StoredMachines(self._rows)

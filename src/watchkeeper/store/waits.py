@@ -22,7 +22,6 @@ class StoredWaits:
         self._rows = rows
 
     def facts(self, task_id: str) -> WaitFacts:
-        """Its lane, and what is kept beside its row. Raises NoSuchTask."""
         row, lane = self._rows.one("waits_facts", task_id=task_id), self._rows.one("waits_lane", task_id=task_id)
         if row is not None and lane is None:
             raise torn("lane", row[4], "it is missing", task_id)
@@ -53,15 +52,12 @@ class StoredWaits:
         )
 
     def dependencies(self, task_id: str) -> list[Dependency]:
-        """The tasks it waits for or has waited for."""
         return readable(self._rows, self._rows.all("waits_dependencies", task_id=task_id), _dependency)
 
     def dependents(self, task_id: str) -> list[str]:
-        """The tasks that wait or have waited for it."""
         return [str(row[0]) for row in self._rows.all("waits_dependents", on_id=task_id)]
 
     def audit(self) -> list[str]:
-        """Compare every kept fact with what it is derived from, and say what differs, a sentence each."""
         faults = [
             f"Task {task_id} is kept as waiting for {kept} tasks; it waits for {really}."
             for task_id, kept, really in self._rows.all("waits_wrong_unmet", limit=_TOLD)

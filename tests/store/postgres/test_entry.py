@@ -16,7 +16,6 @@ from watchkeeper.errors import (
 from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.store import PostgresStore
-from watchkeeper.store.postgres.wire import Lost, Refused
 
 WHERE = Address("postgresql://me:s3%2Fcret@host:5555/tasks")
 
@@ -133,7 +132,7 @@ def test_every_error_of_the_server_has_a_sentence() -> None:
     codes: set[str] = set(psycopg.errors._sqlcodes)  # psycopg's table of them
     assert len(codes) > 200
     for code in codes:
-        said = faults.translate(Refused(code, "bad luck with s3/cret and s3%2Fcret"), WHERE)
+        said = faults.translate(psycopg.errors.lookup(code)("bad luck with s3/cret and s3%2Fcret"), WHERE)
         assert isinstance(said, WatchkeeperError)
         assert str(said).endswith((".", "nothing was changed.", "nothing was written.")), code
         assert said.hint or not isinstance(said, DatabaseUnusable), code
@@ -141,5 +140,5 @@ def test_every_error_of_the_server_has_a_sentence() -> None:
 
 
 def test_what_a_driver_says_is_one_line(postgres: PostgresStore) -> None:
-    said = faults.not_connected(Lost("connection failed:\n\tIs the server running?\n"), WHERE)
+    said = faults.not_connected(psycopg.OperationalError("connection failed:\n\tIs the server running?\n"), WHERE)
     assert "\n" not in str(said) and "'tasks' on host:5555" in str(said)

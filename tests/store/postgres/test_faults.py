@@ -16,6 +16,7 @@ from support.records import NOON, make_task
 from support.waiting import wait_until
 
 from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
+from watchkeeper.store.postgres import connection
 from watchkeeper.store.postgres.store import PostgresStore
 
 
@@ -125,6 +126,38 @@ def test_a_commit_whose_answer_is_swallowed(url: str) -> None:
         assert ids(store) == ["t1"]
         with pytest.raises(WatchkeeperError, match="already"):
             add(store)
+        store.close()
+
+
+def test_a_commit_whose_notify_is_refused_is_done(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hint is lost, and nothing else: no error is raised, and the store goes on with the same connection."""
+    store = open_store(url)
+    add(store)
+    used = store._writer.connection
+    refused = f"NOTIFY watchkeeper, '{'x' * 8000}'"
+    with pytest.raises(psycopg.errors.InvalidParameterValue):
+        _ = ask(url, refused)
+    monkeypatch.setattr(connection, "_NOTIFY", refused)
+    add(store, "t2")
+    assert ids(store) == ["t2", "t1"]
+    monkeypatch.undo()
+    add(store, "t3")
+    assert store._writer.connection is used
+    store.close()
+
+
+def test_a_commit_whose_notify_is_not_answered_is_done(url: str) -> None:
+    """It ends in bounded time without an error, and the next transaction opens a new connection."""
+    with Proxy(url) as proxy:
+        store = open_store(proxy.url, wait_s=0.5, answer_s=0.5)
+        proxy.swallow_from = b"NOTIFY"
+        begun = time.monotonic()
+        add(store)
+        assert time.monotonic() - begun < 8
+        assert proxy.swallow_answers
+        proxy.swallow_from, proxy.swallow_answers = None, False
+        add(store, "t2")
+        assert ids(store) == ["t2", "t1"]
         store.close()
 
 

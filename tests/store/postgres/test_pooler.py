@@ -1,5 +1,6 @@
 """A pooler that keeps no sessions is named at once; one that keeps them is as good as the server."""
 
+import psycopg
 import pytest
 from support.pooler import Pooler
 from support.postgres import Databases, open_store
@@ -8,7 +9,6 @@ from support.records import add, make_task
 from watchkeeper.errors import DatabaseUnusable
 from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.address import Address
-from watchkeeper.store.postgres.wire import Refused
 
 
 def test_one_by_transaction_is_named_when_it_is_opened(databases: Databases) -> None:
@@ -42,7 +42,7 @@ def test_a_pooler_that_is_switched_over_is_noticed_by_the_next_transaction(datab
 
 
 def test_one_by_statement_says_it_itself() -> None:
-    refused = Refused("08P01", "transaction blocks not allowed in statement pooling mode", ())
+    refused = psycopg.errors.ProtocolViolation("transaction blocks not allowed in statement pooling mode")
     assert "pool_mode=transaction or statement" in str(faults.translate(refused, Address("postgresql://a@b/c")))
 
 

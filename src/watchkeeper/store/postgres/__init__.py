@@ -1,8 +1,8 @@
-"""PostgreSQL, for machines that share a queue; through psycopg's libpq. Nothing here is imported before a database with a URL is used.
+"""PostgreSQL, for machines that share a queue; through psycopg. Nothing here is imported before a database with a URL is used.
 
     store        `PostgresStore`: the port, transactions by turns
     connection   a connection: what is set on it, how transactions begin and end, its statements
-    wire         libpq without blocking: every call has an end
+    driver       psycopg, with an end to every wait
     address      the URL, and how to speak of it without its password
     schema       the numbered migrations, and how they are applied
     faults       what the server's errors mean, in our words

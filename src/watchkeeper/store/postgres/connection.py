@@ -1,8 +1,4 @@
-"""A connection: what is set on it, how a transaction begins and ends on it, how its named statements are run.
-
-A refused statement spoils a transaction in PostgreSQL, but a key that is taken is an ordinary answer that the adapters go on from. So an INSERT that may
-meet a taken key ends in `ON CONFLICT DO NOTHING`, without naming the key: then nothing is refused, and that no row came in is the conflict.
-"""
+"""A connection: what is set on it, how a transaction begins and ends on it, how its named statements are run."""
 
 from __future__ import annotations
 
@@ -11,17 +7,21 @@ import os
 import re
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+import psycopg
+from psycopg.pq import TransactionStatus
+
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.postgres import faults
-from watchkeeper.store.postgres.wire import Lost, Refused, Wire, rows
+from watchkeeper.store.postgres.driver import connect
 from watchkeeper.store.rows import Row, RowConflict, Value
+from watchkeeper.store.statements import conflicts_without_row
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from psycopg.pq.abc import PGresult
+    from psycopg.rows import TupleRow
 
     from watchkeeper.store.postgres.address import Address
     from watchkeeper.store.statements import Statements
@@ -40,7 +40,6 @@ _LOOKS = 3
 """How often it is looked whether two connections share a server's process."""
 
 _NAMED = r"(?<![:\w]):([a-z_]+)"
-_MAY_BE_TAKEN = re.compile(r"ON CONFLICT DO NOTHING;?\s*$")
 
 # The schema has an index for every walk; with these the way through them does not depend on what the server has counted so far.
 _SETTINGS = """
@@ -69,13 +68,9 @@ SELECT count(*), max(number), CAST(extract(epoch FROM clock_timestamp()) * 10000
 FROM watchkeeper.migration;
 """
 
-# After a commit everybody who listens is told. The telling stands behind the COMMIT, in a transaction of its own: a NOTIFY inside would hold a lock of
-# the whole server while the commit is synced, and whoever is not told finds out by looking.
-_COMMIT_WRITTEN = """
-UPDATE watchkeeper.counter SET last = last + 1 WHERE name = 'commit';
-COMMIT;
-NOTIFY watchkeeper;
-"""
+_COMMIT_WRITTEN = "UPDATE watchkeeper.counter SET last = last + 1 WHERE name = 'commit'; COMMIT"
+# A NOTIFY inside the transaction would hold a lock of the whole server while the commit is synced.
+_NOTIFY = "NOTIFY watchkeeper"
 
 _HOLDER = """
 SELECT a.pid, a.application_name FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
@@ -100,18 +95,16 @@ class Patience(NamedTuple):
 class Statement(NamedTuple):
     """A named statement as the server wants it."""
 
-    sql: str
+    sql: bytes
     names: tuple[str, ...]
     """Its parameters, in the order of their numbers."""
-    may_be_taken: bool
-    """No row inserted means that the key is taken."""
 
 
 def compiled(sql: str) -> Statement:
     """A statement with numbers in the place of names."""
     names = tuple(dict.fromkeys(re.findall(_NAMED, sql)))
     numbered = re.sub(_NAMED, lambda found: f"${names.index(found[1]) + 1}", sql)
-    return Statement(sql=numbered, names=names, may_be_taken=_MAY_BE_TAKEN.search(sql) is not None)
+    return Statement(sql=numbered.encode("utf-8"), names=names)
 
 
 class Connection:
@@ -132,16 +125,19 @@ class Connection:
         self.met = Met()
         self.written = False
         """Whether the open transaction has changed a row."""
+        self.is_silent = False
+        """Whether it was given up because an answer did not come in time."""
         answer_s = max(patience.answer_s, patience.wait_s)
         try:
-            self.wire = Wire(
+            self._driver = connect(
                 address.parameters,
                 application=application,
                 connect_s=min(_CONNECT_S, answer_s),
                 answer_s=answer_s + _MARGIN_S,
             )
-        except Lost as lost:
-            raise faults.not_connected(lost, address) from None
+        except psycopg.Error as error:
+            raise faults.not_connected(error, address) from None
+        self._cursor = self._driver.cursor()
         try:
             self._refuse_what_is_too_old()
             bounds = f"""
@@ -157,26 +153,36 @@ class Connection:
             raise
 
     def _refuse_what_is_too_old(self) -> None:
-        if self.wire.server_version < OLDEST_SERVER:
+        if self._driver.info.server_version < OLDEST_SERVER:
             raise DatabaseUnusable(
                 f"The database server of {self._address} is too old; PostgreSQL {OLDEST_SERVER // 10_000} is needed.",
                 hint="Upgrade the server, or use another one.",
             )
-        if self.wire.parameter("server_encoding") != "UTF8":
+        if self._driver.info.parameter_status("server_encoding") != "UTF8":
             raise DatabaseUnusable(
                 f"The database {self._address} does not keep texts as UTF-8.",
                 hint="Make it with `createdb --encoding=UTF8 --template=template0`.",
             )
 
     @property
+    def alive(self) -> bool:
+        """False once the connection is known to be gone."""
+        return not self._driver.closed
+
+    @property
     def usable(self) -> bool:
         """Whether the next transaction can use it."""
-        return self.wire.alive and not self._spoilt and not self.wire.in_transaction
+        return self.alive and not self._spoilt and not self._in_transaction
+
+    @property
+    def _in_transaction(self) -> bool:
+        """Whether a transaction is open, failed or not."""
+        return self._driver.pgconn.transaction_status != TransactionStatus.IDLE
 
     @property
     def is_relayed(self) -> bool:
         """Whether something stands between us and the server that answers in its name."""
-        return self.server_pid != self.wire.server_pid
+        return self.server_pid != self._driver.info.backend_pid
 
     def refuse_pooled(self, other: Connection) -> None:
         """Where something stands between: does each of two connections keep a server's process to itself? Raises DatabaseUnusable."""
@@ -195,14 +201,13 @@ class Connection:
 
     def close(self) -> None:
         """Let go of it, whatever state it is in."""
-        self.wire.close()
+        self._driver.close()
 
     def begin(self, *, write: bool, durable: bool = True) -> tuple[int, int, int]:
         """Begin a transaction, for a writing one after waiting for our turn; tells how many migrations there were, the newest one's number, and the time.
 
         Raises:
-            Refused: with `NO_SUCH_TABLE` there is nothing of ours; the transaction is open, but spoilt.
-            Lost: the connection is gone; nothing was begun.
+            psycopg.errors.UndefinedTable: there is nothing of ours; the transaction is open, but spoilt.
             DatabaseUnusable: and its kinds. Nothing was begun.
         """
         sql = _BEGIN_READ if not write else _BEGIN_WRITE + ("" if durable else _NOT_DURABLE)
@@ -213,13 +218,13 @@ class Connection:
         return int(count or 0), int(number or 0), int(time_us or 0)
 
     def begin_migration(self) -> None:
-        """Begin a transaction that makes or changes the schema, after waiting for our turn. Raises Lost, and DatabaseUnusable and its kinds."""
+        """Begin a transaction that makes or changes the schema, after waiting for our turn. Raises DatabaseUnusable and its kinds."""
         _ = self._begin(_BEGIN_WRITE, write=True)
         self.take_time()
 
     def take_time(self) -> None:
         """The open transaction may take long. The connection is used for nothing else afterwards. Raises DatabaseUnusable and its kinds."""
-        self.wire.answer_s = _MIGRATION_S + _MARGIN_S
+        self._driver.answer_s = _MIGRATION_S + _MARGIN_S
         bound = int(_MIGRATION_S * 1000)
         _ = self.batch(
             f"SET LOCAL statement_timeout TO {bound}; SET LOCAL idle_in_transaction_session_timeout TO {bound};"
@@ -228,13 +233,11 @@ class Connection:
     def _begin(self, sql: str, *, write: bool) -> list[Row]:
         self.writable, self.written = write, False
         try:
-            return rows(self.wire.batch(sql)[-1])
-        except Refused as refused:
-            if refused.sqlstate == faults.NO_SUCH_TABLE:
-                raise
-            if refused.sqlstate == faults.WAITED_TOO_LONG and write:
-                raise self._busy() from None
-            self._give_up(refused)
+            return _rows(self._send(sql))
+        except psycopg.errors.UndefinedTable:
+            raise
+        except psycopg.Error as error:
+            self._give_up(error, waited=write)
 
     def commit(self, name: str) -> None:
         """Commit the open transaction, which is called `name`.
@@ -243,42 +246,38 @@ class Connection:
             DatabaseUnusable: and its kinds. Nothing was changed, or the message says that this is not known.
         """
         over = WatchkeeperError(f"The transaction '{name}' went on after a refused statement: nothing was written.")
-        if not self.wire.in_transaction:
+        if not self._in_transaction:
             raise over
         crashpoint(f"tx.{name}.before_commit")
         try:
-            done = [_tag(result) for result in self.wire.batch(_COMMIT_WRITTEN if self.written else "COMMIT")]
-        except Refused as refused:
-            if "COMMIT" not in refused.tags:
-                if refused.sqlstate == faults.SPOILT_ALREADY:
-                    raise over from None
-                if not self.wire.alive:
-                    raise faults.unknown(name, self._address, str(refused)) from None
-                self._give_up(refused)
-            done = list(refused.tags)
-        except Lost as lost:
-            if "COMMIT" not in lost.tags:
-                raise faults.unknown(name, self._address, str(lost)) from None
-            done = list(lost.tags)
-        if "COMMIT" not in done:  # an error inside was swallowed, and the server has undone everything
+            done = self._send(_COMMIT_WRITTEN if self.written else "COMMIT").statusmessage
+        except psycopg.errors.InFailedSqlTransaction:
+            raise over from None
+        except psycopg.Error as error:
+            if not self.alive:
+                raise faults.unknown(name, self._address, error) from None
+            self._give_up(error)
+        if done != "COMMIT":  # an error inside was swallowed, and the server has undone everything
             raise over
         crashpoint(f"tx.{name}.after_commit")
+        if self.written:
+            with contextlib.suppress(psycopg.Error):  # a hint: who does not get it finds out by looking
+                _ = self._send(_NOTIFY)
 
     def roll_back(self) -> bool:
         """Undo the open transaction, if there is one. False: that did not work, the connection is good for nothing."""
-        if self.wire.alive and self.wire.in_transaction:
-            with contextlib.suppress(Lost, Refused):
-                _ = self.wire.batch("ROLLBACK")
+        if self.alive and self._in_transaction:
+            with contextlib.suppress(psycopg.Error):
+                # psycopg gives up its prepared statements at each ROLLBACK; where nothing can be written COMMIT is the same.
+                _ = self._send("ROLLBACK" if self.writable else "COMMIT")
         return self.usable
 
     def batch(self, sql: str) -> list[Row]:
         """Run several statements that have no parameters, and return the rows of the last one. Raises DatabaseUnusable and its kinds."""
         try:
-            return rows(self.wire.batch(sql)[-1])
-        except Refused as refused:
-            self._give_up(refused)
-        except Lost as lost:
-            raise faults.lost(lost, self._address) from None
+            return _rows(self._send(sql))
+        except psycopg.Error as error:
+            self._give_up(error)
 
     def query(self, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:
         """All rows of the answer to some SQL.
@@ -287,62 +286,59 @@ class Connection:
             RowConflict: a unique or foreign key stands against it.
             DatabaseUnusable: and its kinds.
         """
-        import hashlib  # noqa: PLC0415 - only for SQL without a name of its own
-
-        # A server cuts the names of prepared statements off, so the text itself cannot be the name.
-        name = hashlib.blake2b(sql.encode("utf-8"), digest_size=16).hexdigest()
-        return rows(self._ask(name, compiled(sql), values or {}))
+        return _rows(self._ask(compiled(sql), values or {}))
 
     def run(self, name: str, /, **values: Value) -> int:
-        """Run a statement that changes rows, and return how many."""
-        statement = self._statement(name)
-        changed = self._ask(name, statement, values).command_tuples or 0
-        if changed == 0 and statement.may_be_taken:
+        changed = max(0, self._named(name, values).rowcount)
+        if changed == 0 and conflicts_without_row(self._statements[name]):
             raise RowConflict(f"{name}: a key is taken")
         return changed
 
     def one(self, name: str, /, **values: Value) -> Row | None:
-        """The first row of a statement's answer."""
-        found = rows(self._ask(name, self._statement(name), values))
+        found = _rows(self._named(name, values))
         return found[0] if found else None
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
-        """All rows of a statement's answer."""
-        return rows(self._ask(name, self._statement(name), values))
+        return _rows(self._named(name, values))
 
-    def _statement(self, name: str) -> Statement:
+    def _named(self, name: str, values: Mapping[str, Value]) -> psycopg.Cursor[TupleRow]:
         statement = self._compiled.get(name)
         if statement is None:
             statement = self._compiled[name] = compiled(self._statements[name])
-        return statement
+        return self._ask(statement, values)
 
-    def _ask(self, name: str, statement: Statement, values: Mapping[str, Value]) -> PGresult:
+    def _ask(self, statement: Statement, values: Mapping[str, Value]) -> psycopg.Cursor[TupleRow]:
         try:
-            result = self.wire.ask(name, statement.sql, [values[one] for one in statement.names])
-        except Refused as refused:
-            if refused.sqlstate in {faults.TAKEN, faults.MISSING}:
-                raise RowConflict(self._address.scrub(str(refused))) from None
-            if refused.sqlstate == faults.WAITED_TOO_LONG:
-                raise self._busy() from None
-            self._give_up(refused)
-        except Lost as lost:
-            raise faults.lost(lost, self._address) from None
-        if not _tag(result).startswith("SELECT") and (result.command_tuples or 0) > 0:
+            done = self._cursor.execute(statement.sql, [values[one] for one in statement.names])
+        except (psycopg.errors.UniqueViolation, psycopg.errors.ForeignKeyViolation) as refused:
+            raise RowConflict(self._address.scrub(faults.says(refused))) from None
+        except psycopg.Error as error:
+            self._give_up(error, waited=True)
+        if done.rowcount > 0 and not (done.statusmessage or "").startswith("SELECT"):
             self.written = True
-        return result
+        return done
 
-    def _give_up(self, refused: Refused) -> NoReturn:
-        """Say what the server's refusal means; after some of them the connection is not used again."""
-        if faults.spoils(refused.sqlstate) and (self.writable or refused.sqlstate != faults.READ_ONLY):
-            self._spoilt = True
-        raise faults.translate(refused, self._address, writing=self.writable) from None
+    def _send(self, sql: str) -> psycopg.Cursor[TupleRow]:
+        """Run several statements that have no parameters in one exchange. What is returned is at the result of the last one. Raises psycopg.Error."""
+        done = self._cursor.execute(sql.encode("utf-8"), prepare=False)
+        while done.nextset():
+            pass
+        return done
+
+    def _give_up(self, error: psycopg.Error, *, waited: bool = False) -> NoReturn:
+        """Say what an error means; after some of them the connection is not used again. `waited`: it may be that another program holds what we wait for."""
+        if waited and isinstance(error, psycopg.errors.LockNotAvailable):
+            raise self._busy() from None
+        self.is_silent = isinstance(error, psycopg.errors.ConnectionTimeout)
+        self._spoilt = self._spoilt or faults.spoils(error, writing=self.writable)
+        raise faults.translate(error, self._address, writing=self.writable) from None
 
     def _busy(self) -> DatabaseBusy:
         """Somebody holds what we wait for; say who, if the server tells."""
         who = "another program"
         if self.roll_back():
-            with contextlib.suppress(Lost, Refused, LookupError):
-                pid, application = rows(self.wire.batch(_HOLDER)[-1])[0]
+            with contextlib.suppress(psycopg.Error, LookupError):
+                pid, application = _rows(self._send(_HOLDER))[0]
                 who = f"{application or 'another program'} (server process {pid})"
         return DatabaseBusy(
             f"The database {self._address} is held by {who} for more than {self._patience.wait_s:g} s.",
@@ -350,6 +346,6 @@ class Connection:
         )
 
 
-def _tag(result: PGresult) -> str:
-    """The command that a result answers, with its count."""
-    return (result.command_status or b"").decode("ascii", "replace")
+def _rows(done: psycopg.Cursor[TupleRow]) -> list[Row]:
+    """The rows of a result; none where it has no rows."""
+    return [] if done.rownumber is None else done.fetchall()

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.store import marks
-from watchkeeper.store.migrations import Schema
-from watchkeeper.store.moving import ORDER
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.schema import SCHEMA
 from watchkeeper.store.postgres.store import PostgresStore
+from watchkeeper.store.schema import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,20 +20,9 @@ _COLUMNS = """
 SELECT column_name::text FROM information_schema.columns
 WHERE table_schema = 'watchkeeper' AND table_name = :name AND is_generated = 'NEVER'
 """
-_WITH_RULES = (*ORDER, "counter")
+_WITH_RULES = (*TABLES, "counter")
 _NOT_A_TABLE = "commit"
 """Counts transactions, not rows."""
-
-
-class _Marked(Schema):
-    """What a marked database has."""
-
-    __slots__ = ()
-
-    @property
-    def number(self) -> int:
-        """The number of no version."""
-        return marks.MARKED
 
 
 class PostgresPlace:
@@ -52,8 +40,7 @@ class PostgresPlace:
         return str(self._address)
 
     def open(self, *, marked: bool = False) -> PostgresStore:
-        """Open it, made or upgraded if need be; `marked`: only a marked one."""
-        schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
+        schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
         return PostgresStore.open(
             self._url, create=not marked, upgrade=not marked, schema=schema, application=self._application
         )
@@ -76,12 +63,10 @@ class PostgresPlace:
             _ = rows.query(f"ALTER TABLE {table} ENABLE TRIGGER USER")
 
     def numbers(self, rows: RawRows) -> dict[str, int]:
-        """By table, the largest number that was ever given."""
         found = rows.query("SELECT name, last FROM counter WHERE last > 0 ORDER BY name")
         return {str(name): int(last or 0) for name, last in found if name != _NOT_A_TABLE}
 
     def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
-        """The same, set."""
         _ = rows.query("UPDATE counter SET last = 0 WHERE name <> :name", {"name": _NOT_A_TABLE})
         for name, last in numbers.items():
             _ = rows.query("UPDATE counter SET last = :last WHERE name = :name", {"name": name, "last": last})
@@ -91,8 +76,4 @@ class PostgresPlace:
         cast("Connection", rows).take_time()
 
     def mark(self, rows: RawRows, says: str) -> None:
-        """Mark it; empty: take the mark away."""
-        if says:
-            marks.mark(rows, says)
-        else:
-            marks.unmark(rows)
+        marks.mark(rows, says)

@@ -16,16 +16,16 @@ import threading
 import time
 from typing import TYPE_CHECKING, Self, TypeVar
 
+import psycopg
+
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase, RecordTorn
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.marks import MARKED, refusal
-from watchkeeper.store.moving import ORDER
-from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.connection import Connection, Patience
 from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, look, migrate, nothing_of_ours, refuse_gaps
 from watchkeeper.store.postgres.time import ServerTime
-from watchkeeper.store.postgres.wire import Lost, Refused
+from watchkeeper.store.schema import TABLES
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
 
@@ -149,7 +149,6 @@ class PostgresStore:
             return result
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        """Run `work` on one consistent snapshot; it must not write."""
         with self._transaction(self._reader, write=False) as connection:
             return work(StoredTx(connection))
 
@@ -157,7 +156,7 @@ class PostgresStore:
         """Whether anybody has committed since the mark `since`, and the new mark. Costs one question to the server."""
         with self._use(self._reader):
             try:
-                mark = self._mark()
+                _, mark = self._on_living(self._reader, lambda connection: int(connection.batch(_MARK)[0][0] or 0))
             finally:
                 if self._reader.connection is not None and not self._reader.connection.roll_back():
                     self._reader.drop()
@@ -171,7 +170,7 @@ class PostgresStore:
             DatabaseCorrupt: there is damage.
         """
         with self._transaction(self._reader, write=False) as connection:
-            for table in ORDER:
+            for table in TABLES:
                 _ = connection.batch(f"SELECT 1 FROM watchkeeper.{table} LIMIT 1")  # noqa: S608 - names of our own schema
             if thorough:
                 _ = connection.batch(_READ_ALL)
@@ -190,7 +189,6 @@ class PostgresStore:
         return self._offset.now()
 
     def close(self) -> None:
-        """Let go of the database."""
         self._closed = True
         for seat in (self._reader, self._writer):
             with seat.lock:
@@ -241,35 +239,34 @@ class PostgresStore:
                     seat.drop()
 
     def _begin(self, seat: _Seat, *, write: bool, durable: bool = True) -> Connection:
-        """Begin; on a connection that has died since it was last used, once more on a new one."""
-        connection, number = self._begin_any(seat, write=write, durable=durable)
+        """Begin in a database whose schema is ours."""
+
+        def begin(connection: Connection) -> tuple[int, int]:
+            with self._offset.measuring() as measured:
+                try:
+                    count, number, measured.server_us = connection.begin(write=write, durable=durable)
+                except psycopg.errors.UndefinedTable:
+                    raise nothing_of_ours(connection, self._address) from None
+            return count, number
+
+        connection, (count, number) = self._on_living(seat, begin)
+        if number == MARKED != self._schema.number:
+            raise refusal(connection, str(self._address))
+        refuse_gaps(count, number, self._address)
         self._check_schema(number)
         return connection
 
-    def _begin_any(self, seat: _Seat, *, write: bool, durable: bool) -> tuple[Connection, int]:
+    def _on_living(self, seat: _Seat, ask: Callable[[Connection], T]) -> tuple[Connection, T]:
+        """Ask on the connection of a seat; if it has died since it was last used, once more on a new one."""
         while True:
             used = seat.connection
-            connection = used or self._connect()
-            seat.connection = connection
+            connection = seat.connection = used or self._connect()
             try:
-                with self._offset.measuring() as measured:
-                    count, number, measured.server_us = connection.begin(write=write, durable=durable)
-            except Lost as lost:
-                seat.drop()
-                if used is not None and not lost.silent:
-                    continue
-                raise faults.lost(lost, self._address) from None
-            except Refused:
-                raise nothing_of_ours(connection, self._address) from None
+                return connection, ask(connection)
             except DatabaseUnusable:
-                if used is not None and not connection.wire.alive:
-                    seat.drop()
-                    continue
-                raise
-            if number == MARKED != self._schema.number:
-                raise refusal(connection, str(self._address))
-            refuse_gaps(count, number, self._address)
-            return connection, number
+                if used is None or connection.alive or connection.is_silent:
+                    raise
+                seat.drop()
 
     def _connect(self) -> Connection:
         connection = self._connected()
@@ -290,18 +287,6 @@ class PostgresStore:
         connection = Connection(self._address, self._statements, self._patience, self._application)
         connection.met = self.met
         return connection
-
-    def _mark(self) -> int:
-        while True:
-            used = self._reader.connection
-            connection = used or self._connect()
-            self._reader.connection = connection
-            try:
-                return int(connection.batch(_MARK)[0][0] or 0)
-            except DatabaseUnusable:
-                if used is None or connection.wire.alive:
-                    raise
-                self._reader.drop()
 
     def _check_schema(self, number: int) -> None:
         if number > self._schema.number:
@@ -327,10 +312,7 @@ class PostgresStore:
     def _migrate(self, seat: _Seat, *, from_nothing: bool) -> None:
         seat.drop()
         connection = seat.connection = self._connect()
-        try:
-            connection.begin_migration()
-        except Lost as lost:
-            raise faults.lost(lost, self._address) from None
+        connection.begin_migration()
         applied = look(connection, self._address)
         if (applied is None) is not from_nothing:
             return  # somebody else was first; whoever asked looks again

@@ -12,8 +12,10 @@ import select
 import threading
 from typing import TYPE_CHECKING, Self
 
+import psycopg
+
 from watchkeeper.store.postgres.address import Address
-from watchkeeper.store.postgres.wire import Lost, Refused, Wire
+from watchkeeper.store.postgres.driver import BoundedConnection, connect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,38 +74,35 @@ class PostgresWake:
     def _supervise(self) -> None:
         wait_s = _FIRST_WAIT_S
         while True:
-            wire: Wire | None = None
+            connection: BoundedConnection | None = None
             try:
-                wire = Wire(
+                connection = connect(
                     self._address.parameters,
                     application=f"{self._application} (wake)",
                     connect_s=_CONNECT_S,
                     answer_s=_ANSWER_S,
                 )
-                _ = wire.batch("LISTEN watchkeeper")
+                connection.add_notify_handler(lambda _: self._tell())
+                _ = connection.execute("LISTEN watchkeeper")
                 self.trouble, wait_s = "", _FIRST_WAIT_S
                 self._tell()
-                if self._listen(wire):
-                    return
-            except (Lost, Refused) as trouble:
+                self._listen(connection)
+            except psycopg.Error as trouble:
                 self.trouble = self._address.scrub(str(trouble))
+            else:
+                return
             finally:
-                if wire is not None:
-                    wire.close()
+                if connection is not None:
+                    connection.close()
             if _readable([self._stop], wait_s):
                 return
             wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
 
-    def _listen(self, wire: Wire) -> bool:
-        """Pass hints on until it is told to stop, which is True. Raises Lost, and Refused."""
-        while True:
-            ready = _readable([self._stop, wire.fileno()], self._ask_s)
-            if self._stop in ready:
-                return True
-            if not ready:
-                _ = wire.batch("SELECT 1")
-            if wire.notified():
-                self._tell()
+    def _listen(self, connection: BoundedConnection) -> None:
+        """Pass hints on until `close` is called. Raises psycopg.Error."""
+        while self._stop not in _readable([self._stop, connection.fileno()], self._ask_s):
+            # What the server has sent meanwhile, and whether it is still there, comes with an answer.
+            _ = connection.execute("SELECT 1", prepare=False)
 
     def _tell(self) -> None:
         with contextlib.suppress(BlockingIOError):  # the pipe is full of hints that nobody has taken

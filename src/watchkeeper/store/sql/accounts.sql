@@ -55,3 +55,7 @@ WHERE excluded.at >= harness_state.at AND (excluded.present <> harness_state.pre
 SELECT lane.account, count(*) FROM task JOIN lane ON lane.id = task.lane
 WHERE task.state IN ('queued', 'running', 'needs_input', 'held')
 GROUP BY lane.account ORDER BY lane.account;
+
+-- name: accounts_add
+INSERT INTO account (id, harness, name, home, variables, created_at, by)
+VALUES (:id, :harness, :name, :home, :variables, :created_at, :by) ON CONFLICT DO NOTHING;

@@ -8,3 +8,6 @@ SELECT seq, at, kind, task_id, run_id, fence, data FROM journal WHERE seq > :seq
 -- name: journal_after_of_task
 SELECT seq, at, kind, task_id, run_id, fence, data FROM journal
 WHERE task_id = :task_id AND seq > :seq ORDER BY seq LIMIT :limit;
+
+-- name: journal_last
+SELECT max(seq) FROM journal;

@@ -59,3 +59,11 @@ SELECT forgotten FROM meta WHERE id = 1;
 
 -- name: keeping_forget_operations
 DELETE FROM operation WHERE id IN (SELECT id FROM operation WHERE at < :before ORDER BY at LIMIT :limit);
+
+-- With its own OFFSET the task of an entry is looked up by its id; a server could else read all tasks first.
+
+-- name: keeping_forget
+DELETE FROM journal
+WHERE seq > :after AND seq <= :last AND at < :before
+    AND (task_id IS NULL OR NOT EXISTS (SELECT 1 FROM task WHERE task.id = journal.task_id LIMIT 1 OFFSET 0))
+RETURNING seq;

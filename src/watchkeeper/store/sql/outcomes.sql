@@ -16,3 +16,20 @@ FROM launch JOIN authorisation ON authorisation.id = launch.authorisation_id WHE
 
 -- name: outcomes_record_version
 UPDATE launch SET version = :version WHERE run_id = :run_id;
+
+-- name: outcomes_add
+INSERT INTO outcome (
+    run_id, fence, status, disposition, kind, reason, at, proof, wake_at, said, usage, exit, changes, leftovers
+) VALUES (
+    :run_id, :fence, :status, :disposition, :kind, :reason, :at, :proof, :wake_at,
+    :said, :usage, :exit, :changes, :leftovers
+) ON CONFLICT DO NOTHING;
+
+-- name: outcomes_authorise
+INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory, place)
+VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory, :place)
+ON CONFLICT DO NOTHING;
+
+-- name: outcomes_record_launch
+INSERT INTO launch (run_id, authorisation_id, at) VALUES (:run_id, :authorisation_id, :at)
+ON CONFLICT DO NOTHING;

@@ -16,3 +16,13 @@ SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
 
 -- name: queue_cancel_operation
 UPDATE operation SET cancelled = 1 WHERE id = :id;
+
+-- Neither `parked < 1` nor `state || ''` fits an index, so that the task is found by its id.
+
+-- name: queue_park
+UPDATE task SET parked = 1
+WHERE id = :id AND parked < 1 AND state || '' = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet < 1;
+
+-- name: queue_record_operation
+INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
+VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at) ON CONFLICT DO NOTHING;

@@ -61,3 +61,32 @@ LIMIT :limit;
 
 -- name: runs_next_fence
 UPDATE meta SET fence = fence + 1 WHERE id = 1 RETURNING fence;
+
+-- name: runs_add_claim
+INSERT INTO claim (task_id, run_id, fence, machine, lane, checkout)
+SELECT id, :run_id, CAST(:fence AS BIGINT), :machine, lane, checkout FROM task WHERE id = :task_id
+ON CONFLICT DO NOTHING;
+
+-- name: runs_add_session
+INSERT INTO session (id, task_id, harness, harness_session, created_at)
+SELECT :id, task.id, lane.harness, NULL, CAST(:created_at AS BIGINT)
+FROM task JOIN lane ON lane.id = task.lane WHERE task.id = :task_id
+ON CONFLICT (id) DO NOTHING;
+
+-- name: runs_add_execution
+INSERT INTO execution (
+    id, session_id, machine, incarnation, device, inode, shim_started_at,
+    agent_pid, agent_start_ticks, agent_boot_id, agent_started_at, exit, proof
+) VALUES (
+    :id, :session_id, :machine, :incarnation, :device, :inode, :shim_started_at,
+    :agent_pid, :agent_start_ticks, :agent_boot_id, :agent_started_at, :exit, :proof
+) ON CONFLICT DO NOTHING;
+
+-- name: runs_add
+INSERT INTO run (
+    id, task_id, number, fence, execution_id, cause, state, claimed_at, condemned_kind, condemned_reason,
+    stop_told, kind, reason, harness_session, settled_at, answered_at, stalled_since, stop_failed
+) VALUES (
+    :id, :task_id, :number, :fence, :execution_id, :cause, :state, :claimed_at, :condemned_kind, :condemned_reason,
+    :stop_told, :kind, :reason, :harness_session, :settled_at, :answered_at, :stalled_since, :stop_failed
+) ON CONFLICT DO NOTHING;

@@ -13,10 +13,10 @@ import apsw
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseBusy, DatabaseCorrupt, DatabaseUnusable, NoDatabase
 from watchkeeper.ports.damage import Met
-from watchkeeper.store.rows import Row, Value
+from watchkeeper.store.rows import Row, RowConflict, Value
 from watchkeeper.store.sqlite import newest
 from watchkeeper.store.sqlite.faults import conflict, corrupt, in_our_words
-from watchkeeper.store.statements import Statements
+from watchkeeper.store.statements import Statements, conflicts_without_row
 
 OLDEST_SQLITE = (3, 51, 3)
 """Older ones have a bug with checkpoints of the write-ahead log that can damage a database."""
@@ -300,17 +300,17 @@ class Connection:
                 raise
 
     def run(self, name: str, /, **values: Value) -> int:
-        """Run a statement that changes rows, and return how many."""
         _ = self._named(name, values)
-        return self._raw.changes()
+        changed = self._raw.changes()
+        if changed == 0 and conflicts_without_row(self._statements[name]):
+            raise RowConflict(f"{name}: a key is taken")
+        return changed
 
     def one(self, name: str, /, **values: Value) -> Row | None:
-        """The first row of a statement's answer."""
         found = self._named(name, values)
         return found[0] if found else None
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
-        """All rows of a statement's answer."""
         return self._named(name, values)
 
     def _named(self, name: str, values: Mapping[str, Value]) -> list[Row]:

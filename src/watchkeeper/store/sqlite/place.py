@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.store import marks
-from watchkeeper.store.sqlite.schema import SCHEMA, Schema
+from watchkeeper.store.sqlite.schema import SCHEMA
 from watchkeeper.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from watchkeeper.store.marks import RawRows
 
 _TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
-
-
-class _Marked(Schema):
-    """What a marked database has."""
-
-    __slots__ = ()
-
-    @property
-    def number(self) -> int:
-        """The number of no version."""
-        return marks.MARKED
 
 
 class SqlitePlace:
@@ -42,8 +31,7 @@ class SqlitePlace:
         return f"'{self._database}'"
 
     def open(self, *, marked: bool = False) -> SqliteStore:
-        """Open it, made or upgraded if need be; `marked`: only a marked one."""
-        schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
+        schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
         new = not marked
         return SqliteStore.open(self._database, self._turnstile, create=new, upgrade=new, schema=schema, anew=new)
 
@@ -65,12 +53,10 @@ class SqlitePlace:
             _ = rows.query(sql)
 
     def numbers(self, rows: RawRows) -> dict[str, int]:
-        """By table, the largest number that was ever given."""
         found = rows.query("SELECT name, seq FROM sqlite_sequence WHERE seq > 0 ORDER BY name")
         return {str(name): int(last or 0) for name, last in found}
 
     def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
-        """The same, set."""
         _ = rows.query("DELETE FROM sqlite_sequence")
         for name, last in numbers.items():
             _ = rows.query(
@@ -81,9 +67,5 @@ class SqlitePlace:
         """Nothing is bounded here."""
 
     def mark(self, rows: RawRows, says: str) -> None:
-        """Mark it; empty: take the mark away."""
-        if says:
-            marks.mark(rows, says)
-        else:
-            marks.unmark(rows)
+        marks.mark(rows, says)
         _ = rows.query(f"PRAGMA user_version={marks.MARKED if says else SCHEMA.number}")

@@ -122,11 +122,6 @@ class SqliteStore:
         return store
 
     def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
-        """Run `work` in one write transaction and return what it returns.
-
-        Raises:
-            DatabaseUnusable: and its kinds. Nothing was changed.
-        """
         self._refuse_nesting()
         with self._writing, self._turnstile, self._use(turn=True) as connection:
             connection.set("synchronous", "FULL" if durable else "NORMAL")
@@ -146,7 +141,6 @@ class SqliteStore:
             return result
 
     def read(self, work: Callable[[Tx], T]) -> T:
-        """Run `work` on one consistent snapshot; it must not write."""
         if self._has_lost_its_log():
             self.transact("save_log", lambda _: None, durable=False)
         with self._use() as connection:
@@ -157,7 +151,6 @@ class SqliteStore:
                 return work(StoredTx(connection))
 
     def changed(self, since: int) -> tuple[bool, int]:
-        """Whether anybody has committed since the mark `since`, and the new mark."""
         with self._use() as connection:
             self._seen = connection.pragma("data_version")
             mark = self._mark + self._seen
@@ -193,7 +186,6 @@ class SqliteStore:
         """There is no other clock than this machine's."""
 
     def close(self) -> None:
-        """Let go of the database."""
         with self._using:
             self._closed = True
             self._drop()

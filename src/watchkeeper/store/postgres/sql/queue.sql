@@ -1,5 +1,5 @@
 -- Where two indexes would do, the one that is meant is left as the only way, because a server that has not counted its rows yet may take the other one:
--- a subselect with OFFSET 0 is looked up row by row, and neither `parked < 1` nor `state || ''` fits an index.
+-- a subselect with OFFSET 0 is looked up row by row.
 
 -- name: queue_wake
 WITH due AS MATERIALIZED (
@@ -72,10 +72,6 @@ FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOI
 ) AS task
 ORDER BY task.updated_at, task.seq LIMIT 1;
 
--- name: queue_park
-UPDATE task SET parked = 1
-WHERE id = :id AND parked < 1 AND state || '' = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet < 1;
-
 -- name: queue_unpark
 WITH RECURSIVE seen (lane) AS (
     (
@@ -130,7 +126,3 @@ WHERE seq = (
         AND ready = 1 AND unmet = 0
     ORDER BY priority DESC, seq LIMIT 1
 );
-
--- name: queue_record_operation
-INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
-VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at) ON CONFLICT DO NOTHING;

@@ -64,10 +64,6 @@ FROM json_each(:lanes) AS open CROSS JOIN task ON task.seq = (
 )
 ORDER BY task.updated_at, task.seq LIMIT 1;
 
--- name: queue_park
-UPDATE task SET parked = 1
-WHERE id = :id AND parked = 0 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0;
-
 -- name: queue_unpark
 WITH RECURSIVE seen (lane) AS (
     SELECT min(lane) FROM task INDEXED BY task_checkout
@@ -111,7 +107,3 @@ WHERE seq = (
         AND ready = 1 AND unmet = 0
     ORDER BY priority DESC, seq LIMIT 1
 );
-
--- name: queue_record_operation
-INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
-VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at);

@@ -1,2 +1,0 @@
--- name: journal_last
-SELECT (SELECT seq FROM journal ORDER BY seq DESC LIMIT 1);

@@ -1,2 +1,0 @@
--- name: journal_last
-SELECT max(seq) FROM journal;
