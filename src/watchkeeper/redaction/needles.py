@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-from watchkeeper.domain import secret_views
-from watchkeeper.domain.secret_names import SHORTEST, Secret
-from watchkeeper.domain.secret_views import Needle
+from watchkeeper.redaction import views
+from watchkeeper.redaction.variables import SHORTEST, Secret
+from watchkeeper.redaction.views import Needle
 
 _SHORTEST_BASE64 = 12
 _LONGEST_TWICE = 512
@@ -61,7 +61,7 @@ def _plain(spelled: bytes) -> set[bytes]:
     """Its bytes with escapes undone, line ends as LF and as CR LF. None if hardly anything is left: that would be found everywhere."""
     both = {spelled, re.sub(rb"\r?\n", b"\r\n", spelled)}
     # What would be an escape together with what follows is left away.
-    undone = {_OPEN_END.sub(b"", secret_views.plain(each).text) for each in both}
+    undone = {_OPEN_END.sub(b"", views.plain(each).text) for each in both}
     return {each for each in undone if len(each) >= SHORTEST}
 
 

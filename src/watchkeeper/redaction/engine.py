@@ -16,10 +16,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from watchkeeper.domain.secret_names import SHORTEST, Secret
-from watchkeeper.domain.secret_needles import mark, needles
-from watchkeeper.domain.secret_shapes import SHAPES, jwt_begun, jwts
-from watchkeeper.domain.secret_views import (
+from watchkeeper.redaction.known_tokens import SHAPES, jwt_begun, jwts
+from watchkeeper.redaction.needles import mark, needles
+from watchkeeper.redaction.variables import SHORTEST, Secret
+from watchkeeper.redaction.views import (
     CONTEXT,
     Finder,
     View,

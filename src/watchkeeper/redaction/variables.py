@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, cast
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST = 8
 """Characters of the shortest secret that is looked for: whoever blanks every `abc` blanks everything."""
@@ -52,6 +52,16 @@ def is_secret_name(name: str) -> bool:
     """Whether a variable of this name holds a secret, as far as names tell."""
     upper = name.upper()
     return not _WORDS.isdisjoint(upper.split("_")) or upper.endswith(_ENDS)
+
+
+def url_holds_secret(url: str) -> bool:
+    """Whether a URL carries a secret: a user or password before the host, or a parameter with a secret's name. True if it cannot be parsed."""
+    try:
+        parts = urlsplit(url.strip())
+        named = any(is_secret_name(name.replace("-", "_")) for name, _ in parse_qsl(parts.query))
+    except ValueError:
+        return True
+    return "@" in parts.netloc or named
 
 
 def is_plain(value: str) -> bool:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.secret_names import SHORTEST, Secret, is_secret_name, secrets_of
-from watchkeeper.domain.secret_shapes import SHAPES, sightings
-from watchkeeper.domain.secret_views import plain
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.redaction.known_tokens import SHAPES, sightings
+from watchkeeper.redaction.variables import SHORTEST, Secret, is_secret_name, secrets_of, url_holds_secret
+from watchkeeper.redaction.views import plain
 
 AWKWARD = 'pa"ss\\wo/rd.*+\n(é)😀\t$x'
 TOKEN = "q7Hn4kZx2Lw9Rt5v"
@@ -497,3 +497,19 @@ def test_of_a_long_secret_what_is_there_is_hidden_as_far_as_it_goes(shown: int) 
         stream = redactor.stream()
         pieces = [stream.feed(told[at : at + size]) for at in range(0, len(told), size)]
         assert b"".join([*pieces, stream.finish()]) == b"before [redacted LONG_KEY]- after"
+
+
+@pytest.mark.parametrize(
+    ("url", "secret"),
+    [
+        ("https://gw.example.org/v1?api-version=2", False),
+        ("https://gw.example.org/v1?api-key=x", True),
+        ("https://me@gw.example.org/", True),
+        ("http://[bad", True),
+        ("/etc/ssl/ca.pem", False),
+        ("opus", False),
+    ],
+)
+def test_an_address_with_a_secret_is_seen(url: str, secret: bool) -> None:
+    """What cannot be taken apart counts as one."""
+    assert url_holds_secret(url) is secret
