@@ -9,9 +9,6 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 SHORTEST = 8
 """Characters of the shortest secret that is looked for: whoever blanks every `abc` blanks everything."""
 
-_PIECE = 1024
-"""A longer secret is looked for in pieces of this many characters."""
-
 _LONGEST = 256 * 1024
 _MANY_LINES = 32
 _SHORTEST_LINE = 12
@@ -85,8 +82,8 @@ def secrets_of(environment: Mapping[str, str], asked: Collection[str] = ()) -> l
         if len(value) > _LONGEST:
             value = value[:_LONGEST]  # noqa: PLW2901 - no variable is longer
         for text, part in _texts(name, value, asked=name in asked):
-            for piece in _pieces(text.strip()):
-                _ = found.setdefault(piece, Secret(name, piece, part))
+            if len(text := text.strip()) >= SHORTEST:
+                _ = found.setdefault(text, Secret(name, text, part))
     return list(found.values())
 
 
@@ -129,17 +126,6 @@ def _leaves(value: str) -> Iterator[str]:
             waiting += cast("list[object]", each)
         elif isinstance(each, str) and len(each) >= _SHORTEST_LEAF and not is_plain(each) and "://" not in each:
             yield each
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text that is long enough, cut if it is very long; no piece is short."""
-    if len(text) < SHORTEST:
-        return
-    start = 0
-    while len(text) - start > 2 * _PIECE:
-        yield text[start : start + _PIECE]
-        start += _PIECE
-    yield text[start:]
 
 
 def _is_count(name: str, value: str) -> bool:
