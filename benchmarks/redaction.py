@@ -12,8 +12,8 @@ import random
 import time
 from collections.abc import Callable
 
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.secret_names import secrets_of
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.redaction.variables import secrets_of
 
 _BLOCK = 256 * 1024
 _LINE = json.dumps({"type": "text", "text": 'He said "fine":\n https://example.org/a?b=%20 src/main.py costs 50%.'})

@@ -15,12 +15,12 @@ from watchkeeper.cli.output import Begins, Ends
 from watchkeeper.cli.printing import Lines, Printer
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, Trace
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.secret_names import Secret
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.command import LINE_BYTES, Command
 from watchkeeper.ports.harness import EventKind, StreamEvent
 from watchkeeper.ports.runtime import Log
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.redaction.variables import Secret
 from watchkeeper.runtimes.kept_log import open_kept
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import pytest
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.route import DEFAULT_HOSTS, holds_secret, host_of, with_host
+from watchkeeper.domain.route import DEFAULT_HOSTS, host_of, with_host
 
 
 @pytest.mark.parametrize(
@@ -22,22 +22,6 @@ from watchkeeper.domain.route import DEFAULT_HOSTS, holds_secret, host_of, with_
 def test_the_host_of_an_address(url: str, host: str) -> None:
     """With its port where it names one, never with what stands before it."""
     assert host_of(url) == host
-
-
-@pytest.mark.parametrize(
-    ("url", "secret"),
-    [
-        ("https://gw.example.org/v1?api-version=2", False),
-        ("https://gw.example.org/v1?api-key=x", True),
-        ("https://me@gw.example.org/", True),
-        ("http://[bad", True),
-        ("/etc/ssl/ca.pem", False),
-        ("opus", False),
-    ],
-)
-def test_an_address_with_a_secret_is_seen(url: str, secret: bool) -> None:
-    """What cannot be taken apart counts as one."""
-    assert holds_secret(url) is secret
 
 
 @pytest.mark.parametrize("kind", list(FailureKind))

@@ -22,12 +22,10 @@ from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.profile import LaunchProfile, differences, words
-from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run_events import (
     NeverLaunched,
     Prepared,
 )
-from watchkeeper.domain.secret_names import secrets_of
 from watchkeeper.domain.working_directory import WorkingDirectory, change, is_settled, new_commits
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
@@ -35,6 +33,8 @@ from watchkeeper.ports.harness import Harness, find_program
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.ports.workspace import SILENT, Survey, Workspace
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.redaction.variables import secrets_of
 
 _NOT_STORED = "An older version accepted this task and stored no launch profile"
 

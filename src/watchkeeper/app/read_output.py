@@ -10,9 +10,9 @@ from typing import NamedTuple
 from watchkeeper.app.secrets import hide_trace
 from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
 from watchkeeper.domain.progress import LOOKED_AT, Progress
-from watchkeeper.domain.redaction import RedactedStream, Redactor
 from watchkeeper.ports.harness import EventKind, Harness, StreamEvent, StreamReader, has_answered
 from watchkeeper.ports.runtime import Executions, Hole, Log
+from watchkeeper.redaction.engine import RedactedStream, Redactor
 
 _AT_ONCE = 8 * 1024 * 1024
 """Bytes that one look at a working agent reads at most."""

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 from watchkeeper.domain.model import Changes, Leftover, Run, TaskSpec, Trace
 from watchkeeper.domain.profile import LaunchProfile
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.secret_names import Secret, is_plain, is_secret_name, secrets_of
-from watchkeeper.domain.secret_shapes import looks_random, sightings
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import BadTask
 from watchkeeper.ports.runtime import Executions, SweepReport
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.redaction.known_tokens import looks_random, sightings
+from watchkeeper.redaction.variables import Secret, is_plain, is_secret_name, secrets_of
 
 _HINT = "Secrets are not stored: pass it on as a variable (--env NAME), or keep it in a file that the agent reads."
 _FLAG = re.compile(r"--?([A-Za-z][\w-]*)(?:=(.*))?", re.DOTALL)

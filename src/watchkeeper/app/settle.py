@@ -17,7 +17,6 @@ from watchkeeper.domain.evidence import VerdictKind, judge, restarted_since
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness, of_service
 from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
-from watchkeeper.domain.redaction import Redactor
 from watchkeeper.domain.run_events import (
     HeldBack,
     Settled,
@@ -31,6 +30,7 @@ from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
 from watchkeeper.ports.workspace import Workspace
+from watchkeeper.redaction.engine import Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

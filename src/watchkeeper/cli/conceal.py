@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.secret_names import SHORTEST, Secret, is_plain, is_secret_name, secrets_of
-from watchkeeper.domain.secret_shapes import SHAPES, sightings
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.redaction.known_tokens import SHAPES, sightings
+from watchkeeper.redaction.variables import SHORTEST, Secret, is_plain, is_secret_name, secrets_of
 
 _STARTS = sorted(
-    {start.decode() for shape in SHAPES if not shape.keeps for start in shape.starts},
+    {start.decode() for shape in SHAPES if shape.hides_all for start in shape.starts},
     key=lambda start: (-len(start), start),
 )
 _BEGUN = re.compile(rf"(?:{'|'.join(map(re.escape, _STARTS))})[\w.+/=-]{{{SHORTEST},}}", re.ASCII)

@@ -16,9 +16,9 @@ from watchkeeper.errors import Elsewhere, NoSuchTask, NotFound
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
-    from watchkeeper.domain.redaction import RedactedStream, Redactor
     from watchkeeper.ports.runtime import Executions
     from watchkeeper.ports.store import Store
+    from watchkeeper.redaction.engine import RedactedStream, Redactor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -191,7 +191,7 @@ class Terminal:
 
     def error(self, value: object) -> None:
         """What ended a command, as one JSON value on standard error."""
-        from watchkeeper.domain.safe_json import dumps
+        from watchkeeper.safe_json import dumps
 
         self.clear_status()
         print(dumps(value, ascii_only=not _is_utf8(self.stderr)), file=self.stderr, flush=True)
@@ -220,7 +220,7 @@ class Terminal:
         print(self._json(value, compact=True), file=self.stdout, flush=True)
 
     def _json(self, value: object, *, indent: int | None = None, compact: bool = False) -> str:
-        from watchkeeper.domain.safe_json import dumps
+        from watchkeeper.safe_json import dumps
 
         return dumps(value, indent=indent, compact=compact, ascii_only=not _is_utf8(self.stdout))
 

@@ -8,9 +8,9 @@ import traceback
 from collections.abc import Mapping
 from typing import TextIO
 
-from watchkeeper.domain.redaction import Redactor
-from watchkeeper.domain.safe_json import dumps
 from watchkeeper.ports.clock import Clock
+from watchkeeper.redaction.engine import Redactor
+from watchkeeper.safe_json import dumps
 
 MESSAGES: Mapping[str, str] = {
     "started": "the daemon is ready; says pid, incarnation and version",

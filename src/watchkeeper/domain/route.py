@@ -1,9 +1,8 @@
 """Where requests go, in words: the host of an address, and a failure's reason that names it."""
 
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from watchkeeper.domain.failure_kind import FailureKind
-from watchkeeper.domain.secret_names import is_secret_name
 
 ANTHROPIC = "api.anthropic.com"
 OPENAI = "api.openai.com"
@@ -33,16 +32,6 @@ def host_of(url: str) -> str:
     if ":" in host:
         host = f"[{host}]"
     return (f"{host}:{port}" if host and port is not None else host)[:_LONGEST]
-
-
-def holds_secret(url: str) -> bool:
-    """Whether an address carries a secret: a user or password before the host, or a parameter with a secret's name."""
-    try:
-        parts = urlsplit(url.strip())
-        named = any(is_secret_name(name.replace("-", "_")) for name, _ in parse_qsl(parts.query))
-    except ValueError:
-        return True  # what cannot be taken apart cannot be cleared
-    return "@" in parts.netloc or named
 
 
 def with_host(kind: FailureKind, reason: str, host: str) -> str:

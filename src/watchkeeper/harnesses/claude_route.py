@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
-from watchkeeper.domain.route import ANTHROPIC, DEFAULT_HOSTS, holds_secret, host_of
-from watchkeeper.domain.secret_names import is_plain, is_secret_name
+from watchkeeper.domain.route import ANTHROPIC, DEFAULT_HOSTS, host_of
 from watchkeeper.environment import allowed
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.configuration import Table, Unreadable, read_json, table_at, text_at
 from watchkeeper.ports.harness import Route
+from watchkeeper.redaction.variables import is_plain, is_secret_name, url_holds_secret
 
 SYSTEM = Path("/etc/claude-code")
 
@@ -141,7 +141,7 @@ def _taken(settings: Table, environment: Mapping[str, str], own: Mapping[str, st
     for name, value in _variables(settings).items():
         if not _is_one_of(name, wanted) or (environment.get(name) == value and name not in own):
             continue
-        if (is_secret_name(name) and not is_plain(value)) or holds_secret(value):
+        if (is_secret_name(name) and not is_plain(value)) or url_holds_secret(value):
             if not environment.get(name):
                 raise _secret(name)
             continue

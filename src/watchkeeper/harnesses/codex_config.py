@@ -6,9 +6,9 @@ import tomllib
 from collections.abc import Mapping
 from typing import cast
 
-from watchkeeper.domain.secret_names import is_secret_name
-from watchkeeper.domain.secret_shapes import looks_random, sightings
 from watchkeeper.harnesses.configuration import Table, merged
+from watchkeeper.redaction.known_tokens import looks_random, sightings
+from watchkeeper.redaction.variables import is_secret_name
 
 _SECRET = re.compile(r"bearer_token|(?<!env_)http_headers")
 _GIVEN = re.compile(r"""([\w-]+)["']?\s*=\s*["']([^"']+)["']""")

@@ -20,11 +20,12 @@ from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import TaskSpec
-from watchkeeper.domain.route import OPENAI, OPENAI_BY_SIGN_IN, holds_secret, host_of
+from watchkeeper.domain.route import OPENAI, OPENAI_BY_SIGN_IN, host_of
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses import codex_config
 from watchkeeper.harnesses.configuration import Table, Unreadable, merged, read_toml, table_at, text_at
 from watchkeeper.ports.harness import Route
+from watchkeeper.redaction.variables import url_holds_secret
 
 SYSTEM = Path("/etc/codex")
 
@@ -156,7 +157,7 @@ def _check_setting(provider: str, key: str, value: object) -> None:
 
 def _clear(key: str, address: str) -> str:
     """An address without a secret. Raises BadTask."""
-    if holds_secret(address):
+    if url_holds_secret(address):
         raise BadTask(
             f"The {key} of your Codex configuration cannot be taken over: it holds a secret, which everybody on this machine could read.",
             hint="Let Codex read your configuration itself: --isolation user",

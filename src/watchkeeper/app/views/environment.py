@@ -5,8 +5,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
-from watchkeeper.domain.secret_names import SHORTEST, is_secret_name, secret_names
 from watchkeeper.ports.environment import Environments
+from watchkeeper.redaction.variables import SHORTEST, is_secret_name, secret_names
 
 
 class Kept(StrEnum):

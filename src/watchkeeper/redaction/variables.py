@@ -4,13 +4,10 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, cast
-from urllib.parse import unquote
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST = 8
 """Characters of the shortest secret that is looked for: whoever blanks every `abc` blanks everything."""
-
-_PIECE = 1024
-"""A longer secret is looked for in pieces of this many characters."""
 
 _LONGEST = 256 * 1024
 _MANY_LINES = 32
@@ -54,6 +51,16 @@ def is_secret_name(name: str) -> bool:
     return not _WORDS.isdisjoint(upper.split("_")) or upper.endswith(_ENDS)
 
 
+def url_holds_secret(url: str) -> bool:
+    """Whether a URL carries a secret: a user or password before the host, or a parameter with a secret's name. True if it cannot be parsed."""
+    try:
+        parts = urlsplit(url.strip())
+        named = any(is_secret_name(name.replace("-", "_")) for name, _ in parse_qsl(parts.query))
+    except ValueError:
+        return True
+    return "@" in parts.netloc or named
+
+
 def is_plain(value: str) -> bool:
     """Whether a value is plainly none: a path, a number, one word, a host."""
     return len(value) < SHORTEST or _is_path(value) or _is_plain_word(value)
@@ -75,8 +82,8 @@ def secrets_of(environment: Mapping[str, str], asked: Collection[str] = ()) -> l
         if len(value) > _LONGEST:
             value = value[:_LONGEST]  # noqa: PLW2901 - no variable is longer
         for text, part in _texts(name, value, asked=name in asked):
-            for piece in _pieces(text.strip()):
-                _ = found.setdefault(piece, Secret(name, piece, part))
+            if len(text := text.strip()) >= SHORTEST:
+                _ = found.setdefault(text, Secret(name, text, part))
     return list(found.values())
 
 
@@ -119,17 +126,6 @@ def _leaves(value: str) -> Iterator[str]:
             waiting += cast("list[object]", each)
         elif isinstance(each, str) and len(each) >= _SHORTEST_LEAF and not is_plain(each) and "://" not in each:
             yield each
-
-
-def _pieces(text: str) -> Iterator[str]:
-    """A text that is long enough, cut if it is very long; no piece is short."""
-    if len(text) < SHORTEST:
-        return
-    start = 0
-    while len(text) - start > 2 * _PIECE:
-        yield text[start : start + _PIECE]
-        start += _PIECE
-    yield text[start:]
 
 
 def _is_count(name: str, value: str) -> bool:

@@ -1,15 +1,15 @@
-"""What is looked for to find a secret: its bytes in each view of a text (see `secret_views`)."""
+"""The encodings of a secret that are searched for, by the view of a text (`views`) in which each is found."""
 
 import base64
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from urllib.parse import quote, quote_plus
 
-from watchkeeper.domain import secret_views
-from watchkeeper.domain.secret_names import SHORTEST, Secret
-from watchkeeper.domain.secret_views import Needle
+from watchkeeper.redaction import views
+from watchkeeper.redaction.finder import Needle, pieces
+from watchkeeper.redaction.variables import SHORTEST, Secret
 
 _SHORTEST_BASE64 = 12
 _LONGEST_TWICE = 512
@@ -20,7 +20,7 @@ _DEPTH = 3
 
 
 class Needles(NamedTuple):
-    """What is looked for, by view."""
+    """What is searched for, in the order of `views.views`."""
 
     plain: list[Needle]
     raw: list[Needle]
@@ -28,18 +28,17 @@ class Needles(NamedTuple):
 
 
 def needles(secrets: Iterable[Secret]) -> Needles:
-    """What is looked for to find these, each long enough."""
+    """What is searched for to find these, each long enough."""
     found = Needles([], [], [])
     for secret in secrets:
-        shown = mark(secret.name)
-        for spelled in _as_bytes(secret.value):
-            found.plain.extend(Needle(each, shown) for each in _plain(spelled))
-            found.raw.append(Needle(spelled, shown))
+        spelled = _as_bytes(secret.value)
+        plain = {undone for each in spelled for undone in _plain(each)}
         if "\\" in secret.value or "%" in secret.value:
             # What it is made of may be read as an escape, alone or with its neighbours, so its spellings are looked for as they are.
-            found.raw.extend(Needle(each, shown) for each in _escaped(secret.value))
-        if not secret.part:
-            found.base64.extend(Needle(each, shown) for each in _encoded(secret.value))
+            spelled |= _escaped(secret.value)
+        encoded: Iterable[bytes] = () if secret.part else _encoded(secret.value)
+        for sought, texts in zip(found, (plain, spelled, encoded), strict=True):
+            sought.extend(Needle(piece, mark(secret.name)) for text in texts for piece in pieces(text))
     return found
 
 
@@ -61,13 +60,13 @@ def _plain(spelled: bytes) -> set[bytes]:
     """Its bytes with escapes undone, line ends as LF and as CR LF. None if hardly anything is left: that would be found everywhere."""
     both = {spelled, re.sub(rb"\r?\n", b"\r\n", spelled)}
     # What would be an escape together with what follows is left away.
-    undone = {_OPEN_END.sub(b"", secret_views.plain(each).text) for each in both}
+    undone = {_OPEN_END.sub(b"", views.plain(each)) for each in both}
     return {each for each in undone if len(each) >= SHORTEST}
 
 
 def _escaped(value: str) -> set[bytes]:
     found: set[str] = set()
-    for escape in (_in_json, _in_json_as_it_is, _in_address):
+    for escape in _ESCAPES[:3]:
         each = value
         for _ in range(_DEPTH):
             each = escape(each)
@@ -76,41 +75,29 @@ def _escaped(value: str) -> set[bytes]:
 
 
 def _encoded(value: str) -> Iterator[bytes]:
-    """Base64 of it, and of what it is in JSON and in an address."""
-    raw = value.encode(
-        "utf-8", "surrogateescape" if any("\udc80" <= each <= "\udcff" for each in value) else "surrogatepass"
-    )
-    inner = {raw} | {
-        escape(value).encode("utf-8", "surrogatepass")
-        for escape in (_in_json, _in_json_as_it_is, _in_address, _in_form)
-    }
+    """Base64 of it, of what it is in JSON and in a URL, and of its base64."""
+    no_utf8 = any("\udc80" <= each <= "\udcff" for each in value)
+    raw = value.encode("utf-8", "surrogateescape" if no_utf8 else "surrogatepass")
+    inner = {raw, *(escape(value).encode("utf-8", "surrogatepass") for escape in _ESCAPES)}
+    if len(raw) <= _LONGEST_TWICE:
+        inner.update(_base64(raw))
     for each in inner:
         yield from _base64(each)
-    if len(raw) <= _LONGEST_TWICE:
-        for once in _base64(raw):
-            yield from _base64(once)
 
 
 def _base64(raw: bytes) -> Iterator[bytes]:
-    """Where it stands in what was encoded is not known; the letters at its edges depend on its neighbours."""
+    """Base64 at each of three alignments, without the letters at its edges, which depend on its neighbours."""
     if len(raw) < _SHORTEST_BASE64:
         return
     for skipped in range(3):
-        encoded = base64.b64encode(b"\0" * skipped + raw).rstrip(b"=")
+        encoded = base64.b64encode(b"\0" * skipped + raw)
         yield encoded[-(-skipped * 8 // 6) : (skipped + len(raw)) * 8 // 6]
 
 
-def _in_json(value: str) -> str:
-    return json.dumps(value)[1:-1]
-
-
-def _in_json_as_it_is(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)[1:-1]
-
-
-def _in_address(value: str) -> str:
-    return quote(value, safe="", errors="surrogateescape")
-
-
-def _in_form(value: str) -> str:
-    return quote_plus(value, safe="", errors="surrogateescape")
+_ESCAPES: tuple[Callable[[str], str], ...] = (
+    lambda value: json.dumps(value)[1:-1],
+    lambda value: json.dumps(value, ensure_ascii=False)[1:-1],
+    lambda value: quote(value, safe="", errors="surrogateescape"),
+    lambda value: quote_plus(value, safe="", errors="surrogateescape"),
+)
+"""JSON in ASCII and as it is, a URL, a form."""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from watchkeeper.domain.safe_json import dumps
+from watchkeeper.safe_json import dumps
 
 VALUES = st.recursive(
     st.none() | st.integers() | st.text(st.characters()),
