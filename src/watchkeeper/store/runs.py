@@ -1,9 +1,11 @@
 """Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
 
+from collections.abc import Set
 from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.run_record import (
+    LIVE_RUN_STATES,
     AgentIdentity,
     Cause,
     Condemnation,
@@ -20,6 +22,9 @@ from watchkeeper.store.values import Columns, readable, signed, ticks, ticks_or_
 
 _MOST_ROWS = 1000
 """Runs beside another that are looked at; their tasks are fewer."""
+
+_ID, _EXECUTION, _STATE = 0, 4, 6
+"""Columns of `run_whole`."""
 
 
 class StoredRuns:
@@ -93,10 +98,16 @@ class StoredRuns:
             if released[0] is not None:
                 _ = self._rows.run("queue_unpark", checkout=released[0])
 
-    def live(self, machine: str | None = None) -> list[Run]:
-        """Every run that is not settled, of one machine or of all, oldest claim first."""
+    def live(
+        self, machine: str | None = None, states: Set[RunState] = LIVE_RUN_STATES, named: Set[str] | None = None
+    ) -> list[Run]:
+        """As the port says. To make a record of a row costs far more than to read it, so rows are chosen first."""
         found = self._rows.all("runs_live") if machine is None else self._rows.all("runs_live_on", machine=machine)
-        return readable(self._rows, found, _run)
+        others = {state.value for state in LIVE_RUN_STATES - states}  # a state that is none is met in every pass
+        chosen = [row for row in found if row[_STATE] not in others]
+        if named is not None:
+            chosen = [row for row in chosen if row[_ID] in named or row[_EXECUTION] in named]
+        return readable(self._rows, chosen, _run)
 
     def of_task(self, task_id: str) -> list[Run]:
         """All runs of a task, oldest first."""

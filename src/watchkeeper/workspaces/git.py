@@ -14,7 +14,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from watchkeeper.domain.model import Changes, FileChange
 from watchkeeper.domain.working_directory import WorkingDirectory
@@ -41,6 +41,26 @@ _FILTER_OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "fal
 
 _AS_IN_HEAD: State = ["as in HEAD", None, -1, None]
 """Clean, and so the same as nothing that is dirty."""
+
+
+_DETACHED = "(detached)"
+"""What git calls the branch where HEAD names a commit."""
+
+_FIELDS_BEFORE_PATH = {b"1": 7, b"u": 9, b"?": 0}
+"""By the kind of a line of git's status: changed, unmerged, not tracked."""
+
+_NOT_IN_HEAD = frozenset({b"A.", b"AM", b"AD", b".A"})
+"""States in the index and in the directory of a path that HEAD does not have."""
+
+
+class _Status(NamedTuple):
+    """What git tells of a checkout in one answer."""
+
+    head: str | None
+    """The commit; None where there is none yet."""
+    branch: str | None
+    dirty: dict[str, bool]
+    """Every path that differs from HEAD or is not tracked, without what is ignored, and whether HEAD has it."""
 
 
 class _Unknown(Exception):  # noqa: N818 - what cannot be known
@@ -115,16 +135,17 @@ class GitWorkspace:
         return Checkout(top=storable(os.path.realpath(top)), project=project_of(common))
 
     def _snapshot(self, top: str) -> dict[str, object]:
-        head = self._line(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        branch = self._line(top, "symbolic-ref", "--quiet", "HEAD")
-        dirty = self._dirty(top)
+        seen = self._status(top)
+        branch, dirty = seen.branch, seen.dirty
+        if branch == _DETACHED:  # or a branch that is called so
+            branch = (self._line(top, "symbolic-ref", "--quiet", "HEAD") or "").removeprefix("refs/heads/") or None
         names = sorted(dirty, key=os.fsencode)
         hasher = Hasher()
         return {
             "kind": "git",
             "top": top,
-            "head": head,
-            "branch": branch.removeprefix("refs/heads/") if branch else None,
+            "head": seen.head,
+            "branch": branch,
             "dirty": {name: [dirty[name], hasher.state(Path(top, name))] for name in names[:MAX_DIRTY]},
             "truncated": len(names) > MAX_DIRTY,
         }
@@ -191,24 +212,18 @@ class GitWorkspace:
             raise _Unknown("The directory is inside a repository's own files.")
         return os.fsdecode(top)
 
-    def _dirty(self, top: str) -> dict[str, bool]:
-        """Every path that differs from HEAD or is not tracked, without what is ignored, and whether HEAD has it."""
+    def _status(self, top: str) -> _Status:
         question = [
             "status",
-            "--porcelain=v1",
+            "--porcelain=v2",
+            "--branch",
+            "--no-ahead-behind",
             "-z",
             "--untracked-files=all",
             "--no-renames",
             "--ignore-submodules=all",
         ]
-        raw = self._answer(self._ask(top, question, self._unfiltered(top)))
-        dirty: dict[str, bool] = {}
-        for entry in raw.split(b"\0"):
-            if len(entry) > 3:
-                name = os.fsdecode(entry[3:])
-                in_head = entry[:2] not in {b"??", b"A ", b"AM", b"AD", b" A"}
-                dirty[name] = dirty.get(name, False) or in_head
-        return dirty
+        return _parse_status(self._answer(self._ask(top, question, self._unfiltered(top))))
 
     def _unfiltered(self, top: str) -> dict[str, str]:
         """Variables that turn the repository's content filters off: they are commands that anybody may have written.
@@ -290,6 +305,23 @@ class GitWorkspace:
     def _scrubbed(self) -> dict[str, str]:
         kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}
         return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _parse_status(raw: bytes) -> _Status:
+    """Parse what `git status --porcelain=v2 --branch -z` prints."""
+    headers: dict[str, str] = {}
+    dirty: dict[str, bool] = {}
+    for entry in filter(None, raw.split(b"\0")):
+        kind, _, rest = entry.partition(b" ")
+        if kind == b"#":
+            name, _, value = rest.decode("utf-8", "replace").partition(" ")
+            headers[name] = value
+        elif kind in _FIELDS_BEFORE_PATH:
+            path = os.fsdecode(rest.split(b" ", _FIELDS_BEFORE_PATH[kind])[-1])
+            in_head = kind == b"u" or (kind == b"1" and rest[:2] not in _NOT_IN_HEAD)
+            dirty[path] = dirty.get(path, False) or in_head
+    head = headers.get("branch.oid", "")
+    return _Status(head if _is_hash(head) else None, headers.get("branch.head"), dirty)
 
 
 def _entries(seen: Mapping[str, object]) -> dict[str, tuple[bool, State]]:
