@@ -3,7 +3,7 @@
 Writes are guarded: a row that has moved on raises `Stale`, and the transaction is undone.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -120,7 +120,10 @@ class Runs(Protocol):
         ...
 
     def live(
-        self, machine: str | None = None, states: Set[RunState] = LIVE_RUN_STATES, named: Set[str] | None = None
+        self,
+        machine: str | None = None,
+        states: Collection[RunState] = LIVE_RUN_STATES,
+        named: Collection[str] | None = None,
     ) -> list[Run]:
         """Every run that is not settled, oldest claim first.
 

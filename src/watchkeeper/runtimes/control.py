@@ -60,7 +60,7 @@ def ask(
 def _checked_owner(connection: socket.socket) -> int:
     """The pid of the process that listens. The token is shown to a process of our own user only."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _ = cast("tuple[int, int, int]", struct.unpack("3i", credentials))
+    pid, uid, _ = struct.unpack("3i", credentials)
     if uid != os.geteuid():
         msg = f"user {uid} listens at its address"
         raise PermissionError(msg)

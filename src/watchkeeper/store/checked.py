@@ -54,8 +54,6 @@ def _check_tuple(inner: tuple[object, ...]) -> Check:
         items = cast("tuple[object, ...]", value)
         if inner[-1] is Ellipsis:
             return all(map(checks[0], items))
-        return len(items) == len(checks) and all(
-            fits_item(item) for item, fits_item in zip(items, checks, strict=True)
-        )
+        return len(items) == len(checks) and all(fits_item(item) for item, fits_item in zip(items, checks, strict=True))
 
     return fits

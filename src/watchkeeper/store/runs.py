@@ -1,6 +1,6 @@
 """Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
 
-from collections.abc import Set
+from collections.abc import Collection
 from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
@@ -99,11 +99,16 @@ class StoredRuns:
                 _ = self._rows.run("queue_unpark", checkout=released[0])
 
     def live(
-        self, machine: str | None = None, states: Set[RunState] = LIVE_RUN_STATES, named: Set[str] | None = None
+        self,
+        machine: str | None = None,
+        states: Collection[RunState] = LIVE_RUN_STATES,
+        named: Collection[str] | None = None,
     ) -> list[Run]:
         """As the port says. To make a record of a row costs far more than to read it, so rows are chosen first."""
         found = self._rows.all("runs_live") if machine is None else self._rows.all("runs_live_on", machine=machine)
-        others = {state.value for state in LIVE_RUN_STATES - states}  # a state that is none is met in every pass
+        others = {
+            state.value for state in LIVE_RUN_STATES.difference(states)
+        }  # a state that is none is met in every pass
         chosen = [row for row in found if row[_STATE] not in others]
         if named is not None:
             chosen = [row for row in chosen if row[_ID] in named or row[_EXECUTION] in named]

@@ -11,7 +11,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -25,6 +27,9 @@ from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
 
 TIMEOUT_S = 30.0
+SLOW_S = 2.0
+"""A question to git that takes longer is worth a word."""
+
 MAX_DIRTY = 5000
 MAX_COMMITS = 50
 MAX_CHANGED = 5000
@@ -70,10 +75,22 @@ class _Unknown(Exception):  # noqa: N818 - what cannot be known
 class GitWorkspace:
     """Looks at the checkout that a directory belongs to as a whole; paths are relative to its top."""
 
-    def __init__(self, environ: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
-        """Use the git that `environ` finds (by default this process's), for at most `timeout_s` per question."""
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+        on_slow: Callable[[str], None] | None = None,
+    ) -> None:
+        """Look, and change nothing.
+
+        Args:
+            environ: its PATH names the git to use; by default this process's environment.
+            timeout_s: how long one question to git may take.
+            on_slow: called on another thread, with a sentence, when a question takes longer than `SLOW_S`.
+        """
         self._environ = dict(os.environ if environ is None else environ)
         self._timeout_s = timeout_s
+        self._on_slow = on_slow
 
     def identify(self, cwd: str) -> WorkingDirectory | None:
         """Say which directory that is, and what is checked out there; None if it cannot be looked at. Never raises."""
@@ -278,7 +295,7 @@ class GitWorkspace:
         if program is None:
             raise _Unknown("git is not installed.")
         # Files, not pipes: what a git that was ended has started may hold a pipe open for ever.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, self._noticed(top):
             try:
                 done = subprocess.run(
                     [program, *_SAFE, *arguments],
@@ -298,6 +315,22 @@ class GitWorkspace:
             _ = err.seek(0)
             complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
             return done.returncode, out.read(), complaint[0][:300] if complaint else ""
+
+    @contextmanager
+    def _noticed(self, directory: str) -> Generator[None]:
+        """Say what is waited for if the body takes long."""
+        if self._on_slow is None:
+            yield
+            return
+        timer = threading.Timer(
+            SLOW_S, self._on_slow, (f"Waiting for git in {directory} (at most {self._timeout_s:g} s).",)
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _program(self) -> str | None:
         return shutil.which("git", path=self._environ.get("PATH", os.defpath))
