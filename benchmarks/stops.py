@@ -1,11 +1,12 @@
 """How long many agents take to be settled that are stopped at once: `python benchmarks/stops.py [HOW_MANY]`.
 
-Real shims, a real daemon. What counts is the time from the beginning of `wk stop` of all of them until the last one is settled, and which part of it the
-command itself took.
+Real shims, a real daemon. The time counts from the start of `wk stop` of all of them until the last one is settled. The journal tells when each stage was over.
+The processor time of each part is printed beside it; on a machine that does other work it says more than the times do.
 """
 
 import json
 import os
+import resource
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,12 @@ from support.rig import Rig
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import RunState
 
+STAGES = {"run.stop_wanted": "asked", "run.stop_told": "told", "run.exit_seen": "ended", "run.settled": "settled"}
+"""What the journal calls the end of each stage."""
+
+QUIET_S = 1.0
+"""After so long without work the shims that have ended are reaped, and their processor time counts as the daemon's children's."""
+
 
 def main() -> None:
     """Measure once."""
@@ -33,23 +40,50 @@ def main() -> None:
         added = rig.wk("add", "--harness", "command", "--json", "--json-lines", "-f", "-", given=line.encode() * many)
         ids = [str(json.loads(each)["id"]) for each in added.stdout.splitlines()]
         store = Watchkeeper.open(rig.repo, rig.environment, writes=False, repository=False).store
-        _wait(lambda: sum(run.state is RunState.RUNNING for run in store.read(lambda tx: tx.runs.live())), many)
+        _wait(lambda: len(store.read(lambda tx: tx.runs.live(states={RunState.RUNNING}))), many)
         print(f"{many} agents work after {time.monotonic() - began:.1f} s")
-        began, used = time.monotonic(), _cpu_s(rig.daemons[-1].pid)
-        rig.wk("stop", "--no-wait", *ids)
-        told = time.monotonic() - began
-        _wait(lambda: many - len(store.read(lambda tx: tx.runs.live())), many)
-        took = time.monotonic() - began
-        print(f"{many} stops: the command {told:.2f} s, all settled {took:.2f} s, {took / many * 1000:.1f} ms each")
-        print(f"the daemon's own processor time: {(_cpu_s(rig.daemons[-1].pid) - used) / many * 1000:.1f} ms each")
+        time.sleep(QUIET_S)
+        _measure(rig, lambda: many - len(store.read(lambda tx: tx.runs.live())), ids)
     finally:
         rig.close()
         shutil.rmtree(root, ignore_errors=True)
 
 
-def _cpu_s(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def _measure(rig: Rig, settled: Callable[[], int], ids: list[str]) -> None:
+    daemon, many = rig.daemons[-1].pid, len(ids)
+    before, began = _used_s(daemon), time.monotonic()
+    rig.wk("stop", "--no-wait", *ids)
+    _wait(settled, many)
+    took = time.monotonic() - began
+    print(f"{many} stops: all settled after {took:.2f} s, {took / many * 1000:.1f} ms each")
+    entries = [entry for entry in rig.journal() if entry.kind in STAGES]
+    last_s = {STAGES[entry.kind]: (entry.at - entries[0].at).total_seconds() for entry in entries}
+    print("the last one, from the first wish on:", ", ".join(f"{word} {at_s:.2f} s" for word, at_s in last_s.items()))
+    time.sleep(QUIET_S)
+    costs = {part: (used_s - before[part]) / many * 1000 for part, used_s in _used_s(daemon).items()}
+    print("processor time:", ", ".join(f"{part} {cost:.1f} ms each" for part, cost in costs.items()))
+
+
+def _used_s(daemon: int) -> dict[str, float]:
+    """Seconds of processor time that each part has used: what is alive, and what of it was reaped."""
+    fields, own = _stat(daemon), resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = {"command": own.ru_utime + own.ru_stime, "daemon": _ticks_s(fields[11:13]), "git": 0.0}
+    shims = _ticks_s(fields[13:15])
+    for child in Path(f"/proc/{daemon}/task").glob("*/children"):
+        for pid in map(int, child.read_text(encoding="ascii").split()):
+            if b"looker" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                used["git"] += _ticks_s(_stat(pid)[11:15])
+            else:
+                shims += int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0]) / 1e9
+    return {**used, "shims": shims}
+
+
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+
+
+def _ticks_s(fields: list[str]) -> float:
+    return sum(map(int, fields)) / os.sysconf("SC_CLK_TCK")
 
 
 def _wait(count: Callable[[], int], wanted: int) -> None:

@@ -3,7 +3,7 @@
 `Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +46,8 @@ class Watchkeeper(ThisMachine):
         super().__init__(settings, environ, writes=writes)
         self._is_daemon = is_daemon
         self._pipes: LogPipes | None = None
+        self.on_slow: Callable[[str], None] | None = None
+        """Told, from any thread, what a look into a directory waits for."""
         self.met = Met()
         """Records that anything joined here has met and could not read."""
         self.fence: MachineRecord | None = None
@@ -211,7 +213,7 @@ class Watchkeeper(ThisMachine):
         """Git checkouts and plain directories."""
         from watchkeeper.workspaces.apart import workspace
 
-        return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None)
+        return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None, self.on_slow)
 
     def harness(self, name: str) -> "Harness":
         """A harness by name. Raises UnknownHarness."""

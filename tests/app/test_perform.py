@@ -1,21 +1,26 @@
 """Effects: what cannot be done now is tried again, and what is tried in vain is said."""
 
 import threading
+from contextlib import nullcontext
+from datetime import timedelta
 
 import pytest
 from app.stage import Verbs
 
-from watchkeeper.app import perform
+from watchkeeper.app import enforce, perform
 from watchkeeper.app.perform import MAX_END_ATTEMPTS, SILENT_ATTEMPTS, Performer
 from watchkeeper.app.record import apply_run
 from watchkeeper.app.stop import stop
+from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import EndReason, Run, RunState, StopHow, TaskState
 from watchkeeper.domain.run_events import (
     AgentSeen,
 )
 from watchkeeper.domain.samples import AGENT
+from watchkeeper.errors import RecordTorn, Refused
+from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ShimUnreachable
-from watchkeeper.ports.store import Tx
+from watchkeeper.ports.store import OutboxRow, Tx
 from watchkeeper.runtimes.process import ProcessRuntime
 
 
@@ -110,6 +115,34 @@ def test_many_that_are_to_end_are_told_side_by_side(verbs: Verbs) -> None:
     done = verbs.performer(runtime=_Together(verbs, told, 6)).perform_due()
     assert set(told) == set(done.touched) == {f"t{number}.1" for number in range(6)}
     assert verbs.pending() == 0
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [Refused("It may not."), RecordTorn(place="run", key="t1.1", reason="it is torn", task_id="t1")],
+    ids=["refused", "torn"],
+)
+def test_one_end_that_cannot_be_recorded_keeps_no_other_from_it(
+    verbs: Verbs, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    """They are recorded together, and where that fails each by itself."""
+    record = enforce.record
+
+    def refuse_one(tx: Tx, row: OutboxRow, run: Run, made: enforce.Step, clock: Clock, wait_s: float) -> None:
+        if run.id == "t1.1":
+            raise problem
+        record(tx, row, run, made, clock, wait_s)
+
+    for number in range(3):
+        _running(verbs, f"t{number}")
+    for number in range(3):
+        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+    monkeypatch.setattr(enforce, "record", refuse_one)
+    performer = verbs.performer(runtime=_Together(verbs, [], 3))
+    with pytest.raises(Refused) if isinstance(problem, Refused) else nullcontext():
+        _ = performer.perform_due()
+    (left,) = verbs.store.read(lambda tx: tx.outbox.due(verbs.clock.now() + timedelta(hours=1), 10, "m1"))
+    assert isinstance(left.effect, EndExecution) and left.effect.run_id == "t1.1"
 
 
 def test_what_is_to_end_keeps_nothing_from_starting(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:

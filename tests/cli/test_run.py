@@ -1,15 +1,18 @@
 """`wk run`: what becomes of a task's text, its options, and what is said before it starts."""
 
 import io
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from watchkeeper.cli.render import Terminal
 from watchkeeper.daemon import client
 from watchkeeper.domain.model import OnLost, TaskState
 from watchkeeper.errors import DaemonError
+from watchkeeper.workspaces import git
 
 if TYPE_CHECKING:
     from support.cli import Wk
@@ -30,6 +33,26 @@ def test_the_task_is_on_record_with_who_allowed_what(wk: "Wk") -> None:
     approval = wk.parts.store.read(lambda tx: tx.outcomes.authorisation(answer.out.strip()))
     assert approval is not None
     assert approval.kind == "person" and approval.says in answer.err
+
+
+def test_a_git_that_does_not_answer_is_named(wk: "Wk", monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """One line, while it is waited for. This git answers when that line was printed."""
+    program, gate, note = tmp_path / "git", tmp_path / "gate", Terminal.note
+
+    def note_and_release(terminal: Terminal, text: str, *, hang: int | None = None) -> None:
+        note(terminal, text, hang=hang)
+        if "Waiting for git" in text:
+            gate.write_text("answer\n")
+
+    os.mkfifo(gate)
+    program.write_text(f"#!/bin/sh\nread answer < {gate}\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(git, "SLOW_S", 0.05)
+    monkeypatch.setattr(Terminal, "note", note_and_release)
+    answer = wk("run", "--harness", "demo", "say hello")
+    assert answer.code == 0
+    assert answer.err.count(f"wk: Waiting for git in {wk.cwd} (at most 30 s).") == 1
 
 
 @pytest.mark.parametrize(

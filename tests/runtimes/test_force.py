@@ -109,7 +109,8 @@ def test_a_stopped_shim_is_made_to_go_on(stage: Stage) -> None:
     run, shim = _hung(stage, agent)
     shim.process.send_signal(signal.SIGSTOP)
     wait_until(lambda: _state(shim) == "T", what="it is stopped")
-    stage.runtime._force.wake_shim(run)
+    force = stage.runtime._force
+    force.wake_shim(run, force._gathered(run))
     wait_until(lambda: _state(shim) != "T", what="it goes on")
     assert agent.running
 

@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -87,10 +88,9 @@ def test_a_shim_needs_a_place_for_its_socket(stage: Stage, tmp_path: Path) -> No
 
 
 @contextmanager
-def listening(address: Path, answer: bytes | None) -> Generator[list[bytes]]:
-    """A shim that answers once with `answer`, or with None hears and never answers."""
+def listening(address: Path, answer: bytes) -> Generator[list[bytes]]:
+    """A shim that answers once with `answer`."""
     heard: list[bytes] = []
-    over = threading.Event()
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(address))
         server.listen()
@@ -100,15 +100,12 @@ def listening(address: Path, answer: bytes | None) -> Generator[list[bytes]]:
             with connection:
                 with connection.makefile("rb") as lines:
                     heard.append(lines.readline())
-                if answer is None:
-                    over.wait(30)
-                elif heard[0]:
+                if heard[0]:
                     connection.sendall(answer)
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         yield heard
-        over.set()
         thread.join(30)
 
 
@@ -156,16 +153,52 @@ def test_a_shim_that_is_not_there_is_unreachable(stage: Stage) -> None:
     unreachable()
 
 
-def test_nobody_is_waited_for_for_long(stage: Stage) -> None:
-    """A shim that hears and does not answer, and one whose queue is full."""
-    with listening(stage.sockets / "deaf", None), pytest.raises(ShimUnreachable):
-        control.ask(str(stage.sockets / "deaf"), "t", {"do": "status"}, patience_s=0.1)
-    with socket.socket(socket.AF_UNIX) as full:
-        full.bind(str(stage.sockets / "full"))
-        full.listen(0)
-        for _ in range(3):
-            with pytest.raises(ShimUnreachable):
-                control.ask(str(stage.sockets / "full"), "t", {"do": "status"}, patience_s=0.1)
+LISTENER = """
+import socket, sys, time
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(0)
+print("listening", flush=True)
+if sys.argv[2] == "idle":
+    sys.stdin.read()
+connection, _ = server.accept()
+connection.recv(65536)
+busy_until = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < busy_until:
+    pass
+connection.sendall(b'{"ok": true}\\n')
+"""
+
+
+def _listener(stage: Stage, busy_s: str) -> str:
+    """The address of a process that is busy before it answers, or that is idle and never answers."""
+    address = str(stage.sockets / "other")
+    child = stage.start(sys.executable, "-c", LISTENER, address, busy_s)
+    assert child.process.stdout is not None
+    assert child.process.stdout.readline() == "listening\n"
+    return address
+
+
+def test_an_idle_shim_is_not_waited_for_for_long(stage: Stage) -> None:
+    """It hears and does not answer; the later requests find its queue full."""
+    address = _listener(stage, "idle")
+    for _ in range(4):
+        with pytest.raises(ShimUnreachable):
+            control.ask(address, "t", {"do": "status"}, patience_s=0.1)
+
+
+def test_a_busy_shim_gets_the_time_that_it_needs(stage: Stage) -> None:
+    """It wants to run all the time, so its silence proves nothing."""
+    address = _listener(stage, "0.6")
+    assert control.ask(address, "t", {"do": "status"}, patience_s=0.1) == {"ok": True}
+
+
+def test_a_shim_that_is_busy_without_end_is_given_up(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It turns in a loop."""
+    monkeypatch.setattr(control, "LONGEST_S", 0.5)
+    address = _listener(stage, "1000")
+    with pytest.raises(ShimUnreachable, match="too long"):
+        control.ask(address, "t", {"do": "status"}, patience_s=0.1)
 
 
 def test_the_token_is_shown_to_our_own_user_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,8 +60,11 @@ class Followers:
     _by_run: dict[str, Follower] = field(default_factory=dict)
     _troubles: dict[str, _Trouble] = field(default_factory=dict)
 
-    def follow(self, runs: list[Run]) -> Followed:
-        """Read on in the output of these runs, and forget all others. One that fails keeps no other from being followed, and rests for a growing while."""
+    def follow(self, runs: list[Run], *, only_new: bool = False) -> Followed:
+        """Read on in the output of these runs, and forget all others. One that fails keeps no other from being followed, and rests for a growing while.
+
+        `only_new`: only of those that are not followed yet.
+        """
         told, problems = False, dict[str, Exception]()
         working = {run.id: run for run in runs if run.state is RunState.RUNNING}
         for known in (self._by_run, self._troubles):
@@ -69,6 +72,8 @@ class Followers:
                 del known[gone]
         now_s = self.clock.boottime_s()
         for run in working.values():
+            if only_new and run.id in self._by_run:
+                continue
             trouble = self._troubles.get(run.id)
             if trouble is not None and now_s < trouble.until_s:
                 continue

@@ -29,7 +29,8 @@ END_MAY_BE_MISSING = (
 )
 
 _LOST = frozenset({VerdictKind.SHIM_DIED, VerdictKind.LOST_TO_REBOOT})
-_OBSERVED = frozenset({RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD})
+OBSERVED = frozenset({RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD})
+"""States in which the evidence may tell something new."""
 
 
 class RestartWord(StrEnum):
@@ -90,7 +91,7 @@ class Observer:
         run, task = loaded
         if put_on_record(self.store, self.clock, self.runtime, task.id):
             run, task = self.store.read(lambda tx: _load(tx, run_id)) or loaded
-        if run.state not in _OBSERVED or _is_established(run):
+        if run.state not in OBSERVED or _is_established(run):
             return None
         stop_asked = task.stop is not None
         evidence = self.runtime.observe(run, stop_asked=stop_asked)
@@ -109,7 +110,7 @@ class Observer:
     def _record(self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None) -> Observation:
         def work(tx: Tx) -> Run:
             run = tx.runs.get(seen.id)
-            if run.fence != seen.fence or run.state not in _OBSERVED:
+            if run.fence != seen.fence or run.state not in OBSERVED:
                 return run
             if sweep is not None:
                 journal_sweep(tx, run, sweep, self.clock.now())

@@ -1,8 +1,10 @@
 """Do what the outbox says. Each effect is safe to do twice; its row goes in the transaction that records what happened (R1)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
+from typing import NamedTuple
 
 from watchkeeper.app import enforce
 from watchkeeper.app.end import EndAnswer, end_settled
@@ -17,7 +19,7 @@ from watchkeeper.domain.run_events import (
     RunEvent,
     ShimStarted,
 )
-from watchkeeper.errors import NotFound, RecordTorn
+from watchkeeper.errors import NotFound, RecordTorn, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime, SweepReport
@@ -59,6 +61,14 @@ class Performed:
     """Runs whose shims have not answered for so long that somebody should know."""
 
 
+class _Act(NamedTuple):
+    """An effect that was done and is not recorded yet."""
+
+    row: OutboxRow
+    run_id: str
+    record: Callable[[Tx], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Performer:
     """Performs effects."""
@@ -81,23 +91,30 @@ class Performer:
         problems: list[OSError] = []
         due = self.store.read(lambda tx: tx.outbox.due(now, _BATCH, self.machine))
         ends = [row for row in due if isinstance(row.effect, EndExecution)]
+        forgets = [row for row in due if isinstance(row.effect, ForgetEnvironment)]
         # Nothing that is slow goes before a start; what is left over is due at the next pass, behind the starts that have come by then.
         for row in due:
-            if not isinstance(row.effect, EndExecution):
+            if not isinstance(row.effect, EndExecution | ForgetEnvironment):
                 self._try(row, done, problems)
+        self._record([act for row in forgets if (act := self._act(row, done, problems))], durable=False)
         # A shim that does not answer costs two seconds: it keeps none of the others from being asked.
         first = sorted(ends, key=lambda row: row.attempts)
         for some in (first[at : at + _AT_ONCE] for at in range(0, len(first), _AT_ONCE)):
             if self.clock.boottime_s() - began > _ENDS_S:
                 break
-            side_by_side([partial(self._try, row, done, problems) for row in some])
+            acts: list[_Act] = []
+            try:
+                side_by_side([partial(self._collect, row, done, problems, acts) for row in some])
+            finally:
+                self._record(acts, durable=True)
+            done.touched += [act.run_id for act in acts]
         if problems and not done.touched:
             raise problems[0]
         return done
 
     def _try(self, row: OutboxRow, done: Performed, problems: list[OSError]) -> None:
         try:
-            run_id = self._perform(row, done)
+            run_id = self._perform(row)
         except RecordTorn:
             self._again(row, _SELDOM_S)  # what it is about cannot be read, which is on record; the others are done
             return
@@ -108,26 +125,76 @@ class Performer:
         if run_id is not None:
             done.touched.append(run_id)
 
-    def _perform(self, row: OutboxRow, done: Performed) -> str | None:
+    def _perform(self, row: OutboxRow) -> str | None:
         match row.effect:
             case StartShim(run_id=run_id, fence=fence):
                 self._start(row, self._run(run_id, fence))
                 return run_id
-            case EndExecution(run_id=run_id, fence=fence) as effect:
-                run = self._run(run_id, fence)
-                if run is not None and run.state is RunState.SETTLED:
-                    self._end_settled(row, run, effect, done)
-                else:
-                    self._end(row, run, effect, done)
-                return run_id
-            case ForgetEnvironment(environment_id=environment_id):
-                self.environments.forget(environment_id)
-                self._done(row)
-                return None
             case RemoveExecution() as effect:
                 if not discard(self.store, self.clock, self.runtime.executions(), row, effect):
                     self._again(row)
                 return None
+            case _:
+                return None  # recorded together with others of its kind
+
+    def _collect(self, row: OutboxRow, done: Performed, problems: list[OSError], acts: list["_Act"]) -> None:
+        act = self._act(row, done, problems)
+        if act is not None:
+            acts.append(act)
+
+    def _act(self, row: OutboxRow, done: Performed, problems: list[OSError]) -> "_Act | None":
+        """Do an effect whose record is written together with others; None if it failed and is tried again."""
+        try:
+            match row.effect:
+                case EndExecution(run_id=run_id, fence=fence) as effect:
+                    run = self._run(run_id, fence)
+                    if run is not None and run.state is RunState.SETTLED:
+                        return _Act(row, run_id, self._end_settled(row, run, effect, done))
+                    return _Act(row, run_id, self._end(row, run, effect, done))
+                case ForgetEnvironment(environment_id=environment_id):
+                    self.environments.forget(environment_id)
+                case _:
+                    pass
+        except RecordTorn:
+            self._again(row, _SELDOM_S)
+            return None
+        except OSError as problem:
+            self._again(row)
+            problems.append(problem)
+            return None
+        return _Act(row, "", _as_done(row))
+
+    def _record(self, acts: list["_Act"], *, durable: bool) -> None:
+        """Record what was done in one transaction: a transaction for each would cost more than most of the effects.
+
+        Where that is refused, each is recorded by itself, so that one keeps no other from being recorded.
+        """
+
+        def work(tx: Tx) -> None:
+            for act in acts:
+                act.record(tx)
+
+        if not acts:
+            return
+        try:
+            self.store.transact(f"done_{acts[0].row.effect.kind}", work, durable=durable)
+        except RecordTorn:
+            if len(acts) == 1:
+                self._again(acts[0].row, _SELDOM_S)
+                return
+        except (Refused, NotFound):
+            if len(acts) == 1:
+                raise
+        else:
+            return
+        refusals: list[WatchkeeperError] = []
+        for act in acts:
+            try:
+                self._record([act], durable=durable)
+            except (Refused, NotFound) as refusal:
+                refusals.append(refusal)
+        if refusals:
+            raise refusals[0]
 
     def _run(self, run_id: str, fence: int) -> Run | None:
         try:
@@ -152,18 +219,18 @@ class Performer:
             return
         self._done(row, run, ShimStarted(at=self.clock.now()))
 
-    def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution, done: Performed) -> None:
+    def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution, done: Performed) -> Callable[[Tx], None]:
+        """Returns what records it."""
         if run is None or not self._is_to_end(run):
-            self._done(row)
-            return
+            return _as_done(row)
         if run.state in UNDECIDED_RUN_STATES and self.runtime.take_decision(run, DecidedBy.STOP):
-            self._done(row)  # nothing was launched and nothing will be; the next look at the evidence settles it
-            return
+            # Nothing was launched and nothing will be; the next look at the evidence settles it.
+            return _as_done(row)
         made = enforce.step(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
         wait_s = _wait_s(row) if row.attempts + 1 < SILENT_ATTEMPTS else _SELDOM_S
         if not made.done and row.attempts + 1 == SILENT_ATTEMPTS:
             done.silent.append(run.id)
-        self.store.transact("end_step", lambda tx: enforce.record(tx, row, run, made, self.clock, wait_s))
+        return lambda tx: enforce.record(tx, row, run, made, self.clock, wait_s)
 
     def _is_to_end(self, run: Run) -> bool:
         """A run that was held after its task had been told to stop is ended too; that settles it."""
@@ -171,11 +238,13 @@ class Performer:
             return self.store.read(lambda tx: tx.tasks.get(run.task_id)).stop is not None
         return run.state in UNDECIDED_RUN_STATES | {RunState.RUNNING, RunState.ENDED}
 
-    def _end_settled(self, row: OutboxRow, run: Run, effect: EndExecution, done: Performed) -> None:
-        """A person settled it, and something of it may be alive all the same. The run stays as it is; what was done is history."""
+    def _end_settled(self, row: OutboxRow, run: Run, effect: EndExecution, done: Performed) -> Callable[[Tx], None]:
+        """A person settled it, and something of it may be alive all the same. The run stays as it is; what was done is history.
+
+        Returns what records it.
+        """
         if run.proof in {Proof.PROVEN, Proof.SWEPT} or run.directory is None:
-            self._done(row)
-            return
+            return _as_done(row)
         try:
             answer = end_settled(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
         except OSError as problem:
@@ -196,9 +265,9 @@ class Performer:
             else:
                 tx.outbox.again(row.id, at + timedelta(seconds=_wait_s(row)))
 
-        self.store.transact("end_settled", work)
         if gives_up:
             done.given_up.append(GivenUp(run_id=run.id, says=answer.says))
+        return work
 
     def _hide(self, run: Run, sweep: SweepReport) -> SweepReport:
         spec = self.store.read(lambda tx: tx.tasks.get(run.task_id)).spec
@@ -219,6 +288,13 @@ class Performer:
     def _again(self, row: OutboxRow, wait_s: float | None = None) -> None:
         not_before = self.clock.now() + timedelta(seconds=_wait_s(row) if wait_s is None else wait_s)
         self.store.transact("again", lambda tx: tx.outbox.again(row.id, not_before), durable=False)
+
+
+def _as_done(row: OutboxRow) -> Callable[[Tx], None]:
+    def record(tx: Tx) -> None:
+        tx.outbox.done(row.id)
+
+    return record
 
 
 def _wait_s(row: OutboxRow) -> float:

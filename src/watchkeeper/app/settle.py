@@ -90,7 +90,7 @@ class Settler:
                 policy=self.policy,
                 probing=self.probing,
                 bearing=bearing,
-                host=_host(tx, run_id),
+                host="" if settlement.is_stopped_by_us(owner, now) else _host(tx, run_id),
                 service_answered=_service_answered(tx, owner, now, trace, at),
             )
             if swept is not None:

@@ -94,6 +94,7 @@ class Call:
             more = f" (and {len(wrong) - 1} more: wk config show)" if len(wrong) > 1 else ""
             self.terminal.note(f"wk: Passed over in your settings: {self.terminal.conceal(clean(str(wrong[0])))}{more}")
         self._warned = self._warned or bool(wrong)
+        parts.on_slow = lambda sentence: self.terminal.note(f"wk: {self.terminal.conceal(clean(sentence))}")
         self._opened.append(parts)
         return parts
 

@@ -3,12 +3,12 @@
 import threading
 from collections.abc import Callable
 
-from watchkeeper.app.observe import Observation, Observer
+from watchkeeper.app.observe import OBSERVED, Observation, Observer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.domain.model import UNDECIDED_RUN_STATES, Run, RunState
 from watchkeeper.errors import RecordTorn
-from watchkeeper.ports.store import Store
+from watchkeeper.ports.store import Store, Tx
 
 _WHILE_UNDECIDED_S = 0.25
 
@@ -39,8 +39,7 @@ class ObserveLoop(Loop):
         """Look at what was hinted at, and at every launch that is not decided."""
         with self._guard:
             hints, self._hints = self._hints, set()
-        live = self._store.read(lambda tx: tx.runs.live(self._machine))
-        chosen = [run for run in live if hints & {run.id, run.execution_id} or run.state in UNDECIDED_RUN_STATES]
+        chosen = self._store.read(lambda tx: self._chosen(tx, hints))
         try:
             after = look(chosen, self._observer, self.log)
         except Exception:
@@ -53,6 +52,10 @@ class ObserveLoop(Loop):
         undecided = any(run.state in UNDECIDED_RUN_STATES for run in after)
         moved = any(run.state is not was.state for run, was in zip(after, chosen, strict=True))
         return Ticked(worked=moved, due_s=_WHILE_UNDECIDED_S if undecided else None)
+
+    def _chosen(self, tx: Tx, hints: set[str]) -> list[Run]:
+        undecided = tx.runs.live(self._machine, UNDECIDED_RUN_STATES)
+        return undecided + tx.runs.live(self._machine, OBSERVED - UNDECIDED_RUN_STATES, named=hints)
 
 
 def look(runs: list[Run], observer: Observer, log: Log) -> list[Run]:

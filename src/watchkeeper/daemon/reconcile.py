@@ -3,16 +3,21 @@
 from collections.abc import Callable
 
 from watchkeeper.app.enforce import renew
-from watchkeeper.app.observe import Observer
+from watchkeeper.app.observe import OBSERVED, Observer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.daemon.observe import look
-from watchkeeper.domain.model import RunState
+from watchkeeper.domain.model import LIVE_RUN_STATES, RunState
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
 _SLEPT_S = 30.0
 """A pass that comes so much later than planned means that the machine slept or we were stopped."""
+
+_REST_PER_LOOK = 9.0
+"""After a pass the loop rests at least so many times as long as the pass took: the net uses a tenth of the time at most, however many runs there are."""
+
+_LONGEST_REST_S = 30.0
 
 
 class ReconcileLoop(Loop):
@@ -37,29 +42,27 @@ class ReconcileLoop(Loop):
         self._clock = clock
         self._observer = observer
         self._keep_spare = keep_spare
-        self._last_s: float | None = None
+        self._planned_s: float | None = None
         self._mark = 0
 
     def tick(self) -> Ticked:
         """Look at every live run of this machine."""
         now_s = self._clock.boottime_s()
-        late_s = 0.0 if self._last_s is None else now_s - self._last_s - self._every_s
+        late_s = 0.0 if self._planned_s is None else now_s - self._planned_s
         if late_s > _SLEPT_S:
             self.log.info("woke late", by_s=round(late_s))
-        self._last_s = now_s
-        runs = [
-            run
-            for run in self._store.read(lambda tx: tx.runs.live(self._machine))
-            if run.state is not RunState.RESERVED
-        ]
+        self._planned_s = now_s + self._every_s
+        runs = self._store.read(lambda tx: tx.runs.live(self._machine, LIVE_RUN_STATES - {RunState.RESERVED}))
         self._set_room_aside()
-        after = look(runs, self._observer, self.log)
+        _ = look([run for run in runs if run.state in OBSERVED], self._observer, self.log)
         for run_id in renew(self._store, self._clock, self._machine):
             self.log.info("stop overdue", run=run_id)
         # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
         changed, self._mark = self._store.changed(self._mark)
         # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.
-        return Ticked(worked=changed or bool(after))
+        rest_s = min(_LONGEST_REST_S, (self._clock.boottime_s() - now_s) * _REST_PER_LOOK)
+        self._planned_s = self._clock.boottime_s() + max(self._every_s, rest_s)
+        return Ticked(worked=changed or bool(runs), rest_s=rest_s)
 
     def _set_room_aside(self) -> None:
         try:

@@ -61,9 +61,7 @@ class WorkLoop(Loop, Generic[T]):
         over = self.workers.collect()
         moved = [self.finished(run_id, result) for run_id, result in over.results.items()]
         outage = self._report(over.problems)
-        runs = {
-            run.id: run for run in self._store.read(lambda tx: tx.runs.live(self._machine)) if run.state is self.state
-        }
+        runs = {run.id: run for run in self._store.read(lambda tx: tx.runs.live(self._machine, {self.state}))}
         self._forget_all_but(set(runs))
         for late in self.workers.late():
             self._say_late(late, runs.get(late.run_id))

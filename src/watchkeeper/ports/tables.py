@@ -10,7 +10,7 @@ from typing import Protocol
 from watchkeeper.domain.account import Account, AccountState
 from watchkeeper.domain.effects import Effect
 from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, QueueRule
-from watchkeeper.domain.model import Outcome, Run, Task, TaskState
+from watchkeeper.domain.model import LIVE_RUN_STATES, Outcome, Run, RunState, Task, TaskState
 from watchkeeper.domain.service import Seen
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
@@ -119,8 +119,19 @@ class Runs(Protocol):
         """
         ...
 
-    def live(self, machine: str | None = None) -> list[Run]:
-        """Every run that is not settled, oldest claim first; with `machine` only those of that machine."""
+    def live(
+        self,
+        machine: str | None = None,
+        states: Collection[RunState] = LIVE_RUN_STATES,
+        named: Collection[str] | None = None,
+    ) -> list[Run]:
+        """Every run that is not settled, oldest claim first.
+
+        Args:
+            machine: only those of this machine.
+            states: only those in one of these states.
+            named: only those with one of these ids, or whose execution has one of them.
+        """
         ...
 
     def of_task(self, task_id: str) -> list[Run]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import socket
 import struct
 import time
@@ -9,10 +10,19 @@ from collections.abc import Mapping
 from typing import cast
 
 from watchkeeper.ports.runtime import ShimUnreachable
+from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.sockets import reach
 
 PATIENCE_S = 2.0
-"""How long a whole conversation may take."""
+"""How long a whole conversation may take, unless the shim waits for a processor or a disk."""
+
+LONGEST_S = 10.0
+"""How long it may take then."""
+
+_WAITS = frozenset({"R", "D"})
+"""States in /proc/PID/stat: it wants to run, or it waits for a disk. A shim that could run and has nothing to do is deaf."""
+
+_LOOK_S = 0.25
 
 _LONGEST_ANSWER = 1024 * 1024
 
@@ -25,17 +35,19 @@ def ask(
     Raises:
         ShimUnreachable: it was not answered with success in time; it may or may not have been heard, and asking again does no harm.
     """
-    deadline = time.monotonic() + patience_s
+    began = time.monotonic()
+    deadline = began + patience_s
     line = json.dumps({"token": token, **request}, allow_nan=False).encode("ascii") + b"\n"
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(patience_s)
             with reach(address) as name:
                 connection.connect(name)
-            _check_owner(connection)
+            shim = _checked_owner(connection)
             connection.settimeout(_left(deadline))
             connection.sendall(line)
-            answer = _answer(connection, deadline)
+            _wait_for_answer(connection, shim, deadline, began + LONGEST_S)
+            answer = _answer(connection, max(deadline, time.monotonic() + _LOOK_S))
     except (OSError, ValueError) as error:
         msg = f"The shim did not answer: {error}"
         raise ShimUnreachable(msg) from error
@@ -45,13 +57,35 @@ def ask(
     return answer
 
 
-def _check_owner(connection: socket.socket) -> None:
-    """The token is shown to nobody but a process of our own user."""
+def _checked_owner(connection: socket.socket) -> int:
+    """The pid of the process that listens. The token is shown to a process of our own user only."""
     credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    uid: int = struct.unpack("3i", credentials)[1]
+    pid, uid, _ = struct.unpack("3i", credentials)
     if uid != os.geteuid():
         msg = f"user {uid} listens at its address"
         raise PermissionError(msg)
+    return pid
+
+
+def _wait_for_answer(connection: socket.socket, shim: int, deadline: float, longest: float) -> None:
+    """Wait until there is something to read. Time in which the shim could not run does not count, up to `longest`.
+
+    Raises:
+        TimeoutError: nothing came.
+    """
+    poller = select.poll()
+    poller.register(connection, select.POLLIN)
+    if poller.poll(_left(deadline) * 1000):
+        return
+    while time.monotonic() < longest:
+        stat = proc.stat_of(shim)  # before the next look at the connection, so that an answer given meanwhile is seen
+        waits = stat is not None and stat.state in _WAITS
+        if poller.poll(_LOOK_S * 1000 if waits else 0):
+            return
+        if not waits:
+            break
+    msg = "it took too long"
+    raise TimeoutError(msg)
 
 
 def _answer(connection: socket.socket, deadline: float) -> Mapping[str, object]:

@@ -40,7 +40,6 @@ class _Known(NamedTuple):
     agent: AgentIdentity | None
     shim: tuple[int, int] | None
     """Pid and start ticks of its shim, if it may be alive."""
-    grace_s: float = _GRACE_S
     against: str = ""
     """Why nothing can be concluded from what is seen here."""
 
@@ -69,10 +68,11 @@ class Force:
             return Forced(sweep=_nothing_done(known.against or "nobody knows whether its agent has started"))
         sweep = Sweep(run.execution_id, known.agent, shim=known.shim)
         if how is StopHow.STOP:
-            left = self._left(run.execution_id, known.grace_s if grace_s is None else grace_s)
+            grace_s = self._grace_s(run) if grace_s is None else grace_s
+            left = self._left(run.execution_id, grace_s)
             if left is None:
                 asked = signalled or bool(sweep.ask())
-                left = self._begin(run.execution_id, known.grace_s if grace_s is None else grace_s) if asked else 0.0
+                left = self._begin(run.execution_id, grace_s) if asked else 0.0
             if left > 0 and sweep.finds():
                 return Forced(wait_s=min(left, _LOOK_AGAIN_S))
         with keeping_output(self._directories, self._pipes, run):
@@ -106,14 +106,14 @@ class Force:
         with keeping_output(self._directories, self._pipes, run):
             return Sweep(run.execution_id, agent).run()
 
-    def wake_shim(self, run: Run) -> None:
-        """Have a shim go on that somebody has stopped.
+    def wake_shim(self, run: Run, found: Gathered | None) -> None:
+        """Have a shim go on that somebody has stopped. `found`: what its directory holds; None if that cannot be read.
 
         Raises:
             ShimUnreachable: it serves another directory, of which ours is a copy.
             OSError: the system is in trouble.
         """
-        known = self._recorded(run)
+        known = self._recorded(run, found)
         if original(self._directories.path(run), known.shim, known.agent) is not None:
             raise ShimUnreachable("Its shim is not this directory's.")
         shim = known.shim
@@ -138,16 +138,15 @@ class Force:
             return observation.gather(files, boot_id=boot_id(), pid_namespace=pid_namespace())
 
     def _known(self, run: Run) -> _Known:
-        known = self._recorded(run)
+        known = self._recorded(run, self._gathered(run))
         there = original(self._directories.path(run), known.shim, known.agent)
         if there is None:
             return known
         says = f"this is a copy, and the run is that of {there}; stop it with WATCHKEEPER_HOME={there.parent.parent}"
         return known._replace(against=says)
 
-    def _recorded(self, run: Run) -> _Known:
+    def _recorded(self, run: Run, found: Gathered | None) -> _Known:
         """From the directory if it is there and can be read; else from the row and from what the kernel says of the agent's parent."""
-        found = self._gathered(run)
         if found is None or found.identity is None or not self._is_for(found.identity, run) or found.unreadable:
             return _by_row(run)
         decision = found.decision
@@ -159,7 +158,7 @@ class Force:
         if decision.record.pid_namespace != pid_namespace():
             says = "its agent was started in another pid namespace, so what is seen from here proves nothing"
             return _Known(agent=agent, shim=None, against=says)
-        return _Known(agent=agent, shim=(decision.pid, decision.start_ticks), grace_s=self._grace_s(run))
+        return _Known(agent=agent, shim=(decision.pid, decision.start_ticks))
 
     def _grace_s(self, run: Run) -> float:
         try:

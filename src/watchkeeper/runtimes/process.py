@@ -282,7 +282,9 @@ class ProcessRuntime:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
-        """Tell the shim to end its agent; takes two seconds at most. True: it has acknowledged that. False: it was only signalled.
+        """Tell the shim to end its agent. True: it has acknowledged that. False: it was only signalled.
+
+        Takes two seconds at most, or ten while the shim waits for a processor or a disk.
 
         A shim whose address was cleared away is told by a record in its directory.
 
@@ -301,7 +303,7 @@ class ProcessRuntime:
             request = {"do": "stop", "grace_s": grace_s, "how": why.value}
         crashpoint("control.end.before")
         with contextlib.suppress(OSError):
-            self._force.wake_shim(run)  # where that cannot be, it does not answer
+            self._force.wake_shim(run, found)  # where that cannot be, it does not answer
         # The spec's address and not the one we would choose today: the daemon that started this shim may have had another environment.
         try:
             control.ask(spec.socket, token, request)

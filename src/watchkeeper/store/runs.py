@@ -1,9 +1,11 @@
 """Rows of runs. A run is one row of `run` and one of `execution`: a conversation's process may come to carry more than one run."""
 
+from collections.abc import Collection
 from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.run_record import (
+    LIVE_RUN_STATES,
     AgentIdentity,
     Cause,
     Condemnation,
@@ -20,6 +22,9 @@ from watchkeeper.store.values import Columns, readable, signed, ticks, ticks_or_
 
 _MOST_ROWS = 1000
 """Runs beside another that are looked at; their tasks are fewer."""
+
+_ID, _EXECUTION, _STATE = 0, 4, 6
+"""Columns of `run_whole`."""
 
 
 class StoredRuns:
@@ -89,9 +94,21 @@ class StoredRuns:
             if released[0] is not None:
                 _ = self._rows.run("queue_unpark", checkout=released[0])
 
-    def live(self, machine: str | None = None) -> list[Run]:
+    def live(
+        self,
+        machine: str | None = None,
+        states: Collection[RunState] = LIVE_RUN_STATES,
+        named: Collection[str] | None = None,
+    ) -> list[Run]:
+        # To make a record of a row costs far more than to read the row, so rows are chosen first.
         found = self._rows.all("runs_live") if machine is None else self._rows.all("runs_live_on", machine=machine)
-        return readable(self._rows, found, _run)
+        others = {
+            state.value for state in LIVE_RUN_STATES.difference(states)
+        }  # a state that is none is met in every pass
+        chosen = [row for row in found if row[_STATE] not in others]
+        if named is not None:
+            chosen = [row for row in chosen if row[_ID] in named or row[_EXECUTION] in named]
+        return readable(self._rows, chosen, _run)
 
     def of_task(self, task_id: str) -> list[Run]:
         # All or none: what is decided of a task from its runs must not leave one out.

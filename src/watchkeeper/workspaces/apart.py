@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 from watchkeeper.crash import crashpoint
@@ -47,9 +47,9 @@ class _Look:
         return len(self.befores) - 1
 
 
-def workspace(deadline_s: float | None) -> "ApartWorkspace | GitWorkspace":
-    """What looks from a process apart, at most for so many seconds each time; None: from this process."""
-    return GitWorkspace() if deadline_s is None else ApartWorkspace(deadline_s)
+def workspace(deadline_s: float | None, on_slow: Callable[[str], None] | None) -> "ApartWorkspace | GitWorkspace":
+    """What looks from a process apart, at most for so many seconds each time; None: from this process, which tells `on_slow` what it waits for."""
+    return GitWorkspace(on_slow=on_slow) if deadline_s is None else ApartWorkspace(deadline_s)
 
 
 class ApartWorkspace:

@@ -11,10 +11,12 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 from watchkeeper.domain.model import Changes, FileChange
 from watchkeeper.domain.working_directory import WorkingDirectory
@@ -25,6 +27,9 @@ from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
 
 TIMEOUT_S = 30.0
+SLOW_S = 2.0
+"""A question to git that takes longer is worth a word."""
+
 MAX_DIRTY = 5000
 MAX_COMMITS = 50
 MAX_CHANGED = 5000
@@ -43,6 +48,26 @@ _AS_IN_HEAD: State = ["as in HEAD", None, -1, None]
 """Clean, and so the same as nothing that is dirty."""
 
 
+_DETACHED = "(detached)"
+"""What git calls the branch where HEAD names a commit."""
+
+_FIELDS_BEFORE_PATH = {b"1": 7, b"u": 9, b"?": 0}
+"""By the kind of a line of git's status: changed, unmerged, not tracked."""
+
+_NOT_IN_HEAD = frozenset({b"A.", b"AM", b"AD", b".A"})
+"""States in the index and in the directory of a path that HEAD does not have."""
+
+
+class _Status(NamedTuple):
+    """What git tells of a checkout in one answer."""
+
+    head: str | None
+    """The commit; None where there is none yet."""
+    branch: str | None
+    dirty: dict[str, bool]
+    """Every path that differs from HEAD or is not tracked, without what is ignored, and whether HEAD has it."""
+
+
 class _Unknown(Exception):  # noqa: N818 - what cannot be known
     """Why the state of the directory cannot be known, in a sentence."""
 
@@ -50,10 +75,22 @@ class _Unknown(Exception):  # noqa: N818 - what cannot be known
 class GitWorkspace:
     """Looks at the checkout that a directory belongs to as a whole; paths are relative to its top."""
 
-    def __init__(self, environ: Mapping[str, str] | None = None, timeout_s: float = TIMEOUT_S) -> None:
-        """Use the git that `environ` finds (by default this process's), for at most `timeout_s` per question."""
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+        on_slow: Callable[[str], None] | None = None,
+    ) -> None:
+        """Look, and change nothing.
+
+        Args:
+            environ: its PATH names the git to use; by default this process's environment.
+            timeout_s: how long one question to git may take.
+            on_slow: called on another thread, with a sentence, when a question takes longer than `SLOW_S`.
+        """
         self._environ = dict(os.environ if environ is None else environ)
         self._timeout_s = timeout_s
+        self._on_slow = on_slow
 
     def identify(self, cwd: str) -> WorkingDirectory | None:
         """Say which directory that is, and what is checked out there; None if it cannot be looked at. Never raises."""
@@ -115,16 +152,17 @@ class GitWorkspace:
         return Checkout(top=storable(os.path.realpath(top)), project=project_of(common))
 
     def _snapshot(self, top: str) -> dict[str, object]:
-        head = self._line(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-        branch = self._line(top, "symbolic-ref", "--quiet", "HEAD")
-        dirty = self._dirty(top)
+        seen = self._status(top)
+        branch, dirty = seen.branch, seen.dirty
+        if branch == _DETACHED:  # or a branch that is called so
+            branch = (self._line(top, "symbolic-ref", "--quiet", "HEAD") or "").removeprefix("refs/heads/") or None
         names = sorted(dirty, key=os.fsencode)
         hasher = Hasher()
         return {
             "kind": "git",
             "top": top,
-            "head": head,
-            "branch": branch.removeprefix("refs/heads/") if branch else None,
+            "head": seen.head,
+            "branch": branch,
             "dirty": {name: [dirty[name], hasher.state(Path(top, name))] for name in names[:MAX_DIRTY]},
             "truncated": len(names) > MAX_DIRTY,
         }
@@ -191,24 +229,18 @@ class GitWorkspace:
             raise _Unknown("The directory is inside a repository's own files.")
         return os.fsdecode(top)
 
-    def _dirty(self, top: str) -> dict[str, bool]:
-        """Every path that differs from HEAD or is not tracked, without what is ignored, and whether HEAD has it."""
+    def _status(self, top: str) -> _Status:
         question = [
             "status",
-            "--porcelain=v1",
+            "--porcelain=v2",
+            "--branch",
+            "--no-ahead-behind",
             "-z",
             "--untracked-files=all",
             "--no-renames",
             "--ignore-submodules=all",
         ]
-        raw = self._answer(self._ask(top, question, self._unfiltered(top)))
-        dirty: dict[str, bool] = {}
-        for entry in raw.split(b"\0"):
-            if len(entry) > 3:
-                name = os.fsdecode(entry[3:])
-                in_head = entry[:2] not in {b"??", b"A ", b"AM", b"AD", b" A"}
-                dirty[name] = dirty.get(name, False) or in_head
-        return dirty
+        return _parse_status(self._answer(self._ask(top, question, self._unfiltered(top))))
 
     def _unfiltered(self, top: str) -> dict[str, str]:
         """Variables that turn the repository's content filters off: they are commands that anybody may have written.
@@ -263,7 +295,7 @@ class GitWorkspace:
         if program is None:
             raise _Unknown("git is not installed.")
         # Files, not pipes: what a git that was ended has started may hold a pipe open for ever.
-        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, self._noticed(top):
             try:
                 done = subprocess.run(
                     [program, *_SAFE, *arguments],
@@ -284,12 +316,45 @@ class GitWorkspace:
             complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
             return done.returncode, out.read(), complaint[0][:300] if complaint else ""
 
+    @contextmanager
+    def _noticed(self, directory: str) -> Generator[None]:
+        """Say what is waited for if the body takes long."""
+        if self._on_slow is None:
+            yield
+            return
+        timer = threading.Timer(
+            SLOW_S, self._on_slow, (f"Waiting for git in {directory} (at most {self._timeout_s:g} s).",)
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def _program(self) -> str | None:
         return shutil.which("git", path=self._environ.get("PATH", os.defpath))
 
     def _scrubbed(self) -> dict[str, str]:
         kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}
         return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _parse_status(raw: bytes) -> _Status:
+    """Parse what `git status --porcelain=v2 --branch -z` prints."""
+    headers: dict[str, str] = {}
+    dirty: dict[str, bool] = {}
+    for entry in filter(None, raw.split(b"\0")):
+        kind, _, rest = entry.partition(b" ")
+        if kind == b"#":
+            name, _, value = rest.decode("utf-8", "replace").partition(" ")
+            headers[name] = value
+        elif kind in _FIELDS_BEFORE_PATH:
+            path = os.fsdecode(rest.split(b" ", _FIELDS_BEFORE_PATH[kind])[-1])
+            in_head = kind == b"u" or (kind == b"1" and rest[:2] not in _NOT_IN_HEAD)
+            dirty[path] = dirty.get(path, False) or in_head
+    head = headers.get("branch.oid", "")
+    return _Status(head if _is_hash(head) else None, headers.get("branch.head"), dirty)
 
 
 def _entries(seen: Mapping[str, object]) -> dict[str, tuple[bool, State]]:
