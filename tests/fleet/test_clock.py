@@ -58,7 +58,10 @@ def test_a_clock_that_is_off_changes_nothing(fleet: Fleet) -> None:
     now = datetime.now(UTC)
     outcome = here.outcome(run.id)
     assert outcome is not None and run.settled_at is not None and done.ended_at is not None
-    for at in (run.claimed_at, run.settled_at, done.ended_at, outcome.at, *(entry.at for entry in here.journal())):
+    assert run.exit is not None and run.agent is not None and run.shim_started_at is not None
+    by_programs = (run.exit.at, run.agent.started_at, run.shim_started_at, done.created_at, done.updated_at)
+    by_us = (run.claimed_at, run.settled_at, done.ended_at, outcome.at, *(entry.at for entry in here.journal()))
+    for at in (*by_programs, *by_us):
         assert abs(now - at) < NEAR
     machine = fleet.read(lambda tx: tx.machines.get(fleet.node(1)))
     assert machine is not None and machine.lease_until is not None
