@@ -20,7 +20,12 @@ from datetime import timedelta
 from watchkeeper.runtimes.system import SystemClock
 right = SystemClock.now
 SystemClock.now = lambda self: right(self) + timedelta(seconds={seconds})
+
+from watchkeeper.runtimes import shim_image
+shift = "import time; right_ns = time.time_ns; time.time_ns = lambda: right_ns() + {seconds} * 10 ** 9; "
+shim_image._RUN = shift + shim_image._RUN
 """
+"""A machine has one clock: its shims, which import nothing of ours, read it too."""
 
 
 class Off(SystemClock):
