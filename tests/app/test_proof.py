@@ -141,9 +141,7 @@ def test_only_what_is_proven_is_pruned(verbs: Verbs, proof: Proof) -> None:
 
 @pytest.mark.parametrize("proof", Proof)
 @pytest.mark.parametrize("trusting", [False, True])
-def test_only_what_is_proven_is_removed_without_a_persons_word(
-    verbs: Verbs, proof: Proof, trusting: bool
-) -> None:
+def test_only_what_is_proven_is_removed_without_a_persons_word(verbs: Verbs, proof: Proof, trusting: bool) -> None:
     _ = settled(verbs, proof)
     remover = Remover(store=verbs.store, clock=verbs.clock, runtime=verbs.runtime, machine="m1")
     if proof is Proof.PROVEN or trusting:

@@ -99,7 +99,10 @@ def test_a_persons_word_on_a_held_run_claims_no_more_than_is_proven(
 
 
 def test_a_held_run_of_which_nothing_is_known_is_unproven() -> None:
-    assert resolve_held(a_task(TaskState.HELD), a_run(RunState.HELD), LATER, stopped=True, by="ada").proof is Proof.UNPROVEN
+    assert (
+        resolve_held(a_task(TaskState.HELD), a_run(RunState.HELD), LATER, stopped=True, by="ada").proof
+        is Proof.UNPROVEN
+    )
 
 
 @pytest.mark.parametrize("proof", [None, *Proof])

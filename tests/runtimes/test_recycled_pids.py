@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 from runtimes.stage import AT, Stage
@@ -10,11 +11,13 @@ from support.process_table import FIRST, Process, ProcessTable, every_step
 from watchkeeper.app import enforce
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import AgentIdentity, EndReason, Proof, Run, StopHow
-from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 from watchkeeper.runtimes.proc import Found
 from watchkeeper.runtimes.sweep import Sweep
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.runtime import SweepReport
 
 ID = "execution-of-this-test"
 SHIM, AGENT, CHILD, OTHER = range(FIRST, FIRST + 4)

@@ -101,7 +101,9 @@ class Recorder:
         for cut, files in self.states():
             if not always(files):
                 found.append(f"after {cut} changes: {sorted(files)}")
-            found += [f"after {cut} changes: {what}" for at, what, check in self.promises if at <= cut and not check(files)]
+            found += [
+                f"after {cut} changes: {what}" for at, what, check in self.promises if at <= cut and not check(files)
+            ]
         return found
 
     def states(self) -> Iterator[tuple[int, Files]]:
@@ -131,7 +133,12 @@ class Recorder:
         return dict(self._walk(self._tree, "", names, content, set()))
 
     def _walk(
-        self, node: Node, path: str, names: dict[tuple[Node, str], Node | None], content: dict[Node, bytearray], seen: set[Node]
+        self,
+        node: Node,
+        path: str,
+        names: dict[tuple[Node, str], Node | None],
+        content: dict[Node, bytearray],
+        seen: set[Node],
     ) -> Iterator[tuple[str, bytes]]:
         first = {name: found for (of, name), found in self._at_first.items() if of is node}
         now = {name: found for (of, name), found in names.items() if of is node}
@@ -170,7 +177,7 @@ class Recorder:
         """The directory and the name, if that is below the root."""
         text = os.fspath(path)
         text = os.fsdecode(text)
-        base = Path(os.readlink(f"/proc/self/fd/{dir_fd}")) if dir_fd is not None else Path.cwd()
+        base = Path(f"/proc/self/fd/{dir_fd}").readlink() if dir_fd is not None else Path.cwd()
         try:
             parts = Path(os.path.normpath(base / text)).relative_to(self.root).parts
         except ValueError:
@@ -199,7 +206,7 @@ class Recorder:
 
     def _opened(self, place: tuple[Node, str] | None, fd: int) -> None:
         if place is None:
-            if Path(os.readlink(f"/proc/self/fd/{fd}")) == self.root:
+            if Path(f"/proc/self/fd/{fd}").readlink() == self.root:
                 self._open[fd] = self._tree
             else:
                 _ = self._open.pop(fd, None)
@@ -211,7 +218,9 @@ class Recorder:
             self._add(Event(node, names=((directory, name, node),)))
         self._open[fd] = node
 
-    def _note_open(self, real: Callable[..., int], path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    def _note_open(
+        self, real: Callable[..., int], path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None
+    ) -> int:
         place = self._place(path, dir_fd)
         if place is not None and flags & os.O_CREAT:
             self._before()
@@ -238,7 +247,15 @@ class Recorder:
         if self.deaf != ("file" if node.names is None else "directory"):
             self._add(Event(node, syncs=True))
 
-    def _note_rename(self, real: Callable[..., None], source: Any, target: Any, *, src_dir_fd: int | None = None, dst_dir_fd: int | None = None) -> None:
+    def _note_rename(
+        self,
+        real: Callable[..., None],
+        source: Any,
+        target: Any,
+        *,
+        src_dir_fd: int | None = None,
+        dst_dir_fd: int | None = None,
+    ) -> None:
         old, new = self._place(source, src_dir_fd), self._place(target, dst_dir_fd)
         self._before()
         real(source, target, src_dir_fd=src_dir_fd, dst_dir_fd=dst_dir_fd)
@@ -264,7 +281,9 @@ class Recorder:
     def _note_rmdir(self, real: Callable[..., None], path: Any, *, dir_fd: int | None = None) -> None:
         self._note_unlink(real, path, dir_fd=dir_fd)
 
-    def _note_mkdir(self, real: Callable[..., None], path: Any, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+    def _note_mkdir(
+        self, real: Callable[..., None], path: Any, mode: int = 0o777, *, dir_fd: int | None = None
+    ) -> None:
         place = self._place(path, dir_fd)
         self._before()
         real(path, mode, dir_fd=dir_fd)

@@ -162,5 +162,3 @@ def every_step(monkeypatch: pytest.MonkeyPatch, play: Callable[[ProcessTable, in
         if table.steps <= step:
             return table.steps
     raise AssertionError
-
-
