@@ -64,8 +64,8 @@ mutants *words:
 
 # change a file or package in every way that mutmut knows and count what the tests notice: `just mutate src/watchkeeper/domain/run.py`
 [no-exit-message]
-mutate path:
-    python scripts/mutate.py {{ path }}
+mutate path *tests:
+    python scripts/mutate.py {{ path }} {{ tests }}
 
 # write the tables of docs/rules.md, the page of commands docs/cli.md, and the dump of the schema anew
 tables:

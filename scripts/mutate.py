@@ -1,6 +1,7 @@
 """Change the code in every way that mutmut knows, one change at a time, run the tests that reach it, and hold the score against the floor of its package.
 
-    python scripts/mutate.py src/watchkeeper/domain/settlement.py     a file, or a package
+    python scripts/mutate.py PATH             a file below src/watchkeeper, or a package
+    python scripts/mutate.py PATH TESTS ...   with these tests in place of the package's
 
 Floors, the tests of each package and the survivors that are accepted stand in tests/mutants/floors.toml. The work is kept in `.cache/mutation`, so that a
 second run tries only what has changed since. It takes about a second for each change on a machine that has nothing else to do.
@@ -102,16 +103,16 @@ def results(work: Path, path: Path) -> dict[str, int | None]:
 
 def main(arguments: list[str]) -> int:
     """Run; the exit code is 1 if the score is below the floor, 2 if the argument is none."""
-    if len(arguments) != 1:
+    if not arguments:
         print(__doc__)
         return 2
-    path = Path(arguments[0])
+    path, tests = Path(arguments[0]), arguments[1:]
     package = package_of(path)
     rules = tomllib.loads(FLOORS.read_text(encoding="utf-8"))["package"].get(package)
     if rules is None:
         print(f"tests/mutants/floors.toml has no floor for {package}.")
         return 2
-    python, work = environment(), workplace(package, path, rules["tests"])
+    python, work = environment(), workplace(package, path, tests or rules["tests"])
     mutmut = str(python.with_name("mutmut"))
     _ = os.nice(_NICE)
     _ = subprocess.run([mutmut, "run", "--max-children", "1"], cwd=work, check=False)
