@@ -57,6 +57,16 @@ crash *arguments:
 e2e *arguments:
     pytest tests/e2e {{ arguments }}
 
+# make each known mutant in a copy of the tree; its tests must fail: `just mutants proof`
+[no-exit-message]
+mutants *words:
+    python scripts/mutants.py {{ words }}
+
+# change a file or package in every way that mutmut knows and count what the tests notice: `just mutate src/watchkeeper/domain/run.py`
+[no-exit-message]
+mutate path *tests:
+    python scripts/mutate.py {{ path }} {{ tests }}
+
 # write the tables of docs/rules.md, the page of commands docs/cli.md, and the dump of the schema anew
 tables:
     python scripts/write_schema.py

@@ -1,4 +1,4 @@
-"""Write requirements/run.txt and requirements/dev.txt from pyproject.toml: every version, for every platform, with hashes.
+"""Write requirements/run.txt, dev.txt and mutation.txt from pyproject.toml: every version, for every platform, with hashes.
 
 `--check` writes nothing and fails if a version in pyproject.toml is not what the files hold. Other arguments go to `uv pip compile`.
 The files name no index: which one is asked is up to how pip is set up on a machine.
@@ -22,9 +22,11 @@ def compile_lock(group: str, output: Path, *arguments: str) -> None:
 
 
 def compile_locks(directory: Path, *arguments: str) -> None:
-    """Write both files. The smaller one takes its versions from the larger, so that one environment can hold both."""
+    """Write the files. The others take their versions from `dev.txt`, so that one environment can hold all."""
     compile_lock("dev", directory / "dev.txt", *arguments)
-    compile_lock("build", directory / "run.txt", "--constraint", str(directory / "dev.txt"), "--no-annotate")
+    same = ("--constraint", str(directory / "dev.txt"), "--no-annotate")
+    compile_lock("build", directory / "run.txt", *same)
+    compile_lock("mutation", directory / "mutation.txt", *same)
 
 
 def main(arguments: list[str]) -> int:

@@ -6,24 +6,30 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from runtimes.stage import SteppedClock
-from support.records import add, make_task, reserve
+from runtimes.stage import Stage, SteppedClock
+from support.records import add, make_spec, make_task, reserve
 
+from watchkeeper.app.observe import Observer
 from watchkeeper.app.perform import Performer
 from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.settle import Settler
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.run_events import (
     HeldBack,
     Prepared,
 )
+from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.domain.task import RunHeld
+from watchkeeper.harnesses.registry import get_harness
+from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes.environments import FileEnvironments
 from watchkeeper.runtimes.process import ProcessRuntime
 from watchkeeper.store.sqlite.store import SqliteStore
+from watchkeeper.workspaces.git import GitWorkspace
 
 NOWHERE = DirectoryIdentity(device=1, inode=1)
 """A directory that is nowhere to be found."""
@@ -55,6 +61,30 @@ class Verbs:
             return apply_run(tx, run, Prepared(directory=directory), self.clock.now())
 
         return self.store.transact("test", work)
+
+    def launched(self, task_id: str = "t1", **spec: Any) -> Run:
+        """A task with a prepared run whose execution directory is there. What its shim would write is up to the test."""
+        run = self.store.transact("test", lambda tx: reserve(tx, add(tx, make_task(task_id, spec=make_spec(**spec)))))
+        directory = self.runtime.prepare(self.directories().order(run))
+        return self.store.transact(
+            "test", lambda tx: apply_run(tx, tx.runs.get(run.id), Prepared(directory=directory), self.clock.now())
+        )
+
+    def directories(self) -> Stage:
+        """Writes records into the execution directories, as shims do."""
+        assert isinstance(self.runtime, ProcessRuntime)
+        return Stage(self.root, self.root, self.clock, self.runtime)
+
+    def observer(self, clock: Clock | None = None) -> Observer:
+        """Looks at the evidence."""
+        return Observer(store=self.store, clock=clock or self.clock, runtime=self.runtime)
+
+    def settler(self) -> Settler:
+        """Settles ended runs."""
+        return Settler(
+            store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=get_harness,
+            policy=RetryPolicy(),
+        )  # fmt: skip
 
     def held(self, task_id: str = "t1") -> Run:
         """A task whose run is held, because its directory is missing."""

@@ -78,7 +78,7 @@ def test_one_that_hangs_keeps_no_other_waiting_and_is_said(verbs: Verbs, monkeyp
     assert works.done == ["good.1"]
     assert loop.tick().worked
     says = f"{LOOKS} for 0 s and more: /mnt/dead"
-    assert out.getvalue().count("run waits") == 2 or says in out.getvalue()
+    assert out.getvalue().count("run waits") >= 1 and says in out.getvalue()
     assert verbs.run("hung.1").reason == says
     shown = live.look(verbs.task("hung"), verbs.run("hung.1"), verbs.runtime)
     assert shown is not None and shown[:2] == ("starting", says)

@@ -619,3 +619,57 @@ def test_what_a_stop_did_not_end_keeps_its_own_reason() -> None:
         outcome = decided(ended(fact), failing(FailureKind.CRASH), replace(task(), stop=wish))
         assert outcome.disposition is Disposition.STOPPED
         assert not outcome.reason.startswith("You stopped it.")
+
+
+@pytest.mark.parametrize("opens", [False, True])
+@pytest.mark.parametrize("keyed", [False, True])
+@pytest.mark.parametrize("argv", [(), ("make",)], ids=["the harness's program", "a command line of its own"])
+def test_a_refused_sign_in_is_waited_for_where_its_end_can_be_noticed(
+    opens: bool, keyed: bool, argv: tuple[str, ...]
+) -> None:
+    """That is where a sign-in opens the lanes of the account. Everywhere else a person is told what to do."""
+    owner = a_task(TaskState.RUNNING, spec=replace(a_spec(), argv=argv, account="work"))
+    for runs in (1, 5):
+        found = settle(
+            Facts(
+                task=replace(owner, runs=runs), run=ended(), at=LATER, trace=failing(FailureKind.SIGNED_OUT),
+                gone_proven=True, bearing=Bearing(opens=opens, keyed=keyed),
+            )
+        )  # fmt: skip
+        assert isinstance(found, Outcome)
+        if opens and not keyed and not argv:
+            assert (found.disposition, found.wake_at) == (Disposition.RETRY, LATER + timedelta(seconds=15))
+            login = f"`wk account login {owner.spec.account_id}` signs in; its tasks go on by themselves then."
+            assert found.reason.endswith(login)
+        else:
+            assert (found.disposition, found.wake_at) == (Disposition.NEEDS_INPUT, None)
+            assert found.reason.endswith(f"{'Check the key' if keyed else 'Sign in'}, then `wk retry t1`.")
+
+
+@pytest.mark.parametrize("reason", ["", "It ran out of luck."])
+def test_the_words_of_the_program_are_kept(reason: str) -> None:
+    """Where it gives none, those of the kind stand in their place."""
+    outcome = decided(ended(), replace(failing(FailureKind.REFUSED), reason=reason))
+    assert outcome.reason == (reason or ROWS[FailureKind.REFUSED].says)
+
+
+def test_an_answer_that_is_missing_is_asked_for_and_work_that_is_missing_is_named() -> None:
+    silent = Trace(finished=True, ok=True, expects_trace=True)
+    owner = a_task(TaskState.RUNNING, spec=replace(a_spec(), expect="answer"))
+    assert "gave no answer" in decided(ended(), silent, owner).reason
+    assert "said and did nothing" in decided(ended(), silent).reason
+    assert decided(ended(), replace(silent, text="All done.")).reason.startswith(
+        "The agent says that it is done, but it called no tool and changed nothing. `wk show t1`"
+    )
+
+
+def test_an_end_at_the_moment_of_the_stop_is_the_stops() -> None:
+    wish = StopRequest(how=StopHow.STOP, by="ada", at=LATER)
+    outcome = decided(ended(replace(EXIT, status=15, at=LATER)), None, replace(task(), stop=wish))
+    assert outcome.reason == "You stopped it."
+
+
+def test_what_could_not_be_read_says_no_more_than_is_known() -> None:
+    assert decided(ended(), None).reason == "What the agent printed could not be read."
+    assert describe_exit(exited(status=None)) == "not started"
+    assert decided(ended()).reason == "Done."

@@ -243,3 +243,22 @@ def test_what_keeps_the_first_of_a_long_chain_keeps_the_last() -> None:
 def test_tasks_that_stand_before_each_other_are_looked_at_once() -> None:
     known = queued("t1", because(Wait.CHECKOUT_BUSY, "t2")) | queued("t2", because(Wait.CHECKOUT_BUSY, "t1"))
     assert stuck("t1", known.__getitem__) is None
+
+
+@pytest.mark.parametrize(
+    ("machine", "says"),
+    [
+        ("m1", ["task t2 works in its checkout"]),
+        ("m2", ["task t3, which is held, may still work in its checkout: `wk show t3`"]),
+        ("m3", []),
+    ],
+)
+def test_who_works_in_a_checkout_of_another_machine_is_not_named(machine: str, says: list[str]) -> None:
+    """Neither as one at work nor as one that is held: that checkout is another one."""
+    anywhere = replace(LANE, machine=None)
+    waiting = facts(lane=anywhere, parked=True, holders=("t2", "t3"), taken_on=("m1", "m2"), held=("t3",))
+    found = reasons(make_task(), waiting, [], replace(HERE, machine=machine))
+    assert [reason.says for reason in found if reason.wait is Wait.CHECKOUT_BUSY] == says
+    bound = replace(waiting, lane=LANE)
+    (reason,) = reasons(make_task(), bound, [], HERE)
+    assert reason.says.startswith("task t3, which is held,") and reason.tasks == ("t2", "t3")

@@ -20,7 +20,12 @@ from datetime import timedelta
 from watchkeeper.runtimes.system import SystemClock
 right = SystemClock.now
 SystemClock.now = lambda self: right(self) + timedelta(seconds={seconds})
+
+from watchkeeper.runtimes import shim_image
+shift = "import time; right_ns = time.time_ns; time.time_ns = lambda: right_ns() + {seconds} * 10 ** 9; "
+shim_image._RUN = shift + shim_image._RUN
 """
+"""A machine has one clock: its shims, which import nothing of ours, read it too."""
 
 
 class Off(SystemClock):
@@ -58,7 +63,10 @@ def test_a_clock_that_is_off_changes_nothing(fleet: Fleet) -> None:
     now = datetime.now(UTC)
     outcome = here.outcome(run.id)
     assert outcome is not None and run.settled_at is not None and done.ended_at is not None
-    for at in (run.claimed_at, run.settled_at, done.ended_at, outcome.at, *(entry.at for entry in here.journal())):
+    assert run.exit is not None and run.agent is not None and run.shim_started_at is not None
+    by_programs = (run.exit.at, run.agent.started_at, run.shim_started_at, done.created_at, done.updated_at)
+    by_us = (run.claimed_at, run.settled_at, done.ended_at, outcome.at, *(entry.at for entry in here.journal()))
+    for at in (*by_programs, *by_us):
         assert abs(now - at) < NEAR
     machine = fleet.read(lambda tx: tx.machines.get(fleet.node(1)))
     assert machine is not None and machine.lease_until is not None

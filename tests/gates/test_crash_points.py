@@ -20,7 +20,6 @@ EXCUSED: dict[str, str] = {
     "shim/crash.py:crashpoint": "it is the dying itself",
     "runtimes/process.py:ProcessRuntime.prepare": "syncs again what an earlier try renamed; `prepare.parent` is the same place",
     "runtimes/state_directory.py:StateDirectory.open": "empty directories, which whoever comes next makes again",
-    "runtimes/state_directory.py:_make": "an empty directory, which whoever comes next makes again",
     "shim/records.py:_write_temporary": "both its callers name a point before and after it",
     "shim/system.py:signal_through_pidfd": "`signal_all`, its one caller, names the points",
     "runtimes/atomic.py:sync_directory": "the callers name the point; their calls of it are held to that",

@@ -111,3 +111,13 @@ def test_a_fault_before_the_release_runs_nothing(bench: Bench) -> None:
     assert "ValueError: 4711" in execution.complaints()
     wait_until(lambda: not execution.survivors(), what="the child has gone")
     assert (execution.output(), execution.record("exit.json")) == ("", None)
+
+
+def test_a_signal_right_after_the_fork_reaches_the_agent(bench: Bench) -> None:
+    """It comes while the child still has the shim's handlers, which would take it for the shim's own: held back from before the fork on, it is the child's."""
+    signalled = "    os.setsid()\n    os.kill(os.getpid(), system.SIGTERM)\n"
+    execution = bench.execution(["sh", "-c", "echo ran"])
+    execution.image = changed(bench, "child.py", "    os.setsid()\n", signalled)
+    assert execution.run() == 0
+    record = execution.record("exit.json")
+    assert (record["status"], record["reason"], execution.output()) == (signal.SIGTERM, "exited", "")

@@ -29,11 +29,12 @@ def open_directory(path: str | Path) -> int:
 
 
 def make_directory(path: Path) -> None:
-    """Make a directory that is ours alone, with what is missing above it, whatever the umask leaves. One that is there stays as it is. Raises OSError."""
+    """Make a directory with mode 0700, and each missing one above it, durably. One that exists stays as it is. Raises OSError."""
     missing = [each for each in (path, *path.parents) if not os.path.lexists(each)]
     for each in reversed(missing):
         with suppress(FileExistsError):  # another command makes it at this moment
             each.mkdir(mode=DIRECTORY_MODE)
+        sync_directory(each.parent.resolve())
 
 
 @contextmanager

@@ -130,7 +130,7 @@ class StateDirectory(NamedTuple):
         try:
             refuse_network(_existing(path))
             if create:
-                _make(path)
+                atomic.make_directory(path)
             _check_owner(path, create=create)
             if create:
                 _check_writable(path)
@@ -281,13 +281,6 @@ def _existing(path: Path) -> Path:
     while not path.exists() and path != path.parent:
         path = path.parent
     return path
-
-
-def _make(path: Path) -> None:
-    if path.is_symlink() or path.exists():
-        return
-    atomic.make_directory(path)
-    atomic.sync_directory(path.parent.resolve())
 
 
 def _check_owner(path: Path, *, create: bool) -> None:
