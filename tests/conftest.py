@@ -24,7 +24,11 @@ _MANY = 300
 
 @pytest.fixture(autouse=True)
 def _few_descriptors() -> Generator[None]:
-    """A command leaves its database open for the process to end with. Here many commands share one process, so the collector closes their databases."""
+    """Collect dropped stores when many descriptors are open.
+
+    A command leaves its store open until its process ends. Tests call many commands in one process, and a store is part of reference cycles (its connection
+    calls it back while it waits), so only the cycle collector closes it. The collector counts objects, not descriptors, and would run too late.
+    """
     yield
     if len(list(Path("/proc/self/fd").iterdir())) > _MANY:
         _ = gc.collect()
