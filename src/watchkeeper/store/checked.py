@@ -1,6 +1,6 @@
 """Records out of JSON, each field as what it must be: a wrong type in a stored text would else be found where it does harm (R13)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from functools import cache
 from types import UnionType
@@ -10,36 +10,54 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 R = TypeVar("R", bound="DataclassInstance")
+_Fits = Callable[[object], bool]
 
 
 def checked(kind: type[R], data: Mapping[str, object]) -> R:
     """A record of that kind. Raises TypeError for a field that is missing, is not known or has another type."""
     made = kind(**data)
-    for name, hint in _hints(kind):
-        if not _fits(cast("object", getattr(made, name)), hint):
+    for name, fits in _fields(kind):
+        if not fits(cast("object", getattr(made, name))):
             raise TypeError(f"'{name}' is of another type")
     return made
 
 
 @cache
-def _hints(kind: "type[DataclassInstance]") -> tuple[tuple[str, object], ...]:
+def _fields(kind: "type[DataclassInstance]") -> tuple[tuple[str, _Fits], ...]:
     hints = get_type_hints(kind)
-    return tuple((field.name, cast("object", hints[field.name])) for field in fields(kind))
+    return tuple((field.name, _check(hints[field.name])) for field in fields(kind))
 
 
-def _fits(value: object, hint: object) -> bool:
-    if isinstance(hint, type) and get_origin(hint) is None:
-        if hint is float:
-            return isinstance(value, int | float) and not isinstance(value, bool)
-        return isinstance(value, hint) and (hint is bool or not isinstance(value, bool))
+def _check(hint: object) -> _Fits:
+    """The test for a type. The type is taken apart once, not for each value."""
     origin, inner = get_origin(hint), cast("tuple[object, ...]", get_args(hint))
     if origin in {Union, UnionType}:
-        return any(_fits(value, one) for one in inner)
+        return _any([_check(one) for one in inner])
     if origin is tuple:
-        if not isinstance(value, tuple):
-            return False
+        return _each(_check(inner[0])) if inner[-1] is Ellipsis else _all([_check(one) for one in inner])
+    if hint is bool:
+        return lambda value: isinstance(value, bool)
+    if origin is not None or not isinstance(hint, type):
+        return lambda value: value is None and hint is None
+    known = (int, float) if hint is float else hint
+    return lambda value: isinstance(value, known) and not isinstance(value, bool)
+
+
+def _any(checks: list[_Fits]) -> _Fits:
+    return lambda value: any(fits(value) for fits in checks)
+
+
+def _each(fits: _Fits) -> _Fits:
+    return lambda value: isinstance(value, tuple) and all(map(fits, cast("tuple[object, ...]", value)))
+
+
+def _all(checks: list[_Fits]) -> _Fits:
+    def fits(value: object) -> bool:
         items = cast("tuple[object, ...]", value)
-        if inner[-1] is Ellipsis:
-            return all(_fits(item, inner[0]) for item in items)
-        return len(items) == len(inner) and all(_fits(item, one) for item, one in zip(items, inner, strict=True))
-    return value is None and hint is None
+        return (
+            isinstance(value, tuple)
+            and len(items) == len(checks)
+            and all(one(item) for one, item in zip(checks, items, strict=True))
+        )
+
+    return fits
