@@ -32,10 +32,10 @@ types:
 contracts:
     lint-imports --no-logo
 
-# every test, on two cores
+# every test, on two cores; a core that has no tests left takes over some of the other's
 [no-exit-message]
 tests *arguments:
-    pytest -n 2 {{ arguments }}
+    pytest -n 2 --dist worksteal {{ arguments }}
 
 # one part of the tests: `just part domain`
 [no-exit-message]
@@ -50,7 +50,7 @@ pythons *version:
 # die at every named point, recover, compare
 [no-exit-message]
 crash *arguments:
-    pytest -n 2 tests/crash {{ arguments }}
+    pytest -n 2 --dist worksteal tests/crash {{ arguments }}
 
 # the whole program with real processes, real git and the real agent
 [no-exit-message]

@@ -1,7 +1,8 @@
 """Bad neighbours: ten kinds of run that are in trouble, beside a stream of small ones whose way from hand-over to outcome is timed.
 
 Each kind is the real thing as far as an ordinary user can make it: a log of sixty gigabytes without data, a pipe in place of a log, a git that hangs for its
-directory alone. A directory on a dead mount is stood in for by a git that stops the look itself, which then answers nothing at all.
+directory alone. Two kinds need root and a mount namespace: a directory on a dead mount and a full disk. Without them a git that stops the look itself, which
+then answers nothing at all, stands for the dead mount, and a limit on the size of files for the full disk.
 """
 
 import json
@@ -10,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from support.mounts import DyingMount, small_disk
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -42,10 +44,13 @@ class Neighbourhood:
     """How many processes the run that forks starts."""
     bad: dict[str, str] = field(default_factory=dict)
     """By kind, the task."""
+    with_mounts: bool = False
+    """The dead mount and the full disk are real ones."""
+    dying: DyingMount | None = None
 
     @classmethod
-    def at(cls, root: Path, mib: int = 4, forks: int = 300) -> "Neighbourhood":
-        """A fresh one, whose git hangs in some directories."""
+    def at(cls, root: Path, mib: int = 4, forks: int = 300, *, with_mounts: bool = False) -> "Neighbourhood":
+        """A fresh one, whose git hangs in some directories. `with_mounts` needs a mount namespace of our own."""
         real = next(
             str(Path(each) / "git") for each in os.environ["PATH"].split(os.pathsep) if (Path(each) / "git").exists()
         )
@@ -59,7 +64,7 @@ class Neighbourhood:
             "WATCHKEEPER_DAEMON_LOOK_LIMIT": "600",
             "WATCHKEEPER_DAEMON_START_GRACE": "30",
         }
-        return cls(Rig(root / "rig", settings=settings), mib, forks)
+        return cls(Rig(root / "rig", settings=settings), mib, forks, with_mounts=with_mounts)
 
     def stream(self, many: int) -> list[float]:
         """Seconds from hand-over to outcome of so many runs of `true`, one after the other."""
@@ -74,10 +79,9 @@ class Neighbourhood:
     def begin(self) -> None:
         """All ten kinds, each brought into its trouble."""
         root = self.rig.root
-        for name in ("hung-git", "dead-mount", "deleted"):
+        for name in ("hung-git", "deleted"):
             (root / name).mkdir()
         (root / "hung-git" / ".git").mkdir()
-        (root / "dead-mount" / ".git").mkdir()
         for number in range(16):
             (root / f"key{number}").write_bytes(os.urandom(SECRET_BYTES // 2).hex().encode())
         gate = root / "gate"
@@ -88,12 +92,12 @@ class Neighbourhood:
         self._hand_over("forks", f"i=0; while [ $i -lt {self.forks} ]; do (sleep 0.01 &); i=$((i+1)); done")
         self._hand_over("stopped shim", "sleep 1000")
         self._hand_over("deleted directory", wait, cwd=root / "deleted")
-        self._hand_over("full disk", "ulimit -f 64; yes | head -c 10000000 > big; " + wait, cwd=root / "repo")
+        self._fill_a_disk(wait)
         self._hand_over("hung git", "true", cwd=root / "hung-git")
-        self._hand_over("dead mount", "true", cwd=root / "dead-mount")
         self._hand_over("one line", f"head -c {self.mib * 1024 * 1024} /dev/zero | tr '\\0' x; {wait}")
         for kind in ("sparse log", "pipe for a log", "stopped shim", "deleted directory", "secrets"):
             wait_until(lambda kind=kind: self._works(kind), within_s=60, what=f"{kind} works")
+        self._enter_a_dead_mount()
         self._spoil()
         gate.touch()
 
@@ -107,13 +111,43 @@ class Neighbourhood:
         """What a command says of one of the bad ones."""
         return self.rig.wk(command, self.bad[kind]).stdout.decode()
 
+    def state(self, kind: str) -> str:
+        """The state of one of the bad ones and of its run, and why."""
+        task, run = self.rig.task(self.bad[kind]), self._run(kind)
+        return f"{task.state.value}, run {run.state.value if run else 'none'}; {task.reason}"
+
     def settled(self, kind: str) -> bool:
         """Whether the outcome of one is decided."""
         return self.rig.task(self.bad[kind]).state in FINAL_TASK_STATES
 
     def close(self) -> None:
         """End everything, the stopped shim too."""
+        if self.dying is not None:
+            self.dying.close()
         self.rig.close()
+
+    def _fill_a_disk(self, wait: str) -> None:
+        if not self.with_mounts:
+            self._hand_over("full disk", "ulimit -f 64; yes | head -c 10000000 > big; " + wait, cwd=self.rig.repo)
+            return
+        small = self.rig.root / "small"
+        small.mkdir()
+        small_disk(small, 64)
+        self._hand_over("full disk", "yes > big; " + wait, cwd=small)
+
+    def _enter_a_dead_mount(self) -> None:
+        """A mount answers while the task is handed over, and is dead when its launch looks at it."""
+        if not self.with_mounts:
+            (self.rig.root / "dead-mount" / ".git").mkdir(parents=True)
+            self._hand_over("dead mount", "true", cwd=self.rig.root / "dead-mount")
+            return
+        place = self.rig.root / "mount"
+        place.mkdir()
+        self.dying = DyingMount(place)
+        self.rig.wk("queue", "pause")
+        self._hand_over("dead mount", "true", cwd=place)
+        self.dying.die()
+        self.rig.wk("queue", "resume")
 
     def _hand_over(self, kind: str, script: str, *, cwd: Path | None = None, secrets: bool = False) -> None:
         where = ["--cwd", str(cwd)] if cwd is not None else []

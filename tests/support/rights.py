@@ -144,21 +144,26 @@ class History:
         os.utime(program, ns=(times.st_atime_ns, times.st_mtime_ns + 10**9))
 
     def restart(self) -> None:
-        """A daemon with the settings of now."""
+        """A daemon with the settings of now. The process that looks into directories stays: it reads none of the settings that change, and starts slowly."""
         self._note("restart")
-        self.close()
-        self.daemon = Watchkeeper.open(
-            self.root, {**self.wk.environ, **self.variables}, writes=True, is_daemon=True
-        )  # fmt: skip
+        kept = self._end_daemon()
+        self.daemon = Watchkeeper.open(self.root, {**self.wk.environ, **self.variables}, writes=True, is_daemon=True)
+        if kept is not None:
+            self.daemon.workspace = kept
 
     def close(self) -> None:
-        """End the daemon."""
-        made = {} if self.daemon is None else vars(self.daemon)
-        if isinstance(workspace := made.get("workspace"), ApartWorkspace):
+        """End the daemon, and the process that looks into directories."""
+        workspace = self._end_daemon()
+        if isinstance(workspace, ApartWorkspace):
             workspace.close()
+
+    def _end_daemon(self) -> Any:
+        """End the daemon; returns its workspace, None if it had not made one."""
+        made: dict[str, Any] = {} if self.daemon is None else vars(self.daemon)
         if self.daemon is not None and "store" in made:
             self.daemon.store.close()
         self.daemon = None
+        return made.get("workspace")
 
     # --- what a person asks for ---
 

@@ -1,5 +1,6 @@
 """Places where a database can be, on every database we know: a text, so that it can be handed to another process."""
 
+import os
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -9,13 +10,18 @@ from watchkeeper.ports.store import Store
 from watchkeeper.store.sqlite.store import SqliteStore
 
 KINDS = ("sqlite", "postgres")
+_MEMORY = Path("/dev/shm")
 
 
 @contextmanager
 def fresh_place(kind: str, *, empty: bool = False) -> Generator[str, None, None]:
-    """A place with nothing stored in it; `empty`: where not even the tables are there yet, on any database."""
+    """A place with nothing stored in it; `empty`: where not even the tables are there yet, on any database.
+
+    Nothing here outlives a power failure, so SQLite's files are in memory where that can be had, and the server of PostgreSQL syncs nothing: rows, locks and
+    processes are what is tested in these places. What survives which failure has tests and files of its own.
+    """
     if kind == "sqlite":
-        with tempfile.TemporaryDirectory() as root:
+        with tempfile.TemporaryDirectory(dir=_MEMORY if os.access(_MEMORY, os.W_OK) else None) as root:
             yield root
     else:
         from support.postgres import shared_databases

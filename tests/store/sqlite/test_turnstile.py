@@ -1,6 +1,7 @@
 """Whose turn it is to write."""
 
 import fcntl
+import gc
 import os
 import signal
 import sqlite3
@@ -190,3 +191,17 @@ def test_the_name_of_the_holder_says_no_more_than_it_must(tmp_path: Path, monkey
         with Turnstile(tmp_path / "t"):
             pass
         assert (tmp_path / "t").read_text().strip() == f"{os.getpid()} {says}"
+
+
+def test_one_that_is_dropped_keeps_no_descriptor(tmp_path: Path) -> None:
+    """Not even without `close`, and not for a store whose cycles the collector has to break."""
+
+    def is_open() -> bool:
+        return any(os.path.realpath(each) == str(path) for each in Path("/proc/self/fd").iterdir())
+
+    path = tmp_path / "turnstile"
+    dropped = SqliteStore.open(tmp_path / "wk.db", path, create=True, upgrade=False)
+    assert is_open()
+    del dropped
+    _ = gc.collect()
+    assert not is_open()

@@ -148,6 +148,10 @@ class Turnstile:
         if fd is not None:
             os.close(fd)
 
+    def __del__(self) -> None:
+        """Close the file of a store that was dropped without `close`; a bare descriptor would stay open for as long as the process lives."""
+        self.close()
+
     def _take(self) -> None:
         if self._fd is None:
             self._fd = _open(self._path)
