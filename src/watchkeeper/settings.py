@@ -13,6 +13,7 @@ from typing import NamedTuple, cast
 
 from watchkeeper.domain.duration import LONGEST_S, parse_duration
 from watchkeeper.domain.store_url import masked, mistyped, read_store
+from watchkeeper.domain.suggestion import did_you_mean
 from watchkeeper.errors import SettingsError, system_says
 
 REPOSITORY_FILE = ".watchkeeper.toml"
@@ -384,11 +385,9 @@ def _harness_key(name: str) -> Key | None:
 
 def _unknown(name: str, origin: str) -> SettingsError:
     known = [*KEYS, *(f"harness.{harness}.{option}" for harness, all_ in HARNESS_OPTIONS.items() for option in all_)]
-    import difflib  # noqa: PLC0415 - only a mistake needs it
-
-    close = difflib.get_close_matches(name, known, n=1)
-    meant = f" Did you mean '{close[0]}'?" if close else ""
-    return SettingsError(f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists them all.")
+    return SettingsError(
+        f"There is no setting '{name}' ({origin}).{did_you_mean(name, known)}", hint="`wk config show` lists them all."
+    )
 
 
 def _shown(name: str, value: object) -> str:

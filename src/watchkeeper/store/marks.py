@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from watchkeeper.errors import DatabaseMoved
+from watchkeeper.store.migrations import Schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +21,17 @@ MARKED = 1_000_000
 
 _MOVED = "moved to "
 _DIGEST = "0" * 64
+
+
+class MarkedSchema(Schema):
+    """The schema of a marked database: its number is one that no version has."""
+
+    __slots__ = ()
+
+    @property
+    def number(self) -> int:
+        """`MARKED`."""
+        return MARKED
 
 
 class RawRows(Protocol):

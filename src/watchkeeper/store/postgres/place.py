@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.store import marks
-from watchkeeper.store.migrations import Schema
 from watchkeeper.store.moving import ORDER
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.schema import SCHEMA
@@ -26,17 +25,6 @@ _NOT_A_TABLE = "commit"
 """Counts transactions, not rows."""
 
 
-class _Marked(Schema):
-    """What a marked database has."""
-
-    __slots__ = ()
-
-    @property
-    def number(self) -> int:
-        """The number of no version."""
-        return marks.MARKED
-
-
 class PostgresPlace:
     """The port's `Place`, see `store.moving`."""
 
@@ -53,7 +41,7 @@ class PostgresPlace:
 
     def open(self, *, marked: bool = False) -> PostgresStore:
         """Open it, made or upgraded if need be; `marked`: only a marked one."""
-        schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
+        schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
         return PostgresStore.open(
             self._url, create=not marked, upgrade=not marked, schema=schema, application=self._application
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.store import marks
-from watchkeeper.store.sqlite.schema import SCHEMA, Schema
+from watchkeeper.store.sqlite.schema import SCHEMA
 from watchkeeper.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -15,17 +15,6 @@ if TYPE_CHECKING:
     from watchkeeper.store.marks import RawRows
 
 _TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
-
-
-class _Marked(Schema):
-    """What a marked database has."""
-
-    __slots__ = ()
-
-    @property
-    def number(self) -> int:
-        """The number of no version."""
-        return marks.MARKED
 
 
 class SqlitePlace:
@@ -43,7 +32,7 @@ class SqlitePlace:
 
     def open(self, *, marked: bool = False) -> SqliteStore:
         """Open it, made or upgraded if need be; `marked`: only a marked one."""
-        schema = _Marked(SCHEMA.migrations) if marked else SCHEMA
+        schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
         new = not marked
         return SqliteStore.open(self._database, self._turnstile, create=new, upgrade=new, schema=schema, anew=new)
 
