@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from runtimes.stage import Script
 
+from watchkeeper.domain.file_systems import file_system_of
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.runtimes import sockets, state_directory
 from watchkeeper.runtimes.environments import FileEnvironments
 from watchkeeper.runtimes.inbox import DatagramInbox
-from watchkeeper.runtimes.state_directory import StateDirectory, file_system, locate, refuse_network
+from watchkeeper.runtimes.state_directory import StateDirectory, locate, refuse_network
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -43,7 +44,7 @@ broken line
 )
 def test_the_file_system_of_a_path(path: str, kind: str) -> None:
     """The deepest mount counts, of two at one place the later, and a name is not a prefix."""
-    assert file_system(Path(path), MOUNTS) == kind
+    assert file_system_of(path, MOUNTS) == kind
 
 
 @pytest.mark.parametrize("path", ["/home/me/x", "/mnt/c/x", "/mnt/ssh/x"])
