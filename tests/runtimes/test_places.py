@@ -69,10 +69,8 @@ def test_a_state_directory_is_made_and_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     StateDirectory.open(path, create=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    names = {
-        p.name for p in (opened.database, opened.turnstile, opened.daemon_lock, opened.daemon_log, opened.daemon_json)
-    }
-    assert names == {"wk.db", "turnstile", "daemon.lock", "daemon.log", "daemon.json"}
+    names = {p.name for p in (opened.database, opened.turnstile, opened.daemon_log)}
+    assert names == {"wk.db", "turnstile", "daemon.log"}
 
 
 def test_looking_makes_nothing(tmp_path: Path) -> None:
@@ -151,7 +149,7 @@ def test_a_socket_is_reached_whatever_the_path_of_the_state(tmp_path: Path, name
     state = tmp_path / name
     directory = sockets.socket_directory(state)
     directory.mkdir(mode=0o700, parents=True)
-    address = sockets.wake_socket(directory)
+    address = directory / "wake.sock"
     inbox = DatagramInbox(address)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, sockets.reach(address) as short:

@@ -56,19 +56,9 @@ class StateDirectory(NamedTuple):
         return self.path / "shims"
 
     @property
-    def daemon_lock(self) -> Path:
-        """The lock of the one daemon."""
-        return self.path / "daemon.lock"
-
-    @property
     def daemon_log(self) -> Path:
         """What the daemon says."""
         return self.path / "daemon.log"
-
-    @property
-    def daemon_json(self) -> Path:
-        """Who the daemon is."""
-        return self.path / "daemon.json"
 
     @property
     def node_file(self) -> Path:

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -122,8 +121,6 @@ class Connection:
         self.be_patient()
         for name, value in (("foreign_keys", "ON"), ("trusted_schema", "OFF"), ("temp_store", "MEMORY")):
             self.set(name, value)
-        if sys.platform == "darwin":  # there fsync alone does not reach the disk
-            self.set("fullfsync", "ON")
 
     def set(self, pragma: str, value: int | str) -> None:
         """Set a pragma of this connection, if it is not set so already. Not inside a transaction."""

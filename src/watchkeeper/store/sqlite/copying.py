@@ -33,10 +33,6 @@ _NO_LOCKS = "unix-none"
 """The file is nobody else's yet, and may be on a file system that cannot lock."""
 
 
-def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
-
-
 @contextlib.contextmanager
 def opened(path: Path, *, private: bool = False, read_only: bool = False) -> Generator[apsw.Connection]:
     """A plain connection. `private`: the file is this process's own, and is not synced at each step."""
