@@ -81,9 +81,10 @@ lock *arguments:
 lock-check:
     python scripts/lock.py --check
 
-# build the wheel into dist/
+# build the wheels into dist/
 build:
     python -m hatchling build -t wheel
+    cd packages/watchkeeper-testing && python -m hatchling build -t wheel -d ../../dist
 
 # a git hook that runs the quick gates before each commit
 hooks:

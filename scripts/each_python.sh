@@ -31,13 +31,13 @@ pythons() {
 
 make() { # version, python
     venv=.cache/python-$1
-    wanted="$(cksum requirements/dev.txt pyproject.toml) $root"
+    wanted="$(cksum requirements/dev.txt pyproject.toml packages/watchkeeper-testing/pyproject.toml) $root"
     [ "$(cat "$venv/stamp" 2>/dev/null)" = "$wanted" ] && return
     say "setting up an environment for Python $1 ..."
     rm -rf "$venv"
     "$2" -I -m venv "$venv" >>"$log" 2>&1 || return
     PIP_DISABLE_PIP_VERSION_CHECK=1 "$venv/bin/python" -I -m pip install -q --only-binary :all: --require-hashes -r requirements/dev.txt >>"$log" 2>&1 || return
-    PIP_DISABLE_PIP_VERSION_CHECK=1 "$venv/bin/python" -I -m pip install -q --no-deps --no-build-isolation --no-index --editable . >>"$log" 2>&1 || return
+    PIP_DISABLE_PIP_VERSION_CHECK=1 "$venv/bin/python" -I -m pip install -q --no-deps --no-build-isolation --no-index --editable . --editable packages/watchkeeper-testing >>"$log" 2>&1 || return
     printf '%s' "$wanted" >"$venv/stamp"
 }
 

@@ -16,12 +16,17 @@ environment() {
 environment_is_current() {
     stamp=$venv/stamp-$kind
     # shellcheck disable=SC2046 # split on purpose: one line out of several
-    set -- $(cd "$root" && cksum "requirements/$kind.txt" pyproject.toml scripts/environment.sh)
+    set -- $(cd "$root" && cksum "requirements/$kind.txt" pyproject.toml scripts/environment.sh $(test_tools pyproject.toml))
     wanted="$* $root"
     found=
     [ -r "$stamp" ] && IFS= read -r found <"$stamp"
     # A link to a Python that is gone is not executable either.
     [ "$wanted" = "$found" ] && [ -x "$venv/bin/python" ] && [ -x "$venv/bin/wk" ]
+}
+
+# The distribution of tools for tests, which only a `dev` environment has: a path in it.
+test_tools() {
+    [ "$kind" = run ] || echo "packages/watchkeeper-testing/$1"
 }
 
 make_environment() {
@@ -63,6 +68,10 @@ fill_environment() {
         installation_failed
     logged "$venv/bin/python" -I -m pip install --no-compile --no-deps --no-build-isolation --no-index --editable "$root" ||
         installation_failed
+    if [ "$kind" = dev ]; then
+        logged "$venv/bin/python" -I -m pip install --no-compile --no-deps --no-build-isolation --no-index --editable "$root/$(test_tools .)" ||
+            installation_failed
+    fi
     # What does not compile is for the import to complain about.
     logged "$venv/bin/python" -I -m compileall -q "$venv"/lib/python*/site-packages "$root/src" || :
     environment_is_current || :

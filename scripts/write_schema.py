@@ -1,4 +1,4 @@
-"""Write `schema.sql`, which a reader looks at, anew from the migrations: `just tables`."""
+"""Write `docs/schema.sql`, which a reader looks at, anew from the migrations: `just tables`."""
 
 import sys
 import tempfile
@@ -9,7 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
 from watchkeeper.store.sqlite.schema import dump
 from watchkeeper.store.sqlite.store import SqliteStore
 
-FILE = Path(__file__).parents[1] / "src" / "watchkeeper" / "store" / "sqlite" / "schema.sql"
+FILE = Path(__file__).parents[1] / "docs" / "schema.sql"
 
 
 def main() -> None:

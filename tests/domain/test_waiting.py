@@ -64,7 +64,6 @@ ELSEWHERE = replace(LANE, machine="m2")
 CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
     (Wait.DEPENDENCY, "task p1 is running and must be done first", make_task(), facts(unmet=1),
      [Dependency(task_id="p1", state=TaskState.RUNNING)], HERE),
-    (Wait.PATH, "reserved by task t2", make_task(), facts(reserved_by=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(parked=True, holders=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2, which is held, may still work", make_task(), facts(holders=("t2",), held=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2 stands before it", make_task(), facts(parked=True, before="t2"), [], HERE),
@@ -92,7 +91,7 @@ CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
     (Wait.APPROVAL, "says why", at_rest(FailureKind.PERMISSION_DENIED), facts(), [], HERE),
     (Wait.QUESTION, "says why", at_rest(FailureKind.INTERRUPTED), facts(), [], HERE),
     (Wait.QUESTION, "says why", at_rest(FailureKind.LOST, TaskState.HELD), facts(), [], HERE),
-    (Wait.SCOPE, "says why", at_rest(None), facts(asks=Wait.SCOPE), [], HERE),
+    (Wait.QUESTION, "says why", at_rest(None), facts(), [], HERE),
     (Wait.ENVIRONMENT_UNKNOWN, "says why", at_rest(FailureKind.ENVIRONMENT_UNKNOWN), facts(), [], HERE),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from support import codex
 from support.claude_code import ClaudeRig
 from support.codex import CodexRig
 
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.stub_model import StubModel
 
 
 @pytest.fixture(scope="session")

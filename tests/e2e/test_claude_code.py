@@ -13,7 +13,7 @@ from support.waiting import wait_until
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, Disposition, EndReason, FileChange, OutcomeStatus, Proof, TaskState
 from watchkeeper.runtimes import proc
-from watchkeeper.testing.claude_code import VERSION
+from watchkeeper_testing.claude_code import VERSION
 
 pytestmark = [
     pytest.mark.claude,

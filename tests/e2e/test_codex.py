@@ -14,7 +14,7 @@ from support.waiting import wait_until
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, EndReason, FileChange, OutcomeStatus, Proof, TaskState
 from watchkeeper.runtimes import proc
-from watchkeeper.testing.codex import VERSION
+from watchkeeper_testing.codex import VERSION
 
 pytestmark = [
     pytest.mark.codex,

@@ -14,6 +14,7 @@ from support.flow_words import healthy, refused, row
 from support.rig import Rig
 from support.waiting import wait_until
 
+from watchkeeper.domain.file_systems import NETWORK
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import DatabaseUnusable, Exit, StateDirectoryUnusable
 from watchkeeper.runtimes.state_directory import StateDirectory, refuse_network
@@ -239,6 +240,17 @@ def test_a_network_file_system_is_refused(tmp_path: Path, path: str, kind: str |
         refuse_network_filesystem(Path(path), table)
     for error in (first.value, second.value):
         assert kind in str(error) and error.hint and error.exit_code == Exit.STATE
+
+
+@pytest.mark.parametrize("kind", sorted(NETWORK))
+def test_the_state_directory_and_the_database_know_each_network_file_system(tmp_path: Path, kind: str) -> None:
+    mounts = f"22 1 8:1 / / rw - {kind} server:/ rw\n"
+    table = tmp_path / "mountinfo"
+    table.write_text(mounts, encoding="utf-8")
+    with pytest.raises(StateDirectoryUnusable, match=kind):
+        refuse_network(tmp_path, mounts)
+    with pytest.raises(DatabaseUnusable, match=kind):
+        refuse_network_filesystem(tmp_path, table)
 
 
 def test_a_broken_settings_file_of_a_repository_does_not_keep_anybody_from_stopping(rig: Rig) -> None:

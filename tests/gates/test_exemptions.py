@@ -5,7 +5,7 @@ import tokenize
 from io import StringIO
 
 import pytest
-from support.source import modules
+from support.source import TEST_TOOLS, modules
 
 EXEMPTION = re.compile(r"#\s*(noqa|type:\s*ignore|pyright:)", re.IGNORECASE)
 WITH_REASON = re.compile(r"#\s*(noqa: [A-Z]+\d+(, ?[A-Z]+\d+)*|pyright: ignore\[\w+(, ?\w+)*\])\s+(- |# )\s*\S.{2,}")
@@ -19,7 +19,9 @@ def unexplained(text: str) -> list[int]:
 
 
 def test_every_exemption_in_the_source_says_why() -> None:
-    wrong = [f"{module.path}:{line}" for module in modules() for line in unexplained(module.text)]
+    wrong = [
+        f"{module.path}:{line}" for module in [*modules(), *modules(TEST_TOOLS)] for line in unexplained(module.text)
+    ]
     assert wrong == []
 
 

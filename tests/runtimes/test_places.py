@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from runtimes.stage import Script
 
+from watchkeeper.domain.file_systems import file_system_of
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.runtimes import sockets, state_directory
 from watchkeeper.runtimes.environments import FileEnvironments
 from watchkeeper.runtimes.inbox import DatagramInbox
-from watchkeeper.runtimes.state_directory import StateDirectory, file_system, locate, refuse_network
+from watchkeeper.runtimes.state_directory import StateDirectory, locate, refuse_network
 
 MOUNTS = """\
 22 27 0:21 / /proc rw,relatime - proc proc rw
@@ -43,7 +44,7 @@ broken line
 )
 def test_the_file_system_of_a_path(path: str, kind: str) -> None:
     """The deepest mount counts, of two at one place the later, and a name is not a prefix."""
-    assert file_system(Path(path), MOUNTS) == kind
+    assert file_system_of(path, MOUNTS) == kind
 
 
 @pytest.mark.parametrize("path", ["/home/me/x", "/mnt/c/x", "/mnt/ssh/x"])
@@ -68,10 +69,8 @@ def test_a_state_directory_is_made_and_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     StateDirectory.open(path, create=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    names = {
-        p.name for p in (opened.database, opened.turnstile, opened.daemon_lock, opened.daemon_log, opened.daemon_json)
-    }
-    assert names == {"wk.db", "turnstile", "daemon.lock", "daemon.log", "daemon.json"}
+    names = {p.name for p in (opened.database, opened.turnstile, opened.daemon_log)}
+    assert names == {"wk.db", "turnstile", "daemon.log"}
 
 
 def test_looking_makes_nothing(tmp_path: Path) -> None:
@@ -150,7 +149,7 @@ def test_a_socket_is_reached_whatever_the_path_of_the_state(tmp_path: Path, name
     state = tmp_path / name
     directory = sockets.socket_directory(state)
     directory.mkdir(mode=0o700, parents=True)
-    address = sockets.wake_socket(directory)
+    address = directory / "wake.sock"
     inbox = DatagramInbox(address)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as out, sockets.reach(address) as short:

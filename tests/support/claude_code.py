@@ -9,7 +9,7 @@ import pytest
 from support import real_agent
 from support.real_agent import AgentRig, commands
 
-from watchkeeper.testing.claude_code import claude_program
+from watchkeeper_testing.claude_code import claude_program
 
 __all__ = ["KEY", "NOBODY", "SUBSCRIPTION", "ClaudeRig", "commands", "fetched"]
 

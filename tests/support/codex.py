@@ -9,7 +9,7 @@ import pytest
 from support import real_agent
 from support.real_agent import AgentRig
 
-from watchkeeper.testing.codex import codex_program
+from watchkeeper_testing.codex import codex_program
 
 KEY = {"OPENAI_API_KEY": "sk-test-local"}
 OWN_KEY = {"CODEX_API_KEY": "sk-test-local"}

@@ -17,7 +17,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, TaskState
 from watchkeeper.domain.service import SERVICE_KINDS
 from watchkeeper.runtimes import proc
-from watchkeeper.testing.stub_model import Request, StubModel
+from watchkeeper_testing.stub_model import Request, StubModel
 
 PARKING = {FailureKind.SIGNED_OUT, FailureKind.QUOTA, *SERVICE_KINDS}
 """Kinds after which a task may wait in the queue for its account or its service."""

@@ -7,13 +7,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PACKAGE = ROOT / "src" / "watchkeeper"
+TEST_TOOLS = ROOT / "packages" / "watchkeeper-testing" / "src" / "watchkeeper_testing"
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Module:
-    """One file under src/watchkeeper."""
+    """One file of a package."""
 
     path: str
     """Relative to the package, with slashes."""
@@ -36,10 +37,10 @@ def _functions(node: ast.AST, prefix: str) -> Iterator[tuple[str, Function]]:
             yield from _functions(child, prefix)
 
 
-def modules(*, without: frozenset[str] = frozenset()) -> list[Module]:
-    """Every module of the package, except in the top-level packages named."""
-    found = [path for path in sorted(PACKAGE.rglob("*.py")) if path.relative_to(PACKAGE).parts[0] not in without]
-    return [parse(path.relative_to(PACKAGE).as_posix(), path.read_text(encoding="utf-8")) for path in found]
+def modules(package: Path = PACKAGE, *, without: frozenset[str] = frozenset()) -> list[Module]:
+    """Every module of a package, except in the top-level packages named."""
+    found = [path for path in sorted(package.rglob("*.py")) if path.relative_to(package).parts[0] not in without]
+    return [parse(path.relative_to(package).as_posix(), path.read_text(encoding="utf-8")) for path in found]
 
 
 def parse(path: str, text: str) -> Module:

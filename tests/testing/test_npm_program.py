@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from watchkeeper.testing import npm_program
-from watchkeeper.testing.claude_code import CLAUDE_CODE, VERSION, claude_program
-from watchkeeper.testing.codex import CODEX, codex_program
-from watchkeeper.testing.npm_program import ProgramUnavailable
+from watchkeeper_testing import npm_program
+from watchkeeper_testing.claude_code import CLAUDE_CODE, VERSION, claude_program
+from watchkeeper_testing.codex import CODEX, codex_program
+from watchkeeper_testing.npm_program import ProgramUnavailable
 
 FAKE_NPM = f"""#!/bin/sh
 echo "$@" >> "$(dirname "$0")/calls"
@@ -62,7 +62,7 @@ def test_what_a_program_needs_beside_it_is_kept_with_it(npm: Path, tmp_path: Pat
 def test_two_at_once_fetch_once(npm: Path, tmp_path: Path) -> None:
     """The second waits for the first and takes what it brought."""
     code = (
-        "import sys, pathlib; from watchkeeper.testing.claude_code import claude_program;"
+        "import sys, pathlib; from watchkeeper_testing.claude_code import claude_program;"
         "print(claude_program(pathlib.Path(sys.argv[1])))"
     )
     both = [

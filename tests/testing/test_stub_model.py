@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from watchkeeper.testing.stub_model import ScenarioError, StubModel, stub_process
+from watchkeeper_testing.stub_model import ScenarioError, StubModel, stub_process
+
+pytest_plugins = ["watchkeeper_testing.stub_model.fixtures"]
 
 WRITE = {
     "name": "Write",
@@ -254,7 +256,7 @@ def test_a_stub_process_is_driven_by_its_control_routes() -> None:
 def test_a_stub_process_ends_when_its_parent_is_gone() -> None:
     """A test run that is killed leaves no stub behind: the pipe that only the stub still holds reaches its end."""
     code = (
-        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'watchkeeper.testing.stub_model'],"
+        "import subprocess, sys; p = subprocess.Popen([sys.executable, '-m', 'watchkeeper_testing.stub_model'],"
         "stdout=subprocess.PIPE); p.stdout.readline(); print('up', flush=True); sys.stdin.read()"
     )
     held, write = os.pipe()
@@ -271,6 +273,10 @@ def test_a_stub_process_ends_when_its_parent_is_gone() -> None:
 
 def test_a_stub_process_ends_after_its_life() -> None:
     """A forgotten stub does not stay."""
-    argv = [sys.executable, "-m", "watchkeeper.testing.stub_model", "--max-life", "0.1"]
+    argv = [sys.executable, "-m", "watchkeeper_testing.stub_model", "--max-life", "0.1"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
         assert process.wait(20) == 0
+
+
+def test_the_fixture_gives_a_stub_that_answers(stub_model: StubModel) -> None:
+    assert stub_model.url("hello").startswith("http://127.0.0.1:")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.stub_model import StubModel
 
 SHELL = {
     "type": "function",

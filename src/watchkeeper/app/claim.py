@@ -7,12 +7,9 @@ from functools import partial
 
 from watchkeeper.app.announce import tell_parked
 from watchkeeper.app.place import place
-from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.record import apply_task
 from watchkeeper.domain.lanes import Lane, Place, Reason, closed, open_lanes, probed_accounts
 from watchkeeper.domain.model import Cause, Run, RunState, Task
-from watchkeeper.domain.run_events import (
-    NeverLaunched,
-)
 from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
 from watchkeeper.errors import DaemonError, DatabaseUnusable, RecordTorn, Refused, WatchkeeperError
@@ -223,19 +220,3 @@ def _tell_closed(tx: Tx, lanes: Sequence[Lane], here: Place) -> None:
         about = {"machine": here.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
         data = {**about, "wait": word, "says": "" if reason is None else reason.says}
         _ = tx.journal.append("queue.moving" if reason is None else "queue.waiting", here.now, data=data)
-
-
-def cancel_claim(store: Store, clock: Clock, operation_id: str) -> None:
-    """Make sure that this operation id claims nothing, now or later; what it had claimed and not prepared goes back to the queue."""
-    at = clock.now()
-
-    def work(tx: Tx) -> None:
-        earlier = tx.queue.operation(operation_id)
-        tx.queue.record_operation(operation_id, earlier.claim if earlier else None, cancelled=True, at=at)
-        if earlier is None or earlier.claim is None or earlier.cancelled:
-            return
-        run = tx.runs.get(earlier.claim.run_id)
-        if run.state is RunState.RESERVED:
-            _ = apply_run(tx, run, NeverLaunched(reason="The claim was given back."), at)
-
-    store.transact("cancel_claim", work)

@@ -51,11 +51,9 @@ class Lazy(click.Group):
         """As click does it, with a suggestion where the name is nearly right."""
         name = args[0] if args else ""
         if name and not name.startswith("-") and name not in _COMMANDS:
-            import difflib
+            from watchkeeper.domain.suggestion import did_you_mean
 
-            close = difflib.get_close_matches(name, sorted(_COMMANDS), n=1)
-            meant = f" Did you mean '{close[0]}'?" if close else ""
-            ctx.fail(f"There is no command '{name[:60]}'.{meant}")
+            ctx.fail(f"There is no command '{name[:60]}'.{did_you_mean(name, _COMMANDS)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

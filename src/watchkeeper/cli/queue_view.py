@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from watchkeeper.app.views.why import Here, LaneView, QueueView, Why
     from watchkeeper.cli.call import Call
-    from watchkeeper.domain.lanes import Lane, QueueRule, Reason
+    from watchkeeper.domain.lanes import QueueRule, Reason
 
 NOTHING: dict[str, object] = {
     "at_work": 0, "limit": None, "rules": [], "machines": [], "lanes": [], "waiting": [], "left_out": 0,
@@ -95,63 +95,20 @@ def next_probe(at: "datetime | None", probes: "Sequence[str]") -> str:
 
 def plain(call: "Call", found: "QueueView", here: "Here") -> dict[str, object]:
     """All of it as JSON values."""
+    from watchkeeper.app.views import plain as view
+
     called = names(call, found.machines, here.machine)
     return {
         "at_work": found.at_work,
         "limit": found.limit,
-        "rules": [plain_rule(rule, at_work) for rule, at_work in zip(found.rules, found.rules_at_work, strict=True)],
+        "rules": [view.rule(rule, at_work) for rule, at_work in zip(found.rules, found.rules_at_work, strict=True)],
         "machines": [
             {"id": machine, "name": name, "this": machine == here.machine} for machine, name in called.items()
         ],
         "lanes": [
-            {**plain_lane(each.lane), "waiting": each.waiting, "reasons": [plain_reason(one) for one in each.reasons]}
+            {**view.lane(each.lane), "waiting": each.waiting, "reasons": [view.reason(one) for one in each.reasons]}
             for each in found.lanes
         ],
-        "waiting": [plain_waiting(each) for each in found.waiting],
+        "waiting": [view.waiting(each) for each in found.waiting],
         "left_out": found.left_out,
-    }
-
-
-def plain_waiting(each: "Why") -> dict[str, object]:
-    """One task of it."""
-    spec = each.task.spec
-    return {
-        "id": each.task.id,
-        "title": spec.title,
-        "priority": spec.priority,
-        "created_at": each.task.created_at.isoformat(),
-        "lane": plain_lane(each.lane),
-        "checkout": spec.checkout,
-        "reasons": [plain_reason(reason) for reason in each.reasons],
-    }
-
-
-def plain_lane(lane: "Lane") -> dict[str, object]:
-    """A lane."""
-    return {"machine": lane.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
-
-
-def plain_reason(reason: "Reason") -> dict[str, object]:
-    """A reason."""
-    until = None if reason.until is None else reason.until.isoformat()
-    since = None if reason.since is None else reason.since.isoformat()
-    return {
-        "wait": reason.wait.value,
-        "says": reason.says,
-        "since": since,
-        "until": until,
-        "tasks": list(reason.tasks),
-    }
-
-
-def plain_rule(rule: "QueueRule", at_work: int | None) -> dict[str, object]:
-    """A rule; `at_work` if it is known."""
-    return {
-        "scope": rule.scope,
-        "name": rule.name,
-        "paused": rule.paused,
-        "max_running": rule.max_running,
-        "by": rule.by,
-        "at": None if rule.at is None else rule.at.isoformat(),
-        **({} if at_work is None else {"at_work": at_work}),
     }

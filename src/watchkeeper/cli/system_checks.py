@@ -38,12 +38,6 @@ def python() -> Check:
 
 def kernel() -> Check:
     """What the system offers: pidfds, open-file-description locks, subreapers."""
-    if not sys.platform.startswith("linux"):
-        return Check(
-            name="kernel",
-            level=Level.NOTE,
-            says=f"{platform.system()}: best effort; there are no pidfds and no subreapers, so proofs of death are weaker",
-        )
     missing = [name for name, there in (("pidfd", _has_pidfd()), ("OFD locks", _has_ofd_locks())) if not there]
     if _kernel_version() < (3, 4):
         missing.append("subreaper")

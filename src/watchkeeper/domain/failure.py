@@ -1,7 +1,7 @@
 """The closed list of failure kinds, each with what follows from it.
 
-The rows are the only place where it is written down whether a kind is tried again, whether it counts as an attempt, whether the launch that was
-authorised may be given back, and what becomes of the task. `docs/rules.md` prints them.
+The rows are the only place where it is written down whether a kind is tried again, whether it counts as an attempt, and what becomes of the
+task. `docs/rules.md` prints them.
 """
 
 from dataclasses import dataclass
@@ -27,8 +27,6 @@ class FailureRow:
     """Another run may start by itself, within the task's budget."""
     counts: bool
     """The run uses up one of the task's attempts."""
-    unit_back: bool
-    """The launch that was authorised is given back, because no agent ran."""
     parks: bool
     """The next try waits for the time that the program named, which closes the lanes of the account until then."""
     waits: bool
@@ -45,14 +43,12 @@ def _row(
     *,
     retried: bool = False,
     counts: bool = True,
-    unit_back: bool = False,
     parks: bool = False,
     waits: bool = False,
 ) -> FailureRow:
     return FailureRow(
         retried=retried,
         counts=counts,
-        unit_back=unit_back,
         parks=parks,
         waits=waits,
         then=then,
@@ -80,20 +76,17 @@ ROWS: dict[FailureKind, FailureRow] = {
         "The agent program could not be started: it is missing.",
         Follow.NEEDS_INPUT,
         counts=False,
-        unit_back=True,
         waits=True,
     ),
     FailureKind.DIRECTORY_MISSING: _row(
         "The directory to work in is missing, so the agent was not started.",
         Follow.NEEDS_INPUT,
         counts=False,
-        unit_back=True,
     ),
     FailureKind.DIRECTORY_CHANGED: _row(
         "The directory is not the one that was approved, or is on another branch, so the agent was not started.",
         Follow.NEEDS_INPUT,
         counts=False,
-        unit_back=True,
     ),
     FailureKind.PROGRAM_BROKEN: _row("The agent program did not do what such a program does."),
     FailureKind.SANDBOX: _row("The sandbox could not be set up."),
@@ -109,14 +102,12 @@ ROWS: dict[FailureKind, FailureRow] = {
         "The environment kept for this task is gone or damaged; `wk retry` captures it anew.",
         Follow.NEEDS_INPUT,
         counts=False,
-        unit_back=True,
     ),
     FailureKind.NEVER_LAUNCHED: _row(
         "The agent was never started.",
         Follow.HELD,
         retried=True,
         counts=False,
-        unit_back=True,
     ),
     FailureKind.LOST: _row("The agent is gone and nobody saw how it ended.", Follow.HELD),
     FailureKind.INTERRUPTED: _row(

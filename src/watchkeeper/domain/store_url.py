@@ -6,6 +6,9 @@ that could have happened is refused before anybody takes it apart, and is shown 
 
 import re
 
+SECRET_PARAMETERS = ("password", "sslpassword", "oauth_client_secret")
+"""The parameters of a URL of PostgreSQL that hold a secret."""
+
 _PART = r"(?:[^:/?#@%\s]|%[0-9A-Fa-f]{2})*"
 _PARTS = r"(?:[^/?#@%\s]|%[0-9A-Fa-f]{2})*"
 _PATH = r"(?:[^?#@%\s]|%[0-9A-Fa-f]{2})*"
@@ -14,7 +17,7 @@ _URL = re.compile(
     rf"postgres(?:ql)?://(?:{_PART}(?::{_PARTS})?@)?{_PARTS}(?:/{_PATH})?(?:\?(?:{_PAIR}(?:&{_PAIR})*)?)?"
 )
 _PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
-_SECRETS = re.compile(r"([?&](?:password|sslpassword|oauth_client_secret)=)[^&#]*")
+_SECRETS = re.compile(rf"([?&](?:{'|'.join(SECRET_PARAMETERS)})=)[^&#]*")
 
 
 def read_store(written: object) -> str | None:

@@ -72,12 +72,11 @@ def failure_table() -> str:
             row.says,
             _again(kind),
             _yes(told=row.counts),
-            _yes(told=row.unit_back),
             row.then,
         ]
         for kind, row in ROWS.items()
     )
-    return _table(["kind", "it says", "tried again", "counts an attempt", "launch given back", "otherwise"], rows)
+    return _table(["kind", "it says", "tried again", "counts an attempt", "otherwise"], rows)
 
 
 def _again(kind: FailureKind) -> str:

@@ -141,8 +141,3 @@ class Task:
         if self.kind is FailureKind.PROGRAM_MISSING and self.wake_for is Wait.RETRY_AT:
             return Wait.HARNESS_MISSING
         return self.wake_for or Wait.NOT_BEFORE
-
-    @property
-    def counted_attempts_left(self) -> int:
-        """How many counted attempts remain."""
-        return max(0, self.spec.max_attempts - self.attempts)

@@ -8,7 +8,6 @@ class Wait(StrEnum):
     """Why a task that is queued, or needs a person, is not at work."""
 
     DEPENDENCY = "dependency"
-    PATH = "path"
     CHECKOUT_BUSY = "checkout busy"
     NOT_BEFORE = "not before"
     RETRY_AT = "retry at"
@@ -21,7 +20,6 @@ class Wait(StrEnum):
     SIGNED_OUT = "signed out"
     APPROVAL = "approval"
     QUESTION = "question"
-    SCOPE = "scope"
     ENVIRONMENT_UNKNOWN = "environment unknown"
     RECORD_TORN = "record torn"
 

@@ -40,10 +40,6 @@ class WaitFacts:
     """Those of them that are held: whether somebody still works there is uncertain."""
     before: str | None
     """The queued task that stands before it in its checkout and lane."""
-    reserved_by: tuple[str, ...] = ()
-    """The tasks that have reserved a path that it needs. Nothing reserves paths yet."""
-    asks: Wait | None = None
-    """What its agent asks a person for: an approval, an answer, or that its scope be agreed. None: its failure kind tells."""
 
 
 NEEDS: dict[FailureKind, Wait] = {
@@ -78,11 +74,11 @@ _FOR_A_PERSON = frozenset({TaskState.NEEDS_INPUT, TaskState.HELD})
 ENDS_BY_ITSELF = frozenset({"not before", "retry at", "quota until", "limit", "machine", "service"})
 """Waits that end without a person, by the words of `Wait`: a time comes, others finish, a service recovers."""
 
-ENDS_WITH_OTHERS = frozenset({"dependency", "path", "checkout busy"})
+ENDS_WITH_OTHERS = frozenset({"dependency", "checkout busy"})
 """Waits that end with other tasks: without a person if those can go on without one."""
 
 NEEDS_A_PERSON = frozenset(
-    {"paused", "signed out", "harness missing", "approval", "question", "scope", "environment unknown", "record torn"}
+    {"paused", "signed out", "harness missing", "approval", "question", "environment unknown", "record torn"}
 )
 """Waits that end only when a person acts. Each word of `Wait` is in exactly one of the three sets."""
 
@@ -90,7 +86,7 @@ NEEDS_A_PERSON = frozenset(
 def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], place: Place) -> tuple[Reason, ...]:
     """Every reason why a task waits, seen from one machine, the most lasting first. Empty if nothing stands in its way, or it does not wait."""
     if task.state in _FOR_A_PERSON:
-        return (_person(task, facts),)
+        return (_person(task),)
     if task.state is not TaskState.QUEUED:
         return ()
     lane = lane_reasons(facts.lane, place)
@@ -142,7 +138,7 @@ def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency]
     """The reasons that are a queued task's own, whatever goes on in its lane, the most lasting first."""
     if task.state is not TaskState.QUEUED:
         return ()
-    found = (_time(task, now), _path(facts), _checkout(facts))
+    found = (_time(task, now), _checkout(facts))
     return (*_dependencies(task, dependencies), *(reason for reason in found if reason is not None))
 
 
@@ -206,14 +202,6 @@ def _time(task: Task, now: datetime) -> Reason | None:
     return Reason(wait=wait, says=f"{says} ({task.reason})" if task.reason else says, until=task.wake_at)
 
 
-def _path(facts: WaitFacts) -> Reason | None:
-    if not facts.reserved_by:
-        return None
-    return Reason(
-        wait=Wait.PATH, says=f"a path that it needs is reserved by {_named(facts.reserved_by)}", tasks=facts.reserved_by
-    )
-
-
 def _checkout(facts: WaitFacts) -> Reason | None:
     if facts.holders:
         return busy(facts.holders, facts.held)
@@ -235,9 +223,9 @@ def lane_reasons(lane: Lane, place: Place) -> tuple[Reason, ...]:
     return (*closed(lane, there), *(reason for reason in here if reason.wait is Wait.MACHINE))
 
 
-def _person(task: Task, facts: WaitFacts) -> Reason:
+def _person(task: Task) -> Reason:
     """What a task that rests until a person acts waits for."""
-    wait = facts.asks or (Wait.QUESTION if task.kind is None else NEEDS.get(task.kind, Wait.QUESTION))
+    wait = Wait.QUESTION if task.kind is None else NEEDS.get(task.kind, Wait.QUESTION)
     return Reason(wait=wait, says=task.reason or "it waits for a person")
 
 

@@ -12,6 +12,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
+from watchkeeper.domain.suggestion import did_you_mean
 from watchkeeper.errors import HarnessError, UnknownHarness
 
 if TYPE_CHECKING:
@@ -107,12 +108,10 @@ class Registry:
         return cast("Harness", harness)
 
     def _unknown(self, name: str) -> UnknownHarness:
-        import difflib  # noqa: PLC0415 - only a mistake needs it
-
         names = self.names()
-        close = difflib.get_close_matches(name, names, n=1)
-        meant = f" Did you mean '{close[0]}'?" if close else ""
-        return UnknownHarness(f"There is no harness '{name}'.{meant}", hint=f"There are: {', '.join(names)}.")
+        return UnknownHarness(
+            f"There is no harness '{name}'.{did_you_mean(name, names)}", hint=f"There are: {', '.join(names)}."
+        )
 
 
 @cache

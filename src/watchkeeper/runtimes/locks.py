@@ -6,17 +6,14 @@ for however short a time, makes a shim that starts just then believe that there 
 
 import contextlib
 import errno
-import fcntl
 import os
 import stat
-import struct
 from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.lock_state import LockState
+from watchkeeper.flock import holder, try_lock
 
-# struct flock: l_type, l_whence, l_start, l_len, l_pid, padded at the end as the C compiler does. l_pid must be 0 for these commands.
-_FLOCK = "hhqqi0q"
 _NOT_TELLING = frozenset(
     {
         errno.EACCES,
@@ -50,15 +47,13 @@ def probe(path: str | Path, *, dir_fd: int | None = None) -> LockState:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return LockState.UNKNOWN
-        answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _request())
+        return LockState.FREE if holder(fd) is None else LockState.HELD
     except OSError as error:
         if error.errno in _NOT_TELLING:
             return LockState.UNKNOWN
         raise
     finally:
         os.close(fd)
-    kind: int = struct.unpack(_FLOCK, answer)[0]
-    return LockState.FREE if kind == fcntl.F_UNLCK else LockState.HELD
 
 
 class HeldLock:
@@ -86,18 +81,17 @@ def hold_lock(path: Path) -> HeldLock | None:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             crashpoint("lock.take.before")
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _request())
+            taken = try_lock(fd)
             crashpoint("lock.take.after")
-            same = _still_named(path, fd)
-        except OSError as error:
+            if taken and _still_named(path, fd):
+                return HeldLock(fd)
+        except OSError:
             os.close(fd)
-            if error.errno in {errno.EAGAIN, errno.EACCES}:
-                return None
             raise
-        if same:
-            return HeldLock(fd)
-        # Somebody removed or replaced the file between opening and locking: what we hold is a lock that nobody else will look at.
         os.close(fd)
+        if not taken:
+            return None
+        # The file was removed or replaced between opening and locking: the lock was on a file that no other process will look at. Try again.
 
 
 def _still_named(path: Path, fd: int) -> bool:
@@ -105,8 +99,3 @@ def _still_named(path: Path, fd: int) -> bool:
         named, held = path.lstat(), os.fstat(fd)
         return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
     return False
-
-
-def _request() -> bytes:
-    """An exclusive lock on the whole file."""
-    return struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)

@@ -17,8 +17,6 @@ from watchkeeper.errors import StateDirectoryUnusable, system_says
 DIRECTORY = "sockets"
 """Its name in the state directory."""
 
-WAKE = "wake.sock"
-
 _LONGEST_NAME = 24
 _OTHERS_MAY_WRITE = 0o022
 _OTHERS_MAY_ANYTHING = 0o077
@@ -58,13 +56,12 @@ def reach(address: str | Path) -> Generator[str]:
     """
     whole = str(address)
     directory, name = os.path.split(whole)
-    fd = os.open(directory, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         found = os.fstat(fd)
         if found.st_uid != os.geteuid() or found.st_mode & _OTHERS_MAY_WRITE:
             raise PermissionError(errno.EACCES, "another user could listen there", directory)
-        # Where there is no /proc, the path has to do.
-        yield f"/proc/self/fd/{fd}/{name}" if hasattr(os, "O_PATH") else whole
+        yield f"/proc/self/fd/{fd}/{name}"
     finally:
         os.close(fd)
 
@@ -72,11 +69,6 @@ def reach(address: str | Path) -> Generator[str]:
 def control_socket(directory: Path, execution_id: str) -> Path:
     """The address of a shim's control socket."""
     return directory / f"{_short(execution_id)}.sock"
-
-
-def wake_socket(directory: Path) -> Path:
-    """The address of the daemon's datagram socket."""
-    return directory / WAKE
 
 
 def _short(name: str) -> str:

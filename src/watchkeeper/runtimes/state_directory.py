@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Self
 
+from watchkeeper.domain.file_systems import file_system_of, is_network
 from watchkeeper.errors import StateDirectoryUnusable, system_says
 from watchkeeper.runtimes import atomic
 
@@ -17,50 +18,6 @@ LEAST_FREE_BYTES = 16 * 1024 * 1024
 """With less room than this nothing is begun."""
 
 _NODE_LENGTH = 32
-_NETWORK = frozenset(
-    {
-        "9p",
-        "acfs",
-        "afs",
-        "autofs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "coda",
-        "davfs",
-        "fuse.sshfs",
-        "gfs",
-        "gfs2",
-        "glusterfs",
-        "gpfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs4",
-        "ocfs2",
-        "orangefs",
-        "pvfs2",
-        "smb2",
-        "smb3",
-        "smbfs",
-    }
-)
-_NETWORK_FUSE = frozenset(
-    {
-        "ceph",
-        "davfs2",
-        "gcsfuse",
-        "glusterfs",
-        "gvfsd-fuse",
-        "juicefs",
-        "moosefs",
-        "rclone",
-        "s3fs",
-        "s3ql",
-        "smbnetfs",
-        "sshfs",
-    }
-)
 HOME = "WATCHKEEPER_HOME"
 """The variable that says where the state directory is."""
 
@@ -99,19 +56,9 @@ class StateDirectory(NamedTuple):
         return self.path / "shims"
 
     @property
-    def daemon_lock(self) -> Path:
-        """The lock of the one daemon."""
-        return self.path / "daemon.lock"
-
-    @property
     def daemon_log(self) -> Path:
         """What the daemon says."""
         return self.path / "daemon.log"
-
-    @property
-    def daemon_json(self) -> Path:
-        """Who the daemon is."""
-        return self.path / "daemon.json"
 
     @property
     def node_file(self) -> Path:
@@ -231,29 +178,12 @@ def is_usual(path: Path, environment: Mapping[str, str]) -> bool:
     return False
 
 
-def file_system(path: Path, mountinfo: str) -> str:
-    """The type of the file system that a path is on, from the text of `/proc/self/mountinfo`; "" if it does not tell."""
-    best, kind = 0, ""
-    inside = f"{path}/".replace("//", "/")
-    for line in mountinfo.splitlines():
-        left, separator, right = line.partition(" - ")
-        fields = left.split(" ")
-        where = 4
-        if not separator or len(fields) <= where:
-            continue
-        mount = _unescape(fields[where]).rstrip("/") + "/"
-        # Of two mounts at one place the later one covers the earlier one.
-        if inside.startswith(mount) and len(mount) >= best:
-            best, kind = len(mount), right.split(" ")[0]
-    return kind
-
-
 def refuse_network(path: Path, mountinfo: str | None = None) -> None:
     """Raise StateDirectoryUnusable if an existing path is on a network file system. Raises OSError."""
     if mountinfo is None:
         mountinfo = Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="surrogateescape")
-    kind = file_system(path.resolve(), mountinfo)
-    if kind in _NETWORK or (kind.startswith("fuse.") and kind.removeprefix("fuse.") in _NETWORK_FUSE):
+    kind = file_system_of(str(path.resolve()), mountinfo)
+    if is_network(kind):
         msg = f"{path} is on a network file system ({kind}), where locks cannot be trusted."
         raise StateDirectoryUnusable(msg, hint=_HOME_HINT)
 
@@ -265,15 +195,6 @@ def _refuse_unspeakable(path: Path) -> None:
         shown = str(path).encode("utf-8", "replace").decode()
         msg = f"The path of the state directory, '{shown}', is not UTF-8, and SQLite opens no other path."
         raise StateDirectoryUnusable(msg, hint="Set WATCHKEEPER_HOME to a path of plain letters.") from None
-
-
-def _unescape(field: str) -> str:
-    """Blanks and the like are written as octal numbers."""
-    if "\\" not in field:
-        return field
-    for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-        field = field.replace(code, character)
-    return field
 
 
 def _existing(path: Path) -> Path:

@@ -71,14 +71,13 @@ def open_streams(directory: int, spec: Spec) -> Streams:
 
 def _open_output(directory: int) -> tuple[list[int], dict[str, int]]:
     """The agent's end of each stream, and ours. Where there can be no pipes the agent gets the files themselves, which it can truncate. Raises OSError."""
-    if system.IS_LINUX:
-        try:
-            both = {name: pipes.make(directory, name) for name in pipes.NAMES}
-        except OSError as problem:
-            if problem.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}:
-                raise
-        else:
-            return [agents for _, agents in both.values()], {name: ours for name, (ours, _) in both.items()}
+    try:
+        both = {name: pipes.make(directory, name) for name in pipes.NAMES}
+    except OSError as problem:
+        if problem.errno not in {errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}:
+            raise
+    else:
+        return [agents for _, agents in both.values()], {name: ours for name, (ours, _) in both.items()}
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     return [os.open(pipes.log_name(name), flags, records.MODE, dir_fd=directory) for name in pipes.NAMES], {}
 

@@ -7,7 +7,7 @@ import select
 import stat
 from _collections_abc import Callable
 
-from . import json_text, system
+from . import json_text
 from .crash import crashpoint
 
 Reply = dict[str, object]
@@ -243,8 +243,6 @@ def _same(shown: bytes, token: bytes) -> bool:
 
 
 def _is_ours(connection: "_socket.socket") -> bool:
-    if not system.IS_LINUX:
-        return True  # the directory of the socket is closed to others
     # struct ucred: pid, uid, gid
     found = memoryview(connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, _CREDENTIALS)).cast("i")
     return found[1] == os.geteuid()
@@ -261,14 +259,14 @@ def _at(path: bytes, do: "Callable[[bytes], object]") -> None:
 
     An address has room for 108 bytes; a descriptor of its directory makes it short.
     """
-    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | getattr(os, "O_PATH", os.O_RDONLY)
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_PATH
     directory = os.open(os.path.dirname(path), flags)  # noqa: PTH120 - pathlib would cost start-up time
     try:
         found = os.fstat(directory)
         if found.st_uid != os.geteuid() or found.st_mode & _OTHERS_MAY_WRITE:
             raise PermissionError(errno.EACCES, "another user could listen in its directory")
         name = os.path.basename(path)  # noqa: PTH119 - as above
-        do(b"/proc/self/fd/%d/%b" % (directory, name) if system.IS_LINUX else path)
+        do(b"/proc/self/fd/%d/%b" % (directory, name))
     finally:
         os.close(directory)
 

@@ -186,7 +186,7 @@ class Ladder:
             "path": self._failed_at(step),
             "at": system.now(),
             "elapsed_s": round(system.boottime() - self._began, 6),
-            "max_rss_kib": used.ru_maxrss if system.IS_LINUX else used.ru_maxrss // 1024,
+            "max_rss_kib": used.ru_maxrss,
             "user_s": used.ru_utime,
             "system_s": used.ru_stime,
         }

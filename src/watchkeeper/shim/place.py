@@ -22,7 +22,7 @@ def enter(spec: Spec, step: list[bytes]) -> None:
     `step` is told what is being tried. Raises OSError: ESTALE if it is another directory than the one that was approved, or is on another branch.
     """
     step[0] = b"chdir"
-    fd = os.open(spec.cwd, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(spec.cwd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     if spec.cwd_inode is not None:
         seen = os.fstat(fd)
         # Another boot gives out other numbers for devices.

@@ -1,6 +1,6 @@
 """What the control socket may be asked, and what is done about it. All of it is repeatable."""
 
-from . import json_text, records, system, tree
+from . import json_text, records
 from .control import Client, Reply
 from .ladder import Ladder
 from .spec import BadSpec, Spec, seconds
@@ -51,8 +51,6 @@ class Requests:
                 return self._stop(request)
             case "kill":
                 return self._kill()
-            case "signal":
-                return self._signal(request)
             case "input":
                 return self._input(request, client)
             case "close_input":
@@ -85,16 +83,6 @@ class Requests:
         except BadSpec as problem:
             return _no(str(problem))
         self._ladder.begin(str(how), self._spec.grace_s if grace_s is None else grace_s)
-        return _OK
-
-    def _signal(self, request: Reply) -> Reply:
-        number = system.signal_number(str(request.get("signal")))
-        if number is None:
-            return _no(f"there is no signal {request.get('signal')!r}")
-        self._ladder.reap()
-        if self._ladder.ended:
-            return _no("the agent has ended")
-        tree.signal_agent(self._ladder.pid, number)
         return _OK
 
     def _input(self, request: Reply, client: Client) -> Reply | None:

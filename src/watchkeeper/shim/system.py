@@ -16,8 +16,6 @@ else:
     # The C module under `signal`. That one wraps every number in an enum, which costs a fifth of the start.
     import _signal
 
-IS_LINUX = sys.platform == "linux"
-
 SIGCHLD = int(_signal.SIGCHLD)
 SIGCONT = int(_signal.SIGCONT)
 SIGHUP = int(_signal.SIGHUP)
@@ -103,11 +101,8 @@ def take_lock(directory: int) -> int | None:
     """Take the execution's lock for life; None if another shim holds it. The kernel drops it however we die. Raises OSError."""
     fd = os.open("lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=directory)
     try:
-        if IS_LINUX:
-            # struct flock: l_type, l_whence, padding, l_start and l_len 0 for the whole file, l_pid 0.
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK.to_bytes(2, sys.byteorder) + bytes(30))
-        else:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # struct flock: l_type, l_whence, padding, l_start and l_len 0 for the whole file, l_pid 0.
+        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, fcntl.F_WRLCK.to_bytes(2, sys.byteorder) + bytes(30))
     except (BlockingIOError, PermissionError):
         os.close(fd)
         return None
@@ -171,13 +166,11 @@ def die_with_parent(number: int) -> bool:
 
 
 def _prctl(option: int, value: int) -> bool:
-    return IS_LINUX and libc.call("prctl", option, value, 0, 0, 0)[0] == 0
+    return libc.call("prctl", option, value, 0, 0, 0)[0] == 0
 
 
 def punch_hole(fd: int, start: int, length: int) -> None:
     """Give a range of a file back to the disk; its size and all offsets stay. Raises OSError."""
-    if not IS_LINUX:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
     result, number = libc.call("fallocate", fd, _FALLOC_KEEP_SIZE_AND_PUNCH_HOLE, start, length)
     if result != 0:
         raise OSError(number, os.strerror(number))
@@ -226,7 +219,7 @@ def describe(problem: BaseException) -> str:
 
 def boottime() -> float:
     """Seconds since boot, time asleep included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if IS_LINUX else time.monotonic()
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def now() -> str:

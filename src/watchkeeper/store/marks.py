@@ -24,13 +24,13 @@ _DIGEST = "0" * 64
 
 
 class MarkedSchema(Schema):
-    """The schema of a marked database."""
+    """The schema of a marked database: its number is one that no version has."""
 
     __slots__ = ()
 
     @property
     def number(self) -> int:
-        """The number of no version."""
+        """`MARKED`."""
         return MARKED
 
 

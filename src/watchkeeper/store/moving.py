@@ -283,9 +283,7 @@ def _sum(place: Place, rows: RawRows) -> Moved:
 
 def _plain(value: Value) -> Value:
     """A value as every database can hold it."""
-    if isinstance(value, str):
-        return value.replace("\x00", "\\x00")
-    return value
+    return value.replace("\x00", "\\x00") if isinstance(value, str) else value
 
 
 def _open_up(destination: Place, mine: str, adapt: Callable[[Tx], None]) -> None:

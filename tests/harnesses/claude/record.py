@@ -22,8 +22,8 @@ from typing import Any
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.ports.harness import Order, Program
-from watchkeeper.testing.claude_code import claude_program
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.claude_code import claude_program
+from watchkeeper_testing.stub_model import StubModel
 
 HERE = Path(__file__).parent
 LIMIT_S = 90.0

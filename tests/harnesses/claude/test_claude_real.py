@@ -17,8 +17,8 @@ from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.ports.harness import Order
-from watchkeeper.testing.claude_code import VERSION
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.claude_code import VERSION
+from watchkeeper_testing.stub_model import StubModel
 
 pytestmark = [
     pytest.mark.claude,

@@ -10,7 +10,7 @@ from support.claude_code import fetched
 
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.harnesses.claude import LEVELS
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.stub_model import StubModel
 
 pytestmark = [pytest.mark.claude, pytest.mark.timeout(1200)]
 

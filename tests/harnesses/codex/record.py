@@ -21,8 +21,8 @@ from typing import Any
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.harnesses.codex import Codex
 from watchkeeper.ports.harness import Order, Program
-from watchkeeper.testing.codex import codex_program
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.codex import codex_program
+from watchkeeper_testing.stub_model import StubModel
 
 HERE = Path(__file__).parent
 LIMIT_S = 90.0

@@ -17,8 +17,8 @@ from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.harnesses.codex import Codex
 from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.ports.harness import Order
-from watchkeeper.testing.codex import VERSION
-from watchkeeper.testing.stub_model import StubModel
+from watchkeeper_testing.codex import VERSION
+from watchkeeper_testing.stub_model import StubModel
 
 pytestmark = [
     pytest.mark.codex,

@@ -24,12 +24,15 @@ from watchkeeper.errors import (
 )
 from watchkeeper.store.sqlite import copying
 from watchkeeper.store.sqlite.backup import SqliteBackups
-from watchkeeper.store.sqlite.copying import no_progress
 from watchkeeper.store.sqlite.restore import STEP
 from watchkeeper.store.sqlite.schema import SCHEMA, Schema
 from watchkeeper.store.sqlite.store import SqliteStore
 
 Add = Callable[..., None]
+
+
+def no_progress(done: int, total: int) -> None:
+    """Show nothing."""
 
 
 @pytest.fixture
@@ -367,9 +370,8 @@ _RESTORE = """
 import sys
 from pathlib import Path
 from watchkeeper.store.sqlite.backup import SqliteBackups
-from watchkeeper.store.sqlite.copying import no_progress
 home = Path(sys.argv[1])
-with SqliteBackups(home / "wk.db", home / "turnstile").stage(home / "b.db", no_progress) as staged:
+with SqliteBackups(home / "wk.db", home / "turnstile").stage(home / "b.db", lambda done, total: None) as staged:
     staged.skip_numbers(7)
     staged.put_in_place("then")
 """

@@ -19,7 +19,7 @@ from watchkeeper.errors import (
     DatabaseUnusable,
     WatchkeeperError,
 )
-from watchkeeper.store.filesystem import filesystem_of, refuse_network_filesystem
+from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite.faults import translate
 from watchkeeper.store.sqlite.store import SqliteStore
 
@@ -293,36 +293,5 @@ def test_every_error_of_sqlite_has_a_sentence(tmp_path: Path, error: Callable[[s
     assert said.hint or not isinstance(said, DatabaseUnusable)
 
 
-MOUNTS = r"""
-22 1 8:1 / / rw - ext4 /dev/sda1 rw
-23 22 0:5 / /home rw - nfs4 server:/home rw
-24 23 8:2 / /home/local rw - btrfs /dev/sdb rw
-25 22 0:6 / /mnt/my\040share rw shared:1 - cifs //server/share rw
-26 22 0:7 / /mnt/c rw - 9p drvfs rw
-27 22 0:8 / /mnt/ssh rw - fuse.sshfs host: rw
-28 22 0:9 / /mnt/ntfs rw - fuseblk /dev/sdc rw
-29 22 0:10 / /over rw - nfs x rw
-30 22 0:11 / /over rw - tmpfs x rw
-"""
-
-
-@pytest.mark.parametrize(
-    ("path", "kind", "refused"),
-    [("/var/x", "ext4", False), ("/home/me/x", "nfs4", True), ("/home/local/x", "btrfs", False), ("/homes", "ext4", False),
-     ("/mnt/my share/x", "cifs", True), ("/mnt/c/Users", "9p", True), ("/mnt/ssh", "fuse.sshfs", True),
-     ("/mnt/ntfs/x", "fuseblk", False), ("/over/x", "tmpfs", False)],
-)  # fmt: skip
-def test_network_file_systems_are_refused(tmp_path: Path, path: str, kind: str, refused: bool) -> None:
-    table = tmp_path / "mountinfo"
-    table.write_text(MOUNTS)
-    assert filesystem_of(Path(path), table) == kind
-    if refused:
-        with pytest.raises(DatabaseUnusable, match=kind.replace(".", r"\.")):
-            refuse_network_filesystem(Path(path), table)
-    else:
-        refuse_network_filesystem(Path(path), table)
-
-
 def test_where_the_system_does_not_tell_nothing_is_refused(tmp_path: Path) -> None:
     refuse_network_filesystem(tmp_path, tmp_path / "missing")
-    assert filesystem_of(tmp_path) is not None

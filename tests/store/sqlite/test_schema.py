@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 import pytest
 from support.records import make_task
+from support.source import ROOT
 from support.sqlite_inside import inside
 from support.statements import own, statements, topics
 
@@ -46,6 +47,7 @@ TOPICS = (
     "machines",
     "keeping",
 )
+DUMP = ROOT / "docs" / "schema.sql"
 NEXT = Schema(
     migrations=(*SCHEMA.migrations, Migration(name="9999_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"))
 )
@@ -57,8 +59,8 @@ def open_at(root: Path, *, create: bool = False, upgrade: bool = False, schema: 
 
 
 def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
-    """`schema.sql` is what a reader looks at, and it is what the migrations make."""
-    assert dump(inside(sqlite)) == (files(PACKAGE) / "schema.sql").read_text()
+    """`docs/schema.sql` is what a reader looks at, and it is what the migrations make."""
+    assert dump(inside(sqlite)) == DUMP.read_text(encoding="utf-8")
 
 
 def test_every_migration_is_known() -> None:
@@ -172,7 +174,7 @@ def test_a_failed_migration_leaves_the_database_as_it_was(tmp_path: Path) -> Non
     with pytest.raises(DatabaseUnusable):
         _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(*SCHEMA.migrations, broken)))
     store = open_at(tmp_path)
-    assert dump(inside(store)) == (files(PACKAGE) / "schema.sql").read_text()
+    assert dump(inside(store)) == DUMP.read_text(encoding="utf-8")
 
 
 def test_a_migration_that_was_changed_afterwards_is_noticed(tmp_path: Path) -> None:

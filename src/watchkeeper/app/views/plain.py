@@ -9,12 +9,14 @@ from watchkeeper.app.views.health import Health
 from watchkeeper.app.views.rows import TaskRow
 from watchkeeper.app.views.standing import Standing
 from watchkeeper.app.views.whereabouts import Whereabouts
+from watchkeeper.domain.lanes import Lane, QueueRule, Reason
 from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
 from watchkeeper.ports.harness import StreamEvent
 from watchkeeper.ports.store import Authorisation, JournalEntry
 
 if TYPE_CHECKING:
     from watchkeeper.app.add import Handed
+    from watchkeeper.app.views.why import Why
 
 Json = dict[str, object]
 
@@ -96,6 +98,64 @@ def machine(there: Whereabouts) -> Json:
         "name": there.name,
         "reachable": there.reachable,
         "lease_until": time(there.since),
+    }
+
+
+def why(found: "Why") -> Json:
+    """A task with every reason why it waits, and what it waits for."""
+    return {
+        "id": found.task.id,
+        "state": found.task.state.value,
+        "reason": found.task.reason,
+        "wake_at": time(found.task.wake_at),
+        "lane": lane(found.lane),
+        "checkout": found.task.spec.checkout,
+        "reasons": [reason(each) for each in found.reasons],
+        "after": [{"id": each.task_id, "state": each.state.value} for each in found.dependencies],
+        "before": list(found.dependents),
+    }
+
+
+def waiting(found: "Why") -> Json:
+    """A task that waits, as the queue shows it."""
+    spec = found.task.spec
+    return {
+        "id": found.task.id,
+        "title": spec.title,
+        "priority": spec.priority,
+        "created_at": time(found.task.created_at),
+        "lane": lane(found.lane),
+        "checkout": spec.checkout,
+        "reasons": [reason(each) for each in found.reasons],
+    }
+
+
+def lane(lane: Lane) -> Json:
+    """A lane of the queue."""
+    return {"machine": lane.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
+
+
+def reason(reason: Reason) -> Json:
+    """A reason why a task waits."""
+    return {
+        "wait": reason.wait.value,
+        "says": reason.says,
+        "since": time(reason.since),
+        "until": time(reason.until),
+        "tasks": list(reason.tasks),
+    }
+
+
+def rule(rule: QueueRule, at_work: int | None) -> Json:
+    """A rule of the queue; `at_work`: how many agents it concerns now, where that is known."""
+    return {
+        "scope": rule.scope,
+        "name": rule.name,
+        "paused": rule.paused,
+        "max_running": rule.max_running,
+        "by": rule.by,
+        "at": time(rule.at),
+        **({} if at_work is None else {"at_work": at_work}),
     }
 
 

@@ -16,24 +16,6 @@ if TYPE_CHECKING:
     from watchkeeper.domain.run_record import Run
     from watchkeeper.ports.runtime import Runtime
 
-WORDS: dict[str, str] = {
-    "queued": "waits for its turn",
-    "starting": "claimed; its agent is being started",
-    "running": "its agent works",
-    "stopping": "it was told to stop and has not ended yet",
-    "stop failed": "it was told to stop, and could not be ended yet; it is tried again",
-    "ending": "its agent has ended; the outcome is being decided",
-    "lost?": "its agent is gone without an exit record; a daemon will look and decide",
-    "unreachable": "the machine that it is on was not heard of lately; nothing is concluded from that",
-    "unknown": "what became of its agent cannot be found out from here",
-    "needs you": "it stopped because a person is needed; the reason says why",
-    "held": "what happened is uncertain; `wk show` has the evidence",
-    "done": "it ended well",
-    "failed": "it ended badly",
-    "stopped": "you stopped it",
-}
-"""Every word there is for where a task stands, and what it means."""
-
 _AT_REST = {
     TaskState.QUEUED: "queued",
     TaskState.NEEDS_INPUT: "needs you",

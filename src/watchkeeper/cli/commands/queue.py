@@ -206,13 +206,14 @@ def _known_account(call: Call, account: str) -> None:
 
 def _say(call: Call, scope: "Scope", says: str, *, changed: bool, as_json: bool) -> None:
     from watchkeeper.app import rules
+    from watchkeeper.app.views import plain
     from watchkeeper.cli.here import names
     from watchkeeper.domain.lanes import scope_says
 
     store = call.writing.store
     if as_json:
         rule = store.read(lambda tx: rules.find(tx, scope))
-        call.terminal.document({"changed": changed, **view.plain_rule(rule, None)})
+        call.terminal.document({"changed": changed, **plain.rule(rule, None)})
         return
     called = names(call, store.read(lambda tx: tx.machines.all()), call.writing.state.node())
     what = render.clean(scope_says(scope.scope, scope.name, called))

@@ -13,7 +13,7 @@ import click
 from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.queue_view import plain_reason, says
+from watchkeeper.cli.queue_view import says
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
@@ -63,7 +63,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     if found.takeover:
         found = replace(found, takeover=accounts.with_home(call, found.task.spec, found.takeover))
     if as_json:
-        call.terminal.document({**plain.detail(found), "reasons": [plain_reason(reason) for reason in reasons]})
+        call.terminal.document({**plain.detail(found), "reasons": [plain.reason(reason) for reason in reasons]})
     else:
         for line in _lines(call, found, reasons):
             call.terminal.prose(line, hang=_LABEL)

@@ -30,14 +30,14 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     harness missing, signed out, approval, question, scope, environment unknown, record torn. docs/queue.md says
     what to do about each.
     """
-    from watchkeeper.app.views import why
+    from watchkeeper.app.views import plain, why
     from watchkeeper.cli.here import here
 
     store, found_id = call.find(task_id)
     found = why.why(store, here(call), found_id)
     notes = _notes(call, found.task)
     if as_json:
-        call.terminal.document({**_plain(found), "seen": _meanwhile(call, found.task), "notes": notes})
+        call.terminal.document({**plain.why(found), "seen": _meanwhile(call, found.task), "notes": notes})
         return
     for line in _lines(call, found):
         call.terminal.prose(line, hang=_HANG)
@@ -117,20 +117,3 @@ def _notes(call: Call, task: "Task") -> list[str]:
     if info.ending:
         return [f"The daemon is ending ({info.ending}) and starts nothing more; the next one does: wk daemon start"]
     return []
-
-
-def _plain(found: "Why") -> dict[str, object]:
-    from watchkeeper.app.views import plain
-    from watchkeeper.cli.queue_view import plain_lane, plain_reason
-
-    return {
-        "id": found.task.id,
-        "state": found.task.state.value,
-        "reason": found.task.reason,
-        "wake_at": plain.time(found.task.wake_at),
-        "lane": plain_lane(found.lane),
-        "checkout": found.task.spec.checkout,
-        "reasons": [plain_reason(reason) for reason in found.reasons],
-        "after": [{"id": each.task_id, "state": each.state.value} for each in found.dependencies],
-        "before": list(found.dependents),
-    }

@@ -8,9 +8,9 @@ from urllib.parse import quote, unquote
 from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
+from watchkeeper.domain.store_url import SECRET_PARAMETERS
 from watchkeeper.errors import SettingsError
 
-_SECRETS = ("password", "sslpassword", "oauth_client_secret")
 _HIDDEN = "***"
 
 
@@ -53,7 +53,7 @@ class Address:
     def scrub(self, text: str) -> str:
         """A text of somebody else's without our secrets, however they are written in it."""
         hidden = text.replace(self._url, str(self))
-        for name in _SECRETS:
+        for name in SECRET_PARAMETERS:
             secret = self.parameters.get(name)
             if secret:
                 for form in {secret, quote(secret, safe=""), quote(secret), unquote(secret)}:

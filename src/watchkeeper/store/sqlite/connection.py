@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -122,8 +121,6 @@ class Connection:
         self.be_patient()
         for name, value in (("foreign_keys", "ON"), ("trusted_schema", "OFF"), ("temp_store", "MEMORY")):
             self.set(name, value)
-        if sys.platform == "darwin":  # there fsync alone does not reach the disk
-            self.set("fullfsync", "ON")
 
     def set(self, pragma: str, value: int | str) -> None:
         """Set a pragma of this connection, if it is not set so already. Not inside a transaction."""
@@ -149,10 +146,7 @@ class Connection:
         """SQLite asks whether to go on waiting. In Python, not by SQLite's own timeout, so that Ctrl-C works meanwhile."""
         if naps == _LONG_NAPS:
             self.on_wait()
-        if time.monotonic() >= self._patience_until:
-            return False
-        time.sleep(min(_LONGEST_NAP_S, 0.0005 * 2 ** min(naps, 8)))
-        return True
+        return nap(naps, self._patience_until)
 
     def check_place(self) -> None:
         """Make sure that the file under our path is still the one that we have open.
@@ -345,6 +339,14 @@ class Connection:
         again = f"WITH torn ({', '.join(names)}) AS ({question}) SELECT {taken} FROM torn"  # noqa: S608 - names of our own
         found = cast("list[Row]", self._raw.execute(again, values).fetchall())  # pyright: ignore[reportUnknownMemberType] - apsw's stub
         return [tuple(_text(value) for value in row) for row in found]
+
+
+def nap(naps: int, until: float) -> bool:
+    """Sleep for a moment that grows with the number of `naps`; False, without sleep, at the monotonic time `until` and after it."""
+    if time.monotonic() >= until:
+        return False
+    time.sleep(min(_LONGEST_NAP_S, 0.0005 * 2 ** min(naps, 8)))
+    return True
 
 
 def _text(value: Value) -> Value:

@@ -15,7 +15,7 @@ import apsw
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable
 from watchkeeper.ports.backup import BackupFacts
-from watchkeeper.store.sqlite.connection import refuse_old_sqlite
+from watchkeeper.store.sqlite.connection import nap, refuse_old_sqlite
 from watchkeeper.store.sqlite.faults import corrupt, in_our_words
 from watchkeeper.store.sqlite.schema import APPLICATION_ID
 
@@ -33,10 +33,6 @@ _NO_LOCKS = "unix-none"
 """The file is nobody else's yet, and may be on a file system that cannot lock."""
 
 
-def no_progress(done: int, total: int) -> None:
-    """Tell nobody."""
-
-
 @contextlib.contextmanager
 def opened(path: Path, *, private: bool = False, read_only: bool = False) -> Generator[apsw.Connection]:
     """A plain connection. `private`: the file is this process's own, and is not synced at each step."""
@@ -48,7 +44,7 @@ def opened(path: Path, *, private: bool = False, read_only: bool = False) -> Gen
             # Else one that found the file damaged would write the log into it at its end, and what was there would not be kept as it was.
             _ = connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             until = time.monotonic() + _PATIENCE_S
-            connection.set_busy_handler(lambda naps: _nap(naps, until))
+            connection.set_busy_handler(lambda naps: nap(naps, until))
             if private:
                 _ = rows(connection, "PRAGMA locking_mode=EXCLUSIVE")
                 _ = rows(connection, "PRAGMA synchronous=OFF")
@@ -56,13 +52,6 @@ def opened(path: Path, *, private: bool = False, read_only: bool = False) -> Gen
         finally:
             with contextlib.suppress(apsw.Error):
                 connection.close(force=True)
-
-
-def _nap(naps: int, until: float) -> bool:
-    if time.monotonic() >= until:
-        return False
-    time.sleep(min(0.02, 0.0005 * 2 ** min(naps, 8)))
-    return True
 
 
 def rows(connection: apsw.Connection, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:

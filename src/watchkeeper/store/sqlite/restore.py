@@ -14,10 +14,7 @@ every command says that a restore was interrupted instead of making a new databa
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import os
-import struct
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
+from watchkeeper.flock import holder, try_lock
 from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite.connection import restoring
 from watchkeeper.store.sqlite.copying import copy, facts_of, make_private, number, opened, rows
@@ -45,7 +43,6 @@ STEP = 1_000_000
 _LOCKS_AT, _LOCKS = 0x40000000, 512
 """The bytes of a database file on which SQLite keeps its locks: whoever has a database with a log open holds a shared one there."""
 
-_FLOCK = "hhqqi0q"
 _POLL_S = 0.02
 
 
@@ -231,22 +228,16 @@ def _alone(database: Path, wait_s: float) -> Generator[None]:
 
 
 def _locked(fd: int) -> bool:
-    try:
-        crashpoint("restore.lock.before")
-        fcntl.fcntl(fd, fcntl.F_OFD_SETLK, struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _LOCKS_AT, _LOCKS, 0))
-        crashpoint("restore.lock.after")
-    except OSError as error:
-        if error.errno in {errno.EAGAIN, errno.EACCES}:
-            return False
-        raise
-    return True
+    crashpoint("restore.lock.before")
+    locked = try_lock(fd, _LOCKS_AT, _LOCKS)
+    crashpoint("restore.lock.after")
+    return locked
 
 
 def _open_elsewhere(database: Path, fd: int) -> DatabaseBusy:
     pid = 0
     with contextlib.suppress(OSError):
-        request = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, _LOCKS_AT, _LOCKS, 0)
-        pid = int(struct.unpack(_FLOCK, fcntl.fcntl(fd, fcntl.F_OFD_GETLK, request))[4])
+        pid = holder(fd, _LOCKS_AT, _LOCKS) or 0
     who = f"process {pid}" if pid > 0 else "another program"
     return DatabaseBusy(
         f"The database '{database}' is open in {who}: nothing was changed.",

@@ -56,7 +56,7 @@ def _applied(connection: Connection) -> dict[Value, str]:
 
 
 def dump(connection: Connection) -> str:
-    """The schema as the database tells it; `schema.sql` is this text."""
+    """The schema as the database tells it; `docs/schema.sql` is this text."""
     found = connection.query(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
     )

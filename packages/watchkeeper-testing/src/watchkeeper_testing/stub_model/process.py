@@ -52,7 +52,7 @@ class StubClient:
 @contextmanager
 def stub_process(max_life_s: float = 600.0) -> Generator[StubClient]:
     """Run a stub model in a process of its own; it ends with the block, with this process, or after `max_life_s`."""
-    argv = [sys.executable, "-m", "watchkeeper.testing.stub_model", "--max-life", f"{max_life_s:g}"]
+    argv = [sys.executable, "-m", "watchkeeper_testing.stub_model", "--max-life", f"{max_life_s:g}"]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None  # noqa: S101 - asked for above
         try:

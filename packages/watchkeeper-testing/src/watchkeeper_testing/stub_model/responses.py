@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from watchkeeper.testing.stub_model.exchange import Ask, Reply, flat, frame
-from watchkeeper.testing.stub_model.scenarios import Fault
+from watchkeeper_testing.stub_model.exchange import Ask, Reply, flat, frame
+from watchkeeper_testing.stub_model.scenarios import Fault
 
 FIRST_WORDS = 5
 _INJECTED = re.compile(r"^\s*(<(environment_context|user_instructions|turn_aborted|skill)|# AGENTS\.md instructions)")

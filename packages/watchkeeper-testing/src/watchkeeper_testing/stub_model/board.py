@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from watchkeeper.testing.stub_model.scenarios import BUILT_IN, Fault, Scenario
+from watchkeeper_testing.stub_model.scenarios import BUILT_IN, Fault, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

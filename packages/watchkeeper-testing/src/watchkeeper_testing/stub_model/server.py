@@ -20,10 +20,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
-from watchkeeper.testing.stub_model import messages, responses
-from watchkeeper.testing.stub_model.board import Board
-from watchkeeper.testing.stub_model.exchange import Ask, Reply, Speech, build_reply, fill
-from watchkeeper.testing.stub_model.scenarios import Fault, Scenario, ScenarioError
+from watchkeeper_testing.stub_model import messages, responses
+from watchkeeper_testing.stub_model.board import Board
+from watchkeeper_testing.stub_model.exchange import Ask, Reply, Speech, build_reply, fill
+from watchkeeper_testing.stub_model.scenarios import Fault, Scenario, ScenarioError
 
 _LOOPBACK = "127.0.0.1"
 _ROUTES: Mapping[str, Speech] = {"/messages": messages, "/responses": responses}

@@ -1,10 +1,10 @@
-"""Pytest fixtures: put `watchkeeper.testing.stub_model.fixtures` into `pytest_plugins`."""
+"""Pytest fixtures: put `watchkeeper_testing.stub_model.fixtures` into `pytest_plugins`."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from watchkeeper.testing.stub_model.server import StubModel
+from watchkeeper_testing.stub_model.server import StubModel
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ No sign-in is needed or looked for: tests point the program at a stub model with
 import sys
 from pathlib import Path
 
-from watchkeeper.testing.npm_program import NpmProgram
+from watchkeeper_testing.npm_program import NpmProgram
 
 VERSION = "2.1.332"
 """The version that the recorded transcripts are of."""

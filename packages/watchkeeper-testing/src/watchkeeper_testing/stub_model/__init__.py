@@ -14,9 +14,9 @@ A turn with a `hold` waits at a gate until the test releases it, so that a test 
     stub.board.release("end")
 """
 
-from watchkeeper.testing.stub_model.board import Board, Request
-from watchkeeper.testing.stub_model.process import StubClient, stub_process
-from watchkeeper.testing.stub_model.scenarios import Scenario, ScenarioError
-from watchkeeper.testing.stub_model.server import StubModel
+from watchkeeper_testing.stub_model.board import Board, Request
+from watchkeeper_testing.stub_model.process import StubClient, stub_process
+from watchkeeper_testing.stub_model.scenarios import Scenario, ScenarioError
+from watchkeeper_testing.stub_model.server import StubModel
 
 __all__ = ["Board", "Request", "Scenario", "ScenarioError", "StubClient", "StubModel", "stub_process"]

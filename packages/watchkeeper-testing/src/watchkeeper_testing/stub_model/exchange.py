@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from watchkeeper.testing.stub_model.scenarios import Call, Fault, Scenario, Turn
+from watchkeeper_testing.stub_model.scenarios import Call, Fault, Scenario, Turn
 
 _CWD = re.compile(r"(?:[Ww]orking directory:\s*|<cwd>)(/[^\s\"\\<]+)")
 _TOOL_NAMES = {"shell": ("Bash", "bash", "shell", "exec_command"), "write": ("Write", "write", "write_file")}

@@ -7,7 +7,7 @@ No sign-in is needed or looked for: tests point the program at a stub model with
 import sys
 from pathlib import Path
 
-from watchkeeper.testing.npm_program import NpmProgram
+from watchkeeper_testing.npm_program import NpmProgram
 
 VERSION = "0.171.0"
 """The version that the recorded transcripts are of."""

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from watchkeeper.testing.stub_model.exchange import Ask, Reply, flat, frame
-from watchkeeper.testing.stub_model.scenarios import Fault
+from watchkeeper_testing.stub_model.exchange import Ask, Reply, flat, frame
+from watchkeeper_testing.stub_model.scenarios import Fault
 
 _INJECTED = re.compile(r"^\s*<(system-reminder|command-name|command-message|local-command)")
 """Text that the client puts into the user's messages although no user wrote it."""

@@ -1,4 +1,4 @@
-"""`python -m watchkeeper.testing.stub_model`: serve until told to stop, until the parent is gone, or for --max-life seconds.
+"""`python -m watchkeeper_testing.stub_model`: serve until told to stop, until the parent is gone, or for --max-life seconds.
 
 The first line of output is a JSON object with `url` and `pid`.
 """
@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from watchkeeper.testing.stub_model.server import StubModel
+from watchkeeper_testing.stub_model.server import StubModel
 
 
 def main(argv: list[str] | None = None) -> int:
