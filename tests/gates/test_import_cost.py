@@ -21,10 +21,10 @@ HEAVY = frozenset({
 
 
 LISTING = frozenset({
-    "", "__main__", "errors", "crash", "settings", "compose", "this_machine",
+    "", "__main__", "errors", "crash", "settings", "compose", "compose.databases", "compose.parts", "compose.this_machine",
     "app", "app.views", "app.views.brief", "app.views.rows", "app.views.standing",
     "cli", "cli.call", "cli.command", "cli.commands", "cli.commands.ls", "cli.daemon", "cli.errors", "cli.main", "cli.render",
-    "daemon", "daemon.client", "databases", "ports", "ports.damage", "ports.service",
+    "daemon", "daemon.client", "ports", "ports.damage", "ports.service",
     "domain", "domain.failure_kind", "domain.lock_state", "domain.store_url", "domain.task_record", "domain.wait",
     "runtimes", "runtimes.atomic", "runtimes.boot", "runtimes.daemon_host", "runtimes.locks", "runtimes.proc",
     "runtimes.state_directory", "runtimes.system",

@@ -123,7 +123,7 @@ def _present(call: "Call", *, check: bool) -> list[str]:
 
 
 def _reached(call: "Call", url: str) -> str:
-    from watchkeeper.databases import open_postgres
+    from watchkeeper.compose.databases import open_postgres
 
     parts = call.writing
     try:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from watchkeeper.ports.store import Tx
 
 T = TypeVar("T")
 
@@ -121,7 +120,7 @@ class SqliteStore:
             raise
         return store
 
-    def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+    def transact(self, name: str, work: Callable[[StoredTx], T], *, durable: bool = True) -> T:
         """Run `work` in one write transaction and return what it returns.
 
         Raises:
@@ -145,7 +144,7 @@ class SqliteStore:
                     newest.write(self._path, now)
             return result
 
-    def read(self, work: Callable[[Tx], T]) -> T:
+    def read(self, work: Callable[[StoredTx], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""
         if self._has_lost_its_log():
             self.transact("save_log", lambda _: None, durable=False)

@@ -1,18 +1,15 @@
-"""The one place where adapters are chosen and joined. Everything else gets what it needs handed to it.
-
-`Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
-"""
+"""The object graph: every adapter and use case, joined when it is first asked for. A command that lists tasks opens the database and nothing more."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.compose.this_machine import ThisMachine
 from watchkeeper.domain.store_url import masked
 from watchkeeper.errors import NoDatabase, SettingsError
 from watchkeeper.ports.damage import Met
 from watchkeeper.settings import Settings, load, user_file
-from watchkeeper.this_machine import ThisMachine
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments
@@ -74,7 +71,7 @@ class Watchkeeper(ThisMachine):
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
-        from watchkeeper.databases import open_store
+        from watchkeeper.compose.databases import open_store
 
         # What runs here is kept in the state directory, wherever the database is.
         opened = {"create": self._writes, "upgrade": self._is_daemon}
