@@ -94,6 +94,8 @@ class Call:
             more = f" (and {len(wrong) - 1} more: wk config show)" if len(wrong) > 1 else ""
             self.terminal.note(f"wk: Passed over in your settings: {self.terminal.conceal(clean(str(wrong[0])))}{more}")
         self._warned = self._warned or bool(wrong)
+        if self._opened:
+            parts.harnesses = self._opened[0].harnesses  # so that a program is asked once for its version
         self._opened.append(parts)
         return parts
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
+    from watchkeeper.harnesses.registry import Registry
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.environment import Environments
@@ -180,7 +181,7 @@ class Watchkeeper(ThisMachine):
         again = Watchkeeper(self.settings, self.environ, writes=writes, is_daemon=self._is_daemon)
         again._nofile, again._pipes = self._nofile, self._pipes
         again.system_clock, again.met = self.system_clock, self.met
-        again.workspace = self.workspace
+        again.workspace, again.harnesses = self.workspace, self.harnesses
         if apart:
             return again
         if self.settings.store_url is not None:
@@ -210,11 +211,27 @@ class Watchkeeper(ThisMachine):
 
         return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None)
 
-    def harness(self, name: str) -> "Harness":
-        """A harness by name. Raises UnknownHarness."""
-        from watchkeeper.harnesses.registry import get_harness
+    @cached_property
+    def harnesses(self) -> "Registry":
+        """Every harness that can be named, the user's own included."""
+        from watchkeeper.harnesses.registry import Registry
 
-        return get_harness(name)
+        file = user_file(self.environ)
+        return Registry(directory=None if file is None else file.parent / "harnesses")
+
+    def harness(self, name: str) -> "Harness":
+        """A harness by name. Raises UnknownHarness, HarnessError."""
+        return self.harnesses.get(name)
+
+    def harness_names(self) -> list[str]:
+        """Every name that can be given."""
+        return self.harnesses.names()
+
+    def harness_options(self, name: str) -> Mapping[str, str]:
+        """The settings of a harness. Raises HarnessError, and SettingsError for an option that it does not declare."""
+        from watchkeeper.ports.harness import declared
+
+        return self.settings.harness_options(name, declared(self.harness(name)).options)
 
     def login(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
         """Run an agent program's own login on the terminal; its exit code."""
@@ -222,18 +239,14 @@ class Watchkeeper(ThisMachine):
 
         return run_login(argv, environment)
 
-    def harness_names(self) -> list[str]:
-        """Every harness that can be named, the user's own included."""
-        from watchkeeper.harnesses.registry import harness_names
-
-        return harness_names()
-
     @cached_property
     def task_environments(self) -> "TaskEnvironments":
         """Under which environment each task's agent works here."""
         from watchkeeper.app.environments import TaskEnvironments
 
-        return TaskEnvironments(environments=self.environments, machine=self.state.node(), environ=self.environ)
+        return TaskEnvironments(
+            environments=self.environments, machine=self.state.node(), harness=self.harness, environ=self.environ
+        )
 
     @property
     def limits(self) -> "Limits":
