@@ -12,6 +12,7 @@ from pathlib import Path
 
 from watchkeeper.domain.inheritance import UNLIMITED, Inheritance
 from watchkeeper.errors import BadTask
+from watchkeeper.ports.harness import Harness, declared
 
 OURS = "WATCHKEEPER_"
 
@@ -30,28 +31,6 @@ STANDARD = (
 """Names, or beginnings followed by `*`, that every agent gets. Not among them: SSH_AUTH_SOCK, DISPLAY, DBUS and
 XDG_RUNTIME_DIR, which are doors to what the user is signed in to; and TERM, because there is no terminal."""
 
-BY_HARNESS: Mapping[str, tuple[str, ...]] = {
-    "claude": (
-        "ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK",
-        "CLOUD_ML_REGION", "VERTEX_REGION_*", "API_TIMEOUT_MS",
-    ),
-    "codex": ("OPENAI_*", "CODEX_*"),
-    "demo": ("DEMO_HOME",),
-    "gemini": ("GEMINI_*", "GOOGLE_*"),
-    "opencode": ("OPENCODE_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
-    "pi": ("PI_*", "ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
-}  # fmt: skip
-"""What an agent program needs for its own sign-in. A harness that is not here gets the standard names only."""
-
-NESTING: Mapping[str, tuple[str, ...]] = {
-    "claude": ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID"),
-    "codex": (
-        "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI",
-        "CODEX_VERSION",
-    ),
-}  # fmt: skip
-"""Variables that tell a program that it runs inside another one of its kind. They are never passed on, because it does not."""
-
 _NEEDED: tuple[str, ...] = (
     "GH_TOKEN", "GITHUB_TOKEN", "GITLAB_TOKEN", "NPM_TOKEN", "NODE_AUTH_TOKEN", "DATABASE_URL", "REDIS_URL",
     "PGHOST", "PGPORT", "PGUSER", "PGPASSWORD", "PGDATABASE", "PGSERVICE", "PGPASSFILE", "MYSQL_*", "DOCKER_HOST", "DOCKER_CONTEXT", "KUBECONFIG",
@@ -69,15 +48,17 @@ _NEEDED_ENDS = ("_TOKEN", "_URL", "_DSN")
 _NEVER_NEEDED = (
     "ACTIONS_*", "BUILDKITE_*", "CI_*", "CODESPACE*", "GITHUB_*", "RUNNER_*", "VSCODE_*", "GITPOD_*", "JUPYTER*", "npm_*",
     "NIX_*", "OTEL_*", "HOMEBREW_*", "DBUS_*", "XDG_*", "GNOME_*", "KDE_*", "TERM_*", "ITERM_*", "WT_*", "BUN_*",
+    "ANTHROPIC_*", "CLAUDE_*", "OPENAI_*", "CODEX_*", "GEMINI_*", "GOOGLE_*", OURS + "*",
 )  # fmt: skip
-"""Variables with such an end that a terminal, an editor or a build service sets for itself."""
+"""Variables with such an end that a terminal, an editor, a build service or an agent program has for itself."""
 
 
-def allowed(name: str, harness: str) -> bool:
-    """Whether the allow-list lets this variable through to that harness."""
-    if name.startswith(OURS) or any(name in names for names in NESTING.values()):
+def allowed(name: str, harness: Harness) -> bool:
+    """Whether this variable reaches the program of a harness without being asked for: a standard one, or one that the harness declares."""
+    known = declared(harness)
+    if name.startswith(OURS) or name in known.nesting:
         return False
-    return _is_one_of(name, (*STANDARD, *BY_HARNESS.get(harness, ())))
+    return is_one_of(name, (*STANDARD, *known.environment))
 
 
 def asked(environ: Mapping[str, str], configured: Iterable[str], named: Sequence[str]) -> tuple[str, ...]:
@@ -93,13 +74,13 @@ def asked(environ: Mapping[str, str], configured: Iterable[str], named: Sequence
     return tuple(dict.fromkeys((*(name for name in configured if name in environ), *named)))
 
 
-def capture(environ: Mapping[str, str], names: Iterable[str], harness: str) -> dict[str, str]:
+def capture(environ: Mapping[str, str], names: Iterable[str], harness: Harness) -> dict[str, str]:
     """What an agent of `harness` gets of the caller's environment.
 
     Args:
         environ: the caller's environment.
         names: names that were asked for beside the allow-list.
-        harness: the harness's name.
+        harness: the harness.
 
     Raises:
         BadTask: a name that was asked for is not set, cannot be a name, or is one of ours.
@@ -117,7 +98,7 @@ def capture(environ: Mapping[str, str], names: Iterable[str], harness: str) -> d
     return {name: value for name, value in environ.items() if name in wanted or allowed(name, harness)}
 
 
-def left_out(environ: Mapping[str, str], names: Iterable[str], harness: str) -> tuple[str, ...]:
+def left_out(environ: Mapping[str, str], names: Iterable[str], harness: Harness) -> tuple[str, ...]:
     """Variables of the caller that work in a project commonly needs and that an agent of `harness` does not get, the most telling first.
 
     Names only; what is empty counts as not set. The demo agent needs none. SSH_AUTH_SOCK comes last: most desktops set it.
@@ -125,30 +106,21 @@ def left_out(environ: Mapping[str, str], names: Iterable[str], harness: str) -> 
     Args:
         environ: the caller's environment.
         names: names that were asked for beside the allow-list, as for `capture`.
-        harness: the harness's name.
+        harness: the harness.
     """
-    if harness == "demo":
+    if harness.name == "demo":
         return ()
     passed = set(names)
     lacking = sorted(
         name for name, value in environ.items() if value and name not in passed and not allowed(name, harness)
     )
-    first = [name for entry in _NEEDED for name in lacking if _is_one_of(name, (entry,))]
-    alike = [name for name in lacking if name.endswith(_NEEDED_ENDS) and not _is_of_a_terminal_or_an_agent(name)]
+    first = [name for entry in _NEEDED for name in lacking if is_one_of(name, (entry,))]
+    alike = [name for name in lacking if name.endswith(_NEEDED_ENDS) and not is_one_of(name, _NEVER_NEEDED)]
     last = [name for name in lacking if name == "SSH_AUTH_SOCK"]
     return tuple(dict.fromkeys((*first, *alike, *last)))
 
 
-def _is_of_a_terminal_or_an_agent(name: str) -> bool:
-    """Whether something else than a project's work has a use for it: a terminal, a build service, Watchkeeper, or another agent program."""
-    return (
-        name.startswith(OURS)
-        or _is_one_of(name, _NEVER_NEEDED)
-        or any(allowed(name, harness) for harness in BY_HARNESS)
-    )
-
-
-def _is_one_of(name: str, entries: Iterable[str]) -> bool:
+def is_one_of(name: str, entries: Iterable[str]) -> bool:
     """Whether it is one of these names, or begins as one of those that end with `*` do."""
     return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in entries)
 

@@ -7,7 +7,7 @@ Named tuples where the project has dataclasses elsewhere: the class of a frozen 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -19,16 +19,6 @@ from watchkeeper.errors import SettingsError, system_says
 REPOSITORY_FILE = ".watchkeeper.toml"
 PREFIX = "WATCHKEEPER_"
 MAX_FILE_BYTES = 1024 * 1024
-HARNESS_OPTIONS: dict[str, frozenset[str]] = {
-    "claude": frozenset(
-        {"program", "isolation", "permission_mode", "allowed_tools", "tools", "max_turns", "max_budget_usd", "max_retries",
-         "request_timeout_s"}
-    ),
-    "codex": frozenset({"program", "isolation", "sandbox", "network_access", "config"}),
-    "command": frozenset({"prompt_by"}),
-    "demo": frozenset({"pace"}),
-}  # fmt: skip
-"""The options of our own harnesses; those of users' own are checked by themselves. A test compares."""
 
 ACCOUNT = "account"
 """Every harness has it: the account that its tasks work under."""
@@ -223,12 +213,22 @@ class Settings(NamedTuple):
     values: tuple[Value, ...]
     """Each of them with its origin, and the options of harnesses."""
 
-    def harness_options(self, name: str) -> dict[str, str]:
-        """The options of one harness, `program` included. The account is ours to heed, not the harness's."""
+    def harness_options(self, name: str, known: Iterable[str] | None = None) -> dict[str, str]:
+        """The options of one harness, `program` included. The account is ours to heed, not the harness's.
+
+        Args:
+            name: the harness.
+            known: the options that it declares; None: it checks them itself.
+
+        Raises:
+            SettingsError: an option is not one of them.
+        """
         start = f"harness.{name}."
-        options = {v.key.removeprefix(start): str(v.value) for v in self.values if v.key.startswith(start)}
-        _ = options.pop(ACCOUNT, None)
-        return options
+        found = {each.key.removeprefix(start): each for each in self.values if each.key.startswith(start)}
+        _ = found.pop(ACCOUNT, None)
+        if known is not None and (strange := next((each for each in found if each not in known), None)):
+            raise unknown(f"{start}{strange}", found[strange].origin, [start + each for each in known])
+        return {option: str(each.value) for option, each in found.items()}
 
     def harness_account(self, name: str) -> str | None:
         """The name of the account that tasks of a harness work under if they name none; None: the user's own."""
@@ -364,7 +364,7 @@ def value_of(name: str, value: object, origin: str) -> Value:
     """A setting as it was written somewhere. Raises SettingsError."""
     key = KEYS.get(name) or _harness_key(name)
     if key is None:
-        raise _unknown(name, origin)
+        raise unknown(name, origin)
     if origin.startswith("repository ") and key.user_only:
         raise SettingsError(
             f"'{name}' cannot be set by a repository ({origin}).",
@@ -378,16 +378,15 @@ def value_of(name: str, value: object, origin: str) -> Value:
 
 def _harness_key(name: str) -> Key | None:
     found = _HARNESS_KEY.fullmatch(name)
-    if found is None or found[2] not in {*HARNESS_OPTIONS.get(found[1], {found[2]}), ACCOUNT}:
-        return None
-    return Key(name=name, read=_option, default=None, default_says="", kind="string", says="An option of a harness.")
-
-
-def _unknown(name: str, origin: str) -> SettingsError:
-    known = [*KEYS, *(f"harness.{harness}.{option}" for harness, all_ in HARNESS_OPTIONS.items() for option in all_)]
-    return SettingsError(
-        f"There is no setting '{name}' ({origin}).{did_you_mean(name, known)}", hint="`wk config show` lists them all."
+    return found and Key(
+        name=name, read=_option, default=None, default_says="", kind="string", says="An option of a harness."
     )
+
+
+def unknown(name: str, origin: str, known: Iterable[str] = KEYS) -> SettingsError:
+    """The refusal of a setting that is not there, with the one of `known` that comes close."""
+    meant = did_you_mean(name, list(known))
+    return SettingsError(f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists them all.")
 
 
 def _shown(name: str, value: object) -> str:

@@ -12,6 +12,7 @@ from watchkeeper.domain.account import OWN, Account
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.registry import Registry
 from watchkeeper.runtimes.account_homes import AccountHomes
 from watchkeeper.runtimes.environments import FileEnvironments
 
@@ -75,7 +76,7 @@ def test_a_task_from_another_machine_gets_the_keys_that_are_here(tmp_path: Path)
 
     def here(**more: str) -> TaskEnvironments:
         kept = FileEnvironments(tmp_path / "environments")
-        return TaskEnvironments(environments=kept, machine="here", environ=CALLER | more)
+        return TaskEnvironments(environments=kept, machine="here", harness=Registry().get, environ=CALLER | more)
 
     assert here(WORK_KEY="sk-test-work", OTHER="x").of(task, KEYED)["ANTHROPIC_API_KEY"] == "sk-test-work"
     with pytest.raises(EnvironmentUnknown, match="WORK_KEY"):

@@ -21,7 +21,7 @@ from watchkeeper.domain.run_events import (
     RunEvent,
 )
 from watchkeeper.domain.samples import AGENT
-from watchkeeper.harnesses.registry import get_harness
+from watchkeeper.harnesses.registry import Registry
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.store import Tx
 
@@ -33,8 +33,10 @@ def _working(verbs: Verbs, task_id: str) -> tuple[Run, Path]:
     return run, log
 
 
-def _followers(verbs: Verbs, harness: Callable[[str], Harness] = get_harness) -> Followers:
-    return Followers(store=verbs.store, clock=verbs.clock, executions=verbs.runtime.executions(), harness=harness)
+def _followers(verbs: Verbs, harness: Callable[[str], Harness] | None = None) -> Followers:
+    return Followers(
+        store=verbs.store, clock=verbs.clock, executions=verbs.runtime.executions(), harness=harness or Registry().get
+    )
 
 
 def test_a_log_that_cannot_be_read_keeps_no_other_from_being_followed(
@@ -75,7 +77,7 @@ def test_a_reader_that_breaks_is_made_anew(verbs: Verbs) -> None:
         made.append(name)
         if len(made) == 1:
             raise RuntimeError("a plug-in's mistake")
-        return get_harness(name)
+        return Registry().get(name)
 
     followers = _followers(verbs, harness)
     assert list(followers.follow([run]).problems) == [run.id]

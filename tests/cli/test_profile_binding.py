@@ -8,8 +8,8 @@ import pytest
 from support.cli import Wk
 from support.launching import prepare_next
 
-from watchkeeper.harnesses.registry import BUILT_IN, get_harness
-from watchkeeper.ports.harness import options_of
+from watchkeeper.harnesses.registry import BUILT_IN, Registry
+from watchkeeper.ports.harness import declared
 from watchkeeper.settings import KEYS
 
 OPTIONS: dict[tuple[str, str], tuple[str, str]] = {
@@ -92,7 +92,10 @@ def test_every_setting_is_here_or_does_not_concern_a_launch() -> None:
     """A new one must be put on one of the lists."""
     assert sorted([*BINDING, *NOT_OF_A_LAUNCH]) == sorted(KEYS)
     known = {
-        (name, option) for name in BUILT_IN for option in options_of(get_harness(name)) or () if option != "program"
+        (name, option)
+        for name in BUILT_IN
+        for option in declared(Registry().get(name)).options or ()
+        if option != "program"
     }
     assert known == set(OPTIONS)
 

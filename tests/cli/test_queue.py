@@ -221,7 +221,7 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
         ('{"prompt": "x", "priority": true}', 5, "'priority' must be a whole number"),
         ('{"prompt": "x", "priority": 5000}', 5, "Line 2: The priority 5000"),
         ('{"prompt": "x", "deadline": "soon"}', 5, "'deadline' must be"),
-        ('{"prompt": "x", "isolation": "none"}', 5, "'isolation' must be one of"),
+        ('{"prompt": "x", "isolation": "none"}', 5, "has no isolation 'none'"),
         ('{"prompt": "x", "not_before": "soon"}', 5, "'not_before' must be"),
         ('{"prompt": "x", "shared": "no"}', 5, "'shared' must be"),
         ('{"prompt": "x", "after": "later"}', 3, "Line 2: There is no task 'later'"),

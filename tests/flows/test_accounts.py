@@ -208,7 +208,7 @@ def test_a_harness_that_isolates_nothing_says_so(rig: Rig, isolation: str) -> No
     """Instead of pretending."""
     refused = rig.wk("run", "--harness", "demo", "--isolation", isolation, "say Done.", check=False)
     assert refused.returncode == 5
-    assert b"cannot be isolated" in refused.stderr
+    assert b"has no isolation" in refused.stderr
 
 
 def replaying(rig: Rig, transcript: str) -> Path:

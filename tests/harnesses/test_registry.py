@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from support.plans import run, spec_of
 
-from watchkeeper import settings
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.errors import HarnessError, ProgramMissing, UnknownHarness
-from watchkeeper.harnesses import claude, codex
 from watchkeeper.harnesses.program import Programs
-from watchkeeper.harnesses.registry import BUILT_IN, GROUP, Registry, get_harness, harness_names
+from watchkeeper.harnesses.registry import BUILT_IN, GROUP, Registry
 
 ROOT = Path(__file__).parents[2]
 
@@ -34,8 +32,7 @@ def test_ours_are_loaded_by_name() -> None:
     for name in BUILT_IN:
         assert registry.get(name).name == name
         assert registry.get(name) is registry.get(name)
-    assert get_harness("demo") is get_harness("demo")
-    assert set(BUILT_IN) <= set(harness_names())
+    assert set(BUILT_IN) <= set(Registry().names())
 
 
 def test_importing_the_registry_loads_no_harness() -> None:
@@ -118,17 +115,6 @@ def test_the_example_of_the_page_works(own: Path, tmp_path: Path, monkeypatch: p
     good, busy = (run(harness, spec_of(tmp_path, f"{prompt}\n")) for prompt in ("hello", "busy"))
     assert (good.trace.ok, good.trace.text, good.trace.tool_calls) == (True, "hello", 1)
     assert (busy.trace.ok, busy.trace.kind) == (False, FailureKind.OVERLOADED)
-
-
-def test_declared_options_are_those_of_the_settings() -> None:
-    """The settings refuse misspelt options of our harnesses, so they know each one."""
-    declared = {
-        "claude": set(claude._OPTIONS),
-        "codex": set(codex._OPTIONS),
-        "command": set(get_harness("command").options),  # pyright: ignore[reportAttributeAccessIssue] # ours declare them
-        "demo": set(get_harness("demo").options),  # pyright: ignore[reportAttributeAccessIssue] # ours declare them
-    }
-    assert declared == settings.HARNESS_OPTIONS
 
 
 def _program(path: Path, said: str) -> Path:

@@ -4,6 +4,9 @@ import pytest
 
 from watchkeeper.environment import capture, left_out
 from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.registry import Registry
+
+harness = Registry().get
 
 CALLER = {
     "PATH": "/bin",
@@ -24,20 +27,20 @@ STANDARD = {name: CALLER[name] for name in ("PATH", "HOME", "LC_TIME", "https_pr
 
 def test_the_allow_list() -> None:
     """Programs are found and proxies passed; secrets stay behind."""
-    assert capture(CALLER, (), "command") == STANDARD
-    assert capture(CALLER, (), "demo") == STANDARD
+    assert capture(CALLER, (), harness("command")) == STANDARD
+    assert capture(CALLER, (), harness("demo")) == STANDARD
 
 
 def test_each_harness_gets_its_own_credentials() -> None:
     """One program's key is not another's."""
-    claude = capture(CALLER, (), "claude")
+    claude = capture(CALLER, (), harness("claude"))
     assert claude == {**STANDARD, "ANTHROPIC_API_KEY": "a", "CLAUDE_CONFIG_DIR": "/c"}
-    assert capture(CALLER, (), "codex") == {**STANDARD, "OPENAI_API_KEY": "o"}
+    assert capture(CALLER, (), harness("codex")) == {**STANDARD, "OPENAI_API_KEY": "o"}
 
 
 def test_what_is_asked_for_by_name() -> None:
     """A name that was asked for is passed on."""
-    assert capture(CALLER, ("SECRET", "SECRET"), "demo") == {**STANDARD, "SECRET": "s"}
+    assert capture(CALLER, ("SECRET", "SECRET"), harness("demo")) == {**STANDARD, "SECRET": "s"}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +56,7 @@ def test_what_is_asked_for_by_name() -> None:
 def test_what_is_refused(name: str, says: str) -> None:
     """A name that is not set, ours, or none is refused with what to do."""
     with pytest.raises(BadTask, match=says) as refusal:
-        capture(CALLER, (name,), "demo")
+        capture(CALLER, (name,), harness("demo"))
     assert refusal.value.hint
 
 
@@ -81,16 +84,19 @@ SHELL = {
 
 def test_what_looks_needed_and_is_not_passed_is_named() -> None:
     """The most telling first; nothing that a terminal, a build service, another agent program or we ourselves set."""
-    assert left_out(SHELL, (), "command") == (
+    assert left_out(SHELL, (), harness("command")) == (
         "GH_TOKEN", "AWS_PROFILE", "PYTHONPATH", "BILLING_URL", "SENTRY_DSN", "SSH_AUTH_SOCK",
     )  # fmt: skip
 
 
 def test_what_is_passed_is_not_named() -> None:
     """By the allow-list of the harness, or because it was asked for; the demo agent needs nothing."""
-    assert "AWS_PROFILE" not in left_out(SHELL, (), "claude")
-    assert left_out(SHELL, ("GH_TOKEN", "SSH_AUTH_SOCK", "PYTHONPATH"), "claude") == ("BILLING_URL", "SENTRY_DSN")
-    assert left_out(SHELL, (), "demo") == ()
+    assert "AWS_PROFILE" not in left_out(SHELL, (), harness("claude"))
+    assert left_out(SHELL, ("GH_TOKEN", "SSH_AUTH_SOCK", "PYTHONPATH"), harness("claude")) == (
+        "BILLING_URL",
+        "SENTRY_DSN",
+    )
+    assert left_out(SHELL, (), harness("demo")) == ()
 
 
 @pytest.mark.parametrize(
@@ -103,4 +109,4 @@ def test_what_is_passed_is_not_named() -> None:
 )  # fmt: skip
 def test_a_variable_of_builds_tests_and_tools_is_named(name: str) -> None:
     """Alone, and for every harness that does not pass it."""
-    assert left_out({name: "x", "PATH": "/bin"}, (), "codex") == (name,)
+    assert left_out({name: "x", "PATH": "/bin"}, (), harness("codex")) == (name,)

@@ -93,6 +93,14 @@ def test_options_of_harnesses(place: Place) -> None:
     assert settings.harness_options("none") == {}
 
 
+def test_an_option_that_its_harness_does_not_declare(place: Place) -> None:
+    """It is refused where the harness is used, with the one that comes close; the account is no option of the harness."""
+    place.write_user("[harness.claude]\nisolaton = 'x'\naccount = 'work'\n")
+    with pytest.raises(SettingsError, match=r"Did you mean 'harness\.claude\.isolation'\?") as refusal:
+        place.load().harness_options("claude", ("program", "isolation"))
+    assert f"user {place.user}" in str(refusal.value)
+
+
 def test_lists_from_files_and_variables(place: Place) -> None:
     """A list in TOML, words or commas elsewhere; each name once."""
     place.write_user('[environment]\nnames = ["A", "B", "A"]\n')
@@ -143,8 +151,7 @@ def test_what_a_repository_may_set(place: Place) -> None:
         ("limit = 3\n", "no setting 'limit'"),
         ("[run]\nmodel.name = 'x'\n", "'run.model' .* must be a word"),
         ("run = 3\n", "no setting 'run'"),
-        ("[harness.claude]\nisolaton = 'x'\n", "Did you mean 'harness.claude.isolation'?"),
-        ("[harness.claude.deep]\nx = 'x'\n", "no setting 'harness.claude.deep'"),
+        ("[harness.claude.deep]\nx = 'x'\n", "'harness.claude.deep' .* must be a string"),
         ("[harness]\nclaude = 'x'\n", "no setting 'harness.claude'"),
         ("[queue]\nlimit = '4 or so'\n", "'queue.limit' .* is '4 or so'; it must be a whole number from 1 to 1000"),
         ("[queue]\nlimit = 0\n", "must be a whole number from 1 to 1000"),

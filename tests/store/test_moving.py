@@ -15,11 +15,12 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState,
 from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
 from watchkeeper.store import moving
-from watchkeeper.store.marks import RawRows
 from watchkeeper.store.moving import Moved, Place, move
 from watchkeeper.store.postgres.place import PostgresPlace
+from watchkeeper.store.rows import Rows
 from watchkeeper.store.schema import TABLES
 from watchkeeper.store.sqlite.place import SqlitePlace
+from watchkeeper.store.tx import StoredTx
 
 MANY = 130
 """More tasks than are written by one statement."""
@@ -117,8 +118,8 @@ def test_there_and_back(sqlite_place: SqlitePlace, postgres_place: PostgresPlace
     store.close()
 
 
-def _rename(tx: Tx) -> None:
-    _ = moving._raw(tx).query("UPDATE task SET id = 'other' WHERE id = 'done'")
+def _rename(tx: StoredTx) -> None:
+    _ = tx.rows.query("UPDATE task SET id = 'other' WHERE id = 'done'")
 
 
 def test_rules_hold_in_the_new_one(sqlite_place: SqlitePlace, postgres_place: PostgresPlace) -> None:
@@ -246,7 +247,7 @@ def test_page_by_page(
     there = moved(sqlite_place, postgres_place)
     compared, said = moving._compared, []
 
-    def asked(source: Place, given: RawRows, destination: Place) -> Moved:
+    def asked(source: Place, given: Rows, destination: Place) -> Moved:
         said.extend(given.query("SELECT current_setting('idle_in_transaction_session_timeout')"))
         return compared(source, given, destination)
 
@@ -307,9 +308,9 @@ def test_every_table_is_moved(sqlite_place: SqlitePlace, postgres_place: Postgre
     sqlite, postgres = sqlite_place.open(), postgres_place.open()
     ours = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
     theirs = "SELECT table_name::text FROM information_schema.tables WHERE table_schema = 'watchkeeper' AND table_type = 'BASE TABLE'"
-    found = {str(row[0]) for row in sqlite.read(lambda tx: moving._raw(tx).query(ours))}
+    found = {str(row[0]) for row in sqlite.read(lambda tx: tx.rows.query(ours))}
     assert found - {"migration"} == set(TABLES)
-    found = {str(row[0]) for row in postgres.read(lambda tx: moving._raw(tx).query(theirs))}
+    found = {str(row[0]) for row in postgres.read(lambda tx: tx.rows.query(theirs))}
     assert found - {"migration", "counter"} == set(TABLES)
     sqlite.close()
     postgres.close()

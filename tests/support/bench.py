@@ -51,7 +51,7 @@ from watchkeeper.domain.samples import BOOT, DECISIONS, NAMESPACE
 from watchkeeper.domain.service import ProbePolicy
 from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.domain.task import RunHeld, RunRegained, StopAsked
-from watchkeeper.harnesses.registry import get_harness
+from watchkeeper.harnesses.registry import Registry
 from watchkeeper.ports.off_record import StopNote
 from watchkeeper.ports.runtime import Log
 from watchkeeper.ports.store import Authorisation, JournalEntry, Store, Tx
@@ -151,7 +151,7 @@ class Bench:
         self.claimant = Claimant(machine=record, limit=limit)
         runtime = cast("Runtime", self.parts)
         self.settler = Settler(
-            store=store, clock=clock, runtime=runtime, workspace=cast("Any", self.parts), harness=get_harness,
+            store=store, clock=clock, runtime=runtime, workspace=cast("Any", self.parts), harness=Registry().get,
             policy=RetryPolicy(), probing=policy or ProbePolicy(), bearing=lambda _: self.bearing,
         )  # fmt: skip
         self.restart()
@@ -159,7 +159,7 @@ class Bench:
     def restart(self) -> None:
         """The daemon is another one: what it held in memory is gone."""
         executions = cast("Any", self.parts)
-        self.followers = Followers(store=self.store, clock=self.clock, executions=executions, harness=get_harness)
+        self.followers = Followers(store=self.store, clock=self.clock, executions=executions, harness=Registry().get)
 
     def close(self) -> None:
         """Delete the logs."""

@@ -83,7 +83,7 @@ class Fleet:
         spec = TaskSpec(**(fields | given))
         request = AddRequest(
             spec=spec,
-            environment=capture(parts.environ, (), "demo"),
+            environment=capture(parts.environ, (), parts.harness("demo")),
             by="ada",
             options={},
             machine=parts.state.node(),

@@ -16,6 +16,7 @@ from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import LaunchProfile, line
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.environment import left_out
 from watchkeeper.errors import BadTask, KeyTaken, NotFound
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
@@ -77,6 +78,8 @@ class Plan:
     spec: TaskSpec
     profile: LaunchProfile
     """What is allowed, and what every launch of it uses."""
+    not_passed: tuple[str, ...] = ()
+    """Variables of the caller that work in a project commonly needs and that the agent does not get, most telling first; names only."""
 
     @property
     def program(self) -> Program:
@@ -108,7 +111,12 @@ def plan(harness: Harness, request: AddRequest, program: Program | None = None, 
         caller=request.caller if is_new else None,
     )
     found = program or find_program(harness, spec, environment, request.options)
-    return Plan(spec=spec, profile=compile_profile(harness, spec, found, wanted))
+    names = (*spec.environment_names, *request.keys)
+    return Plan(
+        spec=spec,
+        profile=compile_profile(harness, spec, found, wanted),
+        not_passed=left_out(request.caller, names, harness),
+    )
 
 
 def check(harness: Harness, request: AddRequest) -> None:

@@ -1,6 +1,6 @@
 """The environment of a task's agent: what its caller's was, where that is kept here; else what this machine has of it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from errno import EBADMSG
 
@@ -8,8 +8,9 @@ from watchkeeper.app.accounts import with_keys
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.model import Task
 from watchkeeper.environment import capture
-from watchkeeper.errors import BadTask
+from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.harness import Harness
 
 
 class EnvironmentUnknown(Exception):  # noqa: N818 - the word for it
@@ -22,6 +23,8 @@ class TaskEnvironments:
 
     environments: Environments
     machine: str
+    harness: Callable[[str], Harness]
+    """A harness by name; raises HarnessError."""
     environ: Mapping[str, str]
     """The daemon's own environment: what a task gets that was handed over on another machine."""
 
@@ -52,6 +55,6 @@ class TaskEnvironments:
         spec = task.spec
         try:
             environ, keys = with_keys(account, self.environ) if account is not None else (self.environ, ())
-            return capture(environ, (*spec.environment_names, *keys), spec.harness)
-        except BadTask as lacking:
+            return capture(environ, (*spec.environment_names, *keys), self.harness(spec.harness))
+        except (BadTask, HarnessError) as lacking:
             raise EnvironmentUnknown(f"It was handed over on another machine, and here: {lacking}") from lacking

@@ -15,7 +15,7 @@ from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.ports.harness import Harness, Order, Program, find_program, isolations_of, levels_of, options_of
+from watchkeeper.ports.harness import FindsForTask, Harness, Order, Program, declared, find_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,12 +59,12 @@ def chosen(
     Raises:
         BadTask: the harness does not have that level or option, or the level and an option speak of the same thing.
     """
-    known = options_of(harness)
+    known = declared(harness).options
     strange = sorted(set(given) - set(known)) if known is not None else []
     if known is not None and strange:
         msg = f"The harness {harness.name} has no option '{strange[0]}'."
         raise BadTask(msg, hint=f"It has: {', '.join(sorted(known))}.")
-    options, levels = dict(configured), levels_of(harness)
+    options, levels = dict(configured), declared(harness).levels
     if level is not None:
         wanted = RightsLevel(level)
         both = sorted(set(given) & set(levels.decided_by))
@@ -78,7 +78,7 @@ def chosen(
 
 
 def _no_level(harness: Harness, wanted: RightsLevel) -> BadTask:
-    had = [each.value for each in CHOICES if each in levels_of(harness).options]
+    had = [each.value for each in CHOICES if each in declared(harness).levels.options]
     msg = f"The harness {harness.name} cannot be held to the rights '{wanted}'."
     hint = f"It has: {', '.join(had)}." if had else "It declares no rights to choose from; leave --rights out."
     if had == [RightsLevel.FULL.value]:
@@ -100,7 +100,7 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
             spec=spec, program=program, environment=wanted.environment, directory=spec.cwd, options=options, route=route
         )
     )
-    rights, level = harness.rights(spec, options), levels_of(harness).level_of(options)
+    rights, level = harness.rights(spec, options), declared(harness).levels.level_of(options)
     if level is RightsLevel.READ and isolation == "user":
         raise BadTask(
             "With the isolation 'user' your own hooks and permission rules count, so the rights 'read' cannot be promised.",
@@ -147,15 +147,13 @@ def _prefix(harness: Harness, prompt: str, delivered: str | None) -> str:
 
 
 def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> str:
-    known = isolations_of(harness)
-    if spec.isolation is not None and spec.isolation not in known:
+    known = declared(harness)
+    chosen = known.isolation(spec.isolation, options)
+    if known.isolations and chosen not in known.isolations:
         raise BadTask(
-            f"The harness {harness.name} cannot be isolated as '{spec.isolation}': what its program takes from outside is not ours to say.",
-            hint=f"It knows: {', '.join(known)}.",
+            f"The harness {harness.name} has no isolation '{chosen}'.", hint=f"It has: {', '.join(known.isolations)}."
         )
-    if spec.isolation is not None:
-        return spec.isolation
-    return options.get("isolation", "project" if "project" in known else known[0] if known else "")
+    return chosen
 
 
 def located(
@@ -204,8 +202,8 @@ def at_its_place(
 
 
 def _ignores_the_option(harness: Harness) -> bool:
-    known = options_of(harness)
-    return hasattr(harness, "find_for") or (known is not None and "program" not in known)
+    known = declared(harness).options
+    return isinstance(harness, FindsForTask) or (known is not None and "program" not in known)
 
 
 def _without_the_option(

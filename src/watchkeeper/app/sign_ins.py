@@ -16,7 +16,7 @@ from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
-from watchkeeper.errors import HarnessError
+from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, Program, find_program
 from watchkeeper.ports.sign_in import Look, Looker, signs_in
@@ -193,7 +193,7 @@ class SignIns:
                 options = {**dict(profile.options), **self.options(profile.harness)}
                 return find_program(harness, task.spec, environment, options)
             return at_its_place(harness, task.spec, profile.program, environment, dict(profile.options))
-        except (HarnessError, EnvironmentUnknown, OSError):
+        except (BadTask, HarnessError, EnvironmentUnknown, OSError):
             return None
 
     def _account(self, account_id: str) -> Account | None:

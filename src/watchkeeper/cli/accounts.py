@@ -116,8 +116,9 @@ def _keys(call: "Call", spec: TaskSpec) -> tuple[str, ...]:
     from watchkeeper.environment import allowed
     from watchkeeper.ports.sign_in import signs_in
 
-    told = signs_in(call.reading.harness(spec.harness))
-    given = {name for name in call.environ if allowed(name, spec.harness)} | set(spec.environment_names)
+    harness = call.reading.harness(spec.harness)
+    told = signs_in(harness)
+    given = {name for name in call.environ if allowed(name, harness)} | set(spec.environment_names)
     return tuple(name for name in (told.key_variables if told else ()) if name in given and call.environ.get(name))
 
 
@@ -304,7 +305,7 @@ def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Lo
         raise StateDirectoryUnusable(
             str(gone), hint="Put a directory there, or take away what stands in its place."
         ) from gone
-    program = harness.find(environment, parts.settings.harness_options(account.harness))
+    program = harness.find(environment, parts.harness_options(account.harness))
     argv = told.login(program, terminal=call.terminal.stdin_is_terminal)
     if argv is None:
         raise UsageError(

@@ -7,9 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
-from watchkeeper.cli import accounts, harnesses, machines, not_passed, prompts, render
+from watchkeeper.cli import accounts, harnesses, machines, prompts, render
 from watchkeeper.cli.command import after_dashes, is_dashed_text
-from watchkeeper.cli.types import ACCOUNT, DURATION, HARNESS, KEY, LABEL, MACHINE, OPTION, TASK_ID, WHEN, from_now
+from watchkeeper.cli.types import (
+    ACCOUNT,
+    DURATION,
+    HARNESS,
+    ISOLATION,
+    KEY,
+    LABEL,
+    MACHINE,
+    OPTION,
+    TASK_ID,
+    WHEN,
+    from_now,
+)
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, requests, table
 from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError, system_says
@@ -39,8 +51,8 @@ _OPTION = (
     "answered with all of them."
 )
 _ISOLATION = (
-    "Which configuration the agent reads: none, only the project's instructions, or also yours and the project's "
-    "settings. [default: project]"
+    "Which configuration the agent reads: `strict` none, `project` only the project's instructions, `user` also yours "
+    "and the project's settings; a harness of yours may have other words. [default: project]"
 )
 _MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room. [default: this one]"
 _ON_LOST = "If the agent is gone and its end is unknown: wait for you, try again, or fail. [default: hold]"
@@ -61,7 +73,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
         help="The agent program. [default: the one in your settings, or the only one installed]",
     ),
     click.option("--account", metavar="NAME", type=ACCOUNT, help=_ACCOUNT),
-    click.option("--isolation", type=click.Choice(["strict", "project", "user"]), help=_ISOLATION),
+    click.option("--isolation", metavar="WORD", type=ISOLATION, help=_ISOLATION),
     click.option("--rights", type=click.Choice([each.value for each in CHOICES]), help=_RIGHTS),
     click.option("--option", "options", metavar="NAME=VALUE", type=OPTION, multiple=True, help=_OPTION),
     click.option("--model", metavar="NAME", help="The model, by the agent program's own name for it."),
@@ -182,7 +194,7 @@ def request(
     spec, environ, keys = accounts.choose(call, asked, wishes.account)
     spec = machines.bind(call, spec, wishes.machine, names=spec.environment_names)
     check_wishes(spec, call.reading.clock.now())
-    captured = capture(environ, (*spec.environment_names, *keys), spec.harness)
+    captured = capture(environ, (*spec.environment_names, *keys), harness)
     applied, home = accounts.applied(call, spec, captured)
     own = machines.own(call)
     made = AddRequest(
@@ -315,7 +327,7 @@ def say_waits(call: "Call", task: Task) -> None:
         call.terminal.note(f"It waits: {says(lasting[0])}")
 
 
-def rights(request: "AddRequest", agreed: "Plan") -> dict[str, object]:
+def rights(agreed: "Plan") -> dict[str, object]:
     """What was agreed on, as JSON values: the launch profile, and what is not passed to the agent."""
     from watchkeeper.app.views import profile
 
@@ -326,5 +338,5 @@ def rights(request: "AddRequest", agreed: "Plan") -> dict[str, object]:
         "host": agreed.profile.host or None,
         "host_source": agreed.profile.host_source or None,
         "profile": profile.plain(agreed.profile),
-        "not_passed": list(not_passed.names(request)),
+        "not_passed": list(agreed.not_passed),
     }

@@ -39,7 +39,6 @@ _LISTS = ("env", "after", "labels")
 _ADDING = (*_LISTS, "options")
 _KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 _CHOICES = {
-    "isolation": ("strict", "project", "user"),
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),
     "leftovers": ("kill", "wait"),

@@ -95,6 +95,8 @@ class Call:
             self.terminal.note(f"wk: Passed over in your settings: {self.terminal.conceal(clean(str(wrong[0])))}{more}")
         self._warned = self._warned or bool(wrong)
         parts.on_slow = lambda sentence: self.terminal.note(f"wk: {self.terminal.conceal(clean(sentence))}")
+        if self._opened:
+            parts.harnesses = self._opened[0].harnesses  # so that a program is asked once for its version
         self._opened.append(parts)
         return parts
 

@@ -1,5 +1,6 @@
 """Changing one of the user's own settings, and what has to be looked at before another database is chosen."""
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli import daemon, render
@@ -12,7 +13,6 @@ from watchkeeper.errors import (
     Refused,
     SettingsError,
     UnknownHarness,
-    WatchkeeperError,
 )
 
 if TYPE_CHECKING:
@@ -50,18 +50,33 @@ def check(call: "Call", key: str, typed: str) -> None:
     _check_option(call, key, typed)
 
 
+def check_harnesses(call: "Call") -> None:
+    """Refuse options that their harnesses do not declare. Raises SettingsError."""
+    parts = call.reading
+    for name in sorted({each.key.split(".")[1] for each in parts.settings.values if each.key.startswith("harness.")}):
+        with suppress(HarnessError):  # one that is not installed, or cannot be loaded, declares nothing
+            _ = parts.harness_options(name)
+
+
 def _check_option(call: "Call", key: str, typed: str) -> None:
     """Have a harness look at a value of an option of its own, as it does before a task."""
-    from watchkeeper.settings import ACCOUNT
+    from watchkeeper.ports.harness import declared
+    from watchkeeper.settings import ACCOUNT, unknown
 
     of, _, option = key.removeprefix("harness.").partition(".")
-    if not key.startswith("harness.") or option in {ACCOUNT, "program"}:
+    if not key.startswith("harness.") or option == ACCOUNT:
         return
     try:
-        _ = call.reading.harness(of).find(call.environ, {option: typed})
+        harness = call.reading.harness(of)
+        known = declared(harness).options
+        if known is not None and option not in known:
+            raise unknown(key, "as typed", [f"harness.{of}.{each}" for each in known])
+        if option == "program":
+            return
+        _ = harness.find(call.environ, {option: typed})
     except BadTask as wrong:
         raise SettingsError(str(wrong), hint=wrong.hint) from wrong
-    except WatchkeeperError:
+    except HarnessError:
         return  # the program may be installed later
 
 
@@ -123,7 +138,7 @@ def _present(call: "Call", *, check: bool) -> list[str]:
 
 
 def _reached(call: "Call", url: str) -> str:
-    from watchkeeper.databases import open_postgres
+    from watchkeeper.compose.databases import open_postgres
 
     parts = call.writing
     try:

@@ -235,7 +235,7 @@ def _clock(call: "Call") -> Check:
         if call.store is None:
             return Check(name="clock", level=Level.OK, says="nothing is kept yet")
         from watchkeeper.cli import clock
-        from watchkeeper.daemon.keeping import ages_of
+        from watchkeeper.compose.housekeeping import ages_of
 
         told = clock.says(ages_of(call.reading).watched())
         if told:

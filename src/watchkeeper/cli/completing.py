@@ -1,10 +1,11 @@
 """What a shell offers on Tab. Looks only, and stays silent whatever is wrong: a shell's prompt is no place for complaints."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from watchkeeper.cli.render import clean, shorten
-from watchkeeper.errors import WatchkeeperError
+from watchkeeper.errors import HarnessError, WatchkeeperError
 
 _TITLE = 50
 
@@ -66,3 +67,17 @@ def harness_names() -> list[str]:
         return Watchkeeper.open(Path.cwd(), os.environ, writes=False).harness_names()
     except (WatchkeeperError, OSError):
         return []
+
+
+def isolations(harness: str | None) -> list[str]:
+    """The isolations of a harness; None: of all of them."""
+    from watchkeeper.compose import Watchkeeper
+    from watchkeeper.ports.harness import declared
+
+    found: set[str] = set()
+    with suppress(WatchkeeperError, OSError):
+        parts = Watchkeeper.open(Path.cwd(), os.environ, writes=False)
+        for name in [harness] if harness else parts.harness_names():
+            with suppress(HarnessError):
+                found |= set(declared(parts.harness(name)).isolations)
+    return sorted(found)

@@ -15,8 +15,7 @@ _OFF_BY_S = 2.0
 def headline(found: "StoreFacts") -> str:
     """Which one it is."""
     name = "PostgreSQL" if found.kind == "postgresql" else "SQLite"
-    size = f", {render.size(found.size)}" if found.size is not None else ""
-    return f"{name} {render.clean(found.version)}, {render.clean(found.where)}{size}"
+    return f"{name} {render.clean(found.version)}, {render.clean(found.where)}, {render.size(found.size)}"
 
 
 def remarks(found: "StoreFacts") -> list[str]:
@@ -36,10 +35,11 @@ def remarks(found: "StoreFacts") -> list[str]:
 
 def server(call: "Call") -> "StoreFacts | None":
     """The facts of the database if a server keeps it. Raises DatabaseUnusable and its kinds."""
-    from watchkeeper.databases import facts, place
+    from watchkeeper.app.views.database import facts
+    from watchkeeper.compose.databases import place
 
     store, parts = call.reading.store, call.reading
     if not store.is_shared:
         return None
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)
-    return facts(store, there, parts.system_clock, thorough=False)
+    return facts(store, there.says, parts.system_clock, thorough=False)

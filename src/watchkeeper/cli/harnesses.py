@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.errors import HarnessError, UsageError
+from watchkeeper.errors import BadTask, HarnessError, SettingsError, UsageError
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -37,7 +37,7 @@ def survey(call: "Call", names: list[str], environ: Mapping[str, str]) -> list[F
     for name in names:
         try:
             program = call.reading.harness(name).find(environ, options(call, name))
-        except HarnessError as error:
+        except (BadTask, HarnessError, SettingsError) as error:
             found.append(Found(name=name, problem=str(error), hint=error.hint))
         else:
             found.append(Found(name=name, path=program.path, version=program.version))
@@ -45,8 +45,8 @@ def survey(call: "Call", names: list[str], environ: Mapping[str, str]) -> list[F
 
 
 def options(call: "Call", name: str) -> Mapping[str, str]:
-    """The settings of a harness."""
-    return call.reading.settings.harness_options(name)
+    """The settings of a harness. Raises SettingsError for an option that it does not declare."""
+    return call.reading.harness_options(name)
 
 
 def choose(call: "Call") -> str:

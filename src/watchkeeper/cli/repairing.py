@@ -82,7 +82,7 @@ def _print(call: Call, damage: "Damage") -> None:
 def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
     """Do to a record what was chosen. Raises UsageError, NotFound, Refused, DatabaseUnusable and its kinds."""
     from watchkeeper.app.repair import choose, require, search
-    from watchkeeper.databases import place, repair
+    from watchkeeper.compose.databases import place, repair
     from watchkeeper.domain.repair import Repair
     from watchkeeper.ports.service import Order
 
@@ -98,7 +98,7 @@ def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)
     reason = f"Its record {damage.name} could not be read ({damage.reason}); {call.person} ended it."
     known = _known(parts)
-    repair(parts.store, there, damage, chosen, reason=reason, by=call.person, clock=parts.clock, known=known)
+    repair(there, damage, chosen, reason=reason, by=call.person, at=parts.clock.now(), known=known)
     _ = parts.daemon_host.tell(Order.LOOK)
     if as_json:
         call.terminal.document({"record": damage.name, "did": chosen.value, "task": damage.task_id})

@@ -21,9 +21,9 @@ def of_harness(call: "Call", name: str) -> "Route":
     from watchkeeper.domain.model import TaskSpec
     from watchkeeper.environment import capture
 
-    settings = call.reading.settings
+    harness, settings = call.reading.harness(name), call.reading.settings
     spec = TaskSpec(prompt="", title="", harness=name, model=settings.run_model, cwd=str(call.settings_from))
     spec, environ, keys = accounts.choose(call, spec, None)
     named = tuple(each for each in settings.environment_names if each in environ)
-    environment, _ = accounts.applied(call, spec, capture(environ, (*named, *keys), name))
-    return route_of(call.reading.harness(name), spec, environment, options(call, name), call.environ)
+    environment, _ = accounts.applied(call, spec, capture(environ, (*named, *keys), harness))
+    return route_of(harness, spec, environment, options(call, name), call.environ)

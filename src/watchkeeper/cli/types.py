@@ -88,6 +88,19 @@ class HarnessType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument
         return [CompletionItem(name) for name in harness_names() if name.startswith(incomplete)]
 
 
+class IsolationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
+    """A word for what an agent reads of the user's and the project's configuration; its harness declares which there are."""
+
+    name = "word"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Words of the harness that was named, or of every harness."""
+        del param
+        from watchkeeper.cli.completing import isolations
+
+        return [CompletionItem(each) for each in isolations(ctx.params.get("harness")) if each.startswith(incomplete)]
+
+
 class AccountType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
     """An account, `NAME` or `HARNESS:NAME`."""
 
@@ -190,6 +203,7 @@ DURATION = DurationType()
 SINCE = SinceType()
 TASK_ID = TaskIdType()
 HARNESS = HarnessType()
+ISOLATION = IsolationType()
 ACCOUNT = AccountType()
 MACHINE = MachineType()
 LABEL = LabelType()

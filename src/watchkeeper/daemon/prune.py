@@ -2,7 +2,7 @@
 
 from watchkeeper.app.ages import ago_by
 from watchkeeper.compose import Watchkeeper
-from watchkeeper.daemon.keeping import ages_of, pruner_of, retention_of
+from watchkeeper.compose.housekeeping import ages_of, pruner_of, retention_of
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 

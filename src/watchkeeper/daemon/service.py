@@ -18,16 +18,16 @@ from watchkeeper.app.lease import Lease, Me, begin
 from watchkeeper.app.observe import RestartWord
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.compose import Watchkeeper
+from watchkeeper.compose.databases import listen
+from watchkeeper.compose.housekeeping import ages_of
 from watchkeeper.crash import crashpoint
 from watchkeeper.daemon.guard import GuardLoop
-from watchkeeper.daemon.keeping import ages_of
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.observe import say
 from watchkeeper.daemon.own_process import end_within, heeded, take_title
 from watchkeeper.daemon.steady import steadily
 from watchkeeper.daemon.wiring import Loops, wire
-from watchkeeper.databases import listen
 from watchkeeper.domain.lease import Holder
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.errors import (

@@ -14,10 +14,9 @@ from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import RightsLevel
-from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude_reader import ClaudeReader
-from watchkeeper.harnesses.claude_route import claude_route
+from watchkeeper.harnesses.claude_route import ENVIRONMENT, claude_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
 from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
@@ -92,6 +91,8 @@ class Claude:
     isolations = tuple(ISOLATION)
     levels = LEVELS
     options = _OPTIONS
+    environment = ENVIRONMENT
+    nesting = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_SESSION_ID")
     home_variable = "CLAUDE_CONFIG_DIR"
     key_variables = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 
@@ -237,7 +238,7 @@ def _only_reads(tools: str) -> bool:
 
 def _environment(order: Order) -> dict[str, str]:
     """The caller's, with bounds on the program's own patience unless the caller set them."""
-    environment = {name: value for name, value in order.environment.items() if name not in NESTING["claude"]}
+    environment = {name: value for name, value in order.environment.items() if name not in Claude.nesting}
     environment |= dict(order.route.environment)
     environment["DISABLE_AUTOUPDATER"] = "1"
     if _isolation(order.spec, order.options) == "project":

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.route import ANTHROPIC, DEFAULT_HOSTS, host_of
-from watchkeeper.environment import allowed
+from watchkeeper.environment import STANDARD, is_one_of
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.configuration import Table, Unreadable, read_json, table_at, text_at
 from watchkeeper.ports.harness import Route
@@ -44,6 +44,12 @@ _AMAZON = frozenset({"CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_ANTHROPIC_AWS",
 _GOOGLE = frozenset({"CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD"})
 _KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
 _AMAZON_KEYS = ("AWS_BEARER_TOKEN_BEDROCK", "ANTHROPIC_AWS_API_KEY", "AWS_ACCESS_KEY_ID", "AWS_PROFILE")
+
+ENVIRONMENT = (
+    "ANTHROPIC_*", "CLAUDE_*", "DISABLE_TELEMETRY", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK",
+    "CLOUD_ML_REGION", "VERTEX_REGION_*", "API_TIMEOUT_MS",
+)  # fmt: skip
+"""Variables of the caller that the program gets: names, or beginnings followed by `*`."""
 
 _ALWAYS = (
     "ANTHROPIC_*", "CLAUDE_CODE_USE_*", "CLAUDE_CODE_SKIP_*", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CODE_CLIENT_*",
@@ -139,7 +145,7 @@ def _taken(settings: Table, environment: Mapping[str, str], own: Mapping[str, st
     wanted = (*_ALWAYS, *(_WITH_AMAZON if service in _AMAZON else _WITH_GOOGLE if service in _GOOGLE else ()))
     taken: dict[str, str] = {}
     for name, value in _variables(settings).items():
-        if not _is_one_of(name, wanted) or (environment.get(name) == value and name not in own):
+        if not is_one_of(name, wanted) or (environment.get(name) == value and name not in own):
             continue
         if (is_secret_name(name) and not is_plain(value)) or url_holds_secret(value):
             if not environment.get(name):
@@ -167,15 +173,11 @@ def _check_helpers(settings: Table, variables: Mapping[str, str], service: str) 
 
 
 def _secret(name: str) -> BadTask:
-    passed = "" if allowed(name, "claude") else f" and pass it (--env {name})"
+    passed = "" if is_one_of(name, (*STANDARD, *ENVIRONMENT)) else f" and pass it (--env {name})"
     return BadTask(
         f"Your Claude settings set {name} to a secret, and a secret is not taken out of a file.",
         hint=f"Export it in your shell (`export {name}=…`){passed}, or {_USER}",
     )
-
-
-def _is_one_of(name: str, entries: tuple[str, ...]) -> bool:
-    return any(name.startswith(entry[:-1]) if entry.endswith("*") else name == entry for entry in entries)
 
 
 def _service(layers: list[_Layer]) -> str:

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import RightsLevel
-from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.codex_config import holds_secret, lines
 from watchkeeper.harnesses.codex_reader import CodexReader
@@ -100,6 +99,11 @@ class Codex:
     isolations = tuple(ISOLATION)
     levels = LEVELS
     options = _OPTIONS
+    environment = ("OPENAI_*", "CODEX_*")
+    nesting = (
+        "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID", "CODEX_CI",
+        "CODEX_VERSION",
+    )  # fmt: skip
     home_variable = "CODEX_HOME"
     key_variables = ("CODEX_API_KEY", "CODEX_ACCESS_TOKEN")
 
@@ -163,7 +167,7 @@ class Codex:
         argv += order.route.arguments  # before the option `config`, which wins
         for each in lines(options):
             argv += ["-c", each]
-        environment = {name: value for name, value in order.environment.items() if name not in NESTING["codex"]}
+        environment = {name: value for name, value in order.environment.items() if name not in self.nesting}
         environment |= dict(order.route.environment)
         prompt = _delivered(order.spec.prompt)
         return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin", prompt=prompt)

@@ -7,18 +7,19 @@ a file that holds it. Each stands for a whole argument. `{{prompt}}` is a litera
 
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask
+from watchkeeper.harnesses.ending import ended, last_line
 from watchkeeper.harnesses.json_lines import HOLE, NUL
 from watchkeeper.harnesses.program import find_command
 from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
 
 PLACEHOLDERS = {"{prompt}": "argument", "{prompt_file}": "file"}
-_LITERALS = {"{{prompt}}": "{prompt}", "{{prompt_file}}": "{prompt_file}"}
+LITERALS = {"{{prompt}}": "{prompt}", "{{prompt_file}}": "{prompt_file}"}
 PROMPT_BY = ("stdin", "argument", "file", "none")
 OPTIONS = {"prompt_by": "how the prompt reaches the command: stdin, argument, file or none"}
 
@@ -79,16 +80,8 @@ class Command:
         if not spec.argv or not spec.argv[0]:
             msg = "The command harness needs a command line."
             raise BadTask(msg, hint="Give it after `--`: `wk run --harness command -- make test`.")
-        places = [word for word in spec.argv if word in PLACEHOLDERS]
-        if len(places) > 1:
-            msg = "The command line says more than once where the prompt goes."
-            raise BadTask(msg, hint="Leave one of {prompt} and {prompt_file}.")
-        if spec.argv[0] in PLACEHOLDERS:
-            msg = "The prompt cannot be the program."
-            raise BadTask(msg, hint="The first word of the command line names the program.")
-        for word in spec.argv:
-            _check_word(word)
-        if places == ["{prompt}"]:
+        check_words(spec.argv)
+        if "{prompt}" in spec.argv:
             check_argument(spec.prompt)
 
     def plan(self, order: Order) -> CommandPlan:
@@ -98,7 +91,7 @@ class Command:
             BadTask: the option `prompt_by` is none of `PROMPT_BY`.
         """
         prompt_by = _prompt_by(order.options)
-        argv = [None if word in PLACEHOLDERS else _LITERALS.get(word, word) for word in order.spec.argv]
+        argv = [None if word in PLACEHOLDERS else LITERALS.get(word, word) for word in order.spec.argv]
         if order.program.path and "/" not in order.spec.argv[0]:
             argv[0] = order.program.path  # what was found and shown, whatever stands on the PATH when it is started
         places = [PLACEHOLDERS[word] for word in order.spec.argv if word in PLACEHOLDERS]
@@ -125,6 +118,18 @@ class Command:
         del spec, session
 
 
+def check_words(words: Sequence[str]) -> None:
+    """Refuse a command line that cannot be started, or whose place for the prompt is not clear. Raises BadTask."""
+    if len([word for word in words if word in PLACEHOLDERS]) > 1:
+        msg = "The command line says more than once where the prompt goes."
+        raise BadTask(msg, hint="Leave one of {prompt} and {prompt_file}.")
+    if not words or not words[0] or words[0] in PLACEHOLDERS:
+        msg = "The prompt cannot be the program." if words and words[0] else "The command line names no program."
+        raise BadTask(msg, hint="The first word of the command line names the program.")
+    for word in words:
+        _check_word(word)
+
+
 def check_argument(prompt: str) -> None:
     """Refuse a prompt that no argument can hold.
 
@@ -141,7 +146,7 @@ def _check_word(word: str) -> None:
         msg = "The command line holds a NUL character."
         raise BadTask(msg, hint="No program can be given one; leave it out.")
     for place in PLACEHOLDERS:
-        if place in word and word != place and word not in _LITERALS:
+        if place in word and word != place and word not in LITERALS:
             msg = f"In '{word[:80]}', {place} is part of an argument; it can only be a whole one."
             raise BadTask(msg, hint="For a shell script use: sh -c 'tool --ask \"$1\"' sh '{prompt}'.")
 
@@ -189,13 +194,9 @@ class CommandReader:
             return Trace(finished=True, ok=True, text=text)
         if exit_fact.reason is not EndReason.EXITED:
             return Trace(finished=True, ok=False, text=text)
-        ended = f"signal {exit_fact.signal}" if exit_fact.signal else f"exit code {exit_fact.exit_code}"
-        said = next((line.strip() for line in reversed(stderr_tail.splitlines()) if line.strip()), "")
-        reason = (
-            f"The command ended with {ended}: {_text(said.encode())[:REASON_CHARACTERS]}"
-            if said
-            else (f"The command ended with {ended}.")
-        )
+        said = last_line(stderr_tail).strip()
+        more = f": {_text(said.encode())[:REASON_CHARACTERS]}" if said else "."
+        reason = f"The command ended with {ended(exit_fact)}{more}"
         return Trace(finished=True, ok=False, kind=FailureKind.CRASH, reason=reason, text=text)
 
     def _take(self, piece: bytes) -> None:

@@ -15,6 +15,7 @@ from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace, Usage
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, ProgramMissing
+from watchkeeper.harnesses.ending import ended, last_line
 from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, text_at
 from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
 
@@ -31,6 +32,7 @@ class Demo:
     name = "demo"
     options = OPTIONS
     levels = Levels(decided_by=(), options={RightsLevel.FULL: {}})
+    environment = ("DEMO_HOME",)
     home_variable = "DEMO_HOME"
     key_variables = ()
 
@@ -188,9 +190,8 @@ class DemoReader:
             return None, ""
         if self._lines.left_out and exit_fact.signal is None:
             return None, ""  # its result may be in what could not be read
-        ended = f"signal {exit_fact.signal}" if exit_fact.signal else f"exit code {exit_fact.exit_code}"
-        said = next((line.strip() for line in reversed(stderr_tail.splitlines()) if line.strip()), "")
-        reason = f"The demo agent ended without a result ({ended})"
+        said = last_line(stderr_tail).strip()
+        reason = f"The demo agent ended without a result ({ended(exit_fact)})"
         return FailureKind.CRASH, f"{reason}: {said[:300]}" if said else f"{reason}."
 
     def _take(self, line: Line) -> StreamEvent | None:

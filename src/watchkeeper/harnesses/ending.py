@@ -32,6 +32,11 @@ def judge_ending(exit_fact: ExitFact, said: str, *, begun: bool) -> tuple[Failur
     return FailureKind.PROGRAM_BROKEN, sentence(said) or f"The program ended with exit code {code} before it began."
 
 
+def ended(exit_fact: ExitFact) -> str:
+    """How a process ended, in two or three words."""
+    return f"signal {exit_fact.signal}" if exit_fact.signal else f"exit code {exit_fact.exit_code}"
+
+
 def kept_text(text: str) -> str:
     """A message as it is kept: all of it, or both ends of one that is very long, since what it comes to stands at its end."""
     if len(text) <= TEXT_LIMIT:

@@ -1,14 +1,15 @@
-"""Harnesses by name: ours, and those that users install.
+"""Harnesses by name: ours, those that users describe in a file, and those that they install.
 
-Ours are loaded by import path when they are asked for, so that a command that starts nothing loads none. Theirs are
-entry points of the group `watchkeeper.harnesses`; looking them up reads the metadata of every installed distribution, so
-that is done only for a name that is not ours, or to list.
+Ours are loaded by import path when they are asked for, so that a command that starts nothing loads none. A file is
+`NAME.toml` in the user's own directory, see `described`; it is read at each question, so a change of it counts at once. The
+others are entry points of the group `watchkeeper.harnesses`; looking them up reads the metadata of every installed
+distribution, so that is done last, or to list.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
@@ -18,7 +19,9 @@ from watchkeeper.errors import HarnessError, UnknownHarness
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from importlib.metadata import EntryPoint
+    from pathlib import Path
 
+    from watchkeeper.harnesses.program import Programs
     from watchkeeper.ports.harness import Harness
 
 GROUP = "watchkeeper.harnesses"
@@ -31,6 +34,7 @@ BUILT_IN = {
 }
 """Name → where its class is."""
 
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
 _METHODS = ("find", "rights", "check", "plan", "reader", "takeover")
 
 
@@ -51,12 +55,14 @@ def installed() -> Iterable[EntryPoint]:
 
 
 class Registry:
-    """Every harness there is; each is made once and kept."""
+    """Every harness there is; each that is a class is made once and kept."""
 
-    def __init__(self, found: Callable[[], Iterable[EntryPoint]] = installed) -> None:
-        """Look users' own harnesses up with `found`."""
+    def __init__(self, found: Callable[[], Iterable[EntryPoint]] = installed, directory: Path | None = None) -> None:
+        """Look installed harnesses up with `found`, and files in `directory`."""
         self._found = found
+        self._directory = directory
         self._made: dict[str, Harness] = {}
+        self._programs: Programs | None = None
 
     def get(self, name: str) -> Harness:
         """The harness of that name.
@@ -65,13 +71,15 @@ class Registry:
             UnknownHarness: there is none; says which come close and which there are.
             HarnessError: it is a user's own and cannot be loaded.
         """
+        if name not in BUILT_IN and name in self._files():
+            return self._described(name)
         if name not in self._made:
             self._made[name] = self._ours(name) if name in BUILT_IN else self._theirs(name)
         return self._made[name]
 
     def names(self) -> list[str]:
         """Every name that can be given, sorted."""
-        return sorted(BUILT_IN.keys() | {point.name for point in self._found()})
+        return sorted({*BUILT_IN, *self._files(), *(point.name for point in self._found())})
 
     def listed(self) -> list[Listed]:
         """Every harness; one that cannot be loaded is listed with its reason and spoils no other."""
@@ -86,6 +94,19 @@ class Registry:
     def _ours(self, name: str) -> Harness:
         module, _, attribute = BUILT_IN[name].partition(":")
         return cast("Harness", getattr(import_module(module), attribute)())
+
+    def _files(self) -> dict[str, Path]:
+        """The files that describe harnesses, by name."""
+        found = sorted(self._directory.glob("*.toml")) if self._directory is not None else []
+        return {file.stem: file for file in found if _NAME.fullmatch(file.stem)}
+
+    def _described(self, name: str) -> Harness:
+        from watchkeeper.harnesses.described import DescribedHarness, read  # noqa: PLC0415 - most have no such file
+        from watchkeeper.harnesses.program import Programs  # noqa: PLC0415 - as above
+
+        self._programs = self._programs or Programs()  # remembers versions
+        file = self._files()[name]
+        return DescribedHarness(name, read(file), str(file), self._programs)
 
     def _theirs(self, name: str) -> Harness:
         points = [point for point in self._found() if point.name == name]
@@ -112,21 +133,6 @@ class Registry:
         return UnknownHarness(
             f"There is no harness '{name}'.{did_you_mean(name, names)}", hint=f"There are: {', '.join(names)}."
         )
-
-
-@cache
-def _registry() -> Registry:
-    return Registry()
-
-
-def get_harness(name: str) -> Harness:
-    """The harness of that name, kept for the life of this process, as `Registry.get`."""
-    return _registry().get(name)
-
-
-def harness_names() -> list[str]:
-    """Every name that can be given, as `Registry.names`."""
-    return _registry().names()
 
 
 _HINT = "Mend or uninstall the package that brings it; other harnesses are not affected."

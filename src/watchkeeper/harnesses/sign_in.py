@@ -10,7 +10,7 @@ from pathlib import Path
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.account import SignIn
-from watchkeeper.errors import HarnessError
+from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.sign_in import Look, Mark, SignsIn, signs_in
 
@@ -52,7 +52,7 @@ class SignInLooker:
             return Look(sign_in=SignIn.IN, says=f"by {key}; whether it is accepted shows when an agent runs")
         try:
             program = harness.find(environment, options)
-        except HarnessError as problem:
+        except (BadTask, HarnessError) as problem:  # an option of the settings may be wrong, too
             return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
         question = told.sign_in_question(program)
         if question is None:

@@ -1,6 +1,7 @@
 """A database as a whole: what it is, how it does, and everything of it moved into another one."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,6 +13,26 @@ class LongTransaction:
     """The server's process that serves it."""
     user: str
     open_s: float
+
+
+class Database(Protocol):
+    """The database as a whole, inside a transaction."""
+
+    def version(self) -> str:
+        """That of SQLite, or of the server."""
+        ...
+
+    def schema(self) -> int:
+        """The number of the newest migration."""
+        ...
+
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+    def long_transactions(self) -> tuple[LongTransaction, ...]:
+        """Transactions of other programs that have been open for more than a minute, oldest first."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +47,8 @@ class StoreFacts:
     """That of SQLite, or of the server."""
     schema: int
     database_id: str
-    size: int | None
+    size: int
+    """In bytes."""
     skew_s: float | None
     """How far this machine's clock is ahead of the database's; None where they are the same one."""
     long_transactions: tuple[LongTransaction, ...] = ()

@@ -1,10 +1,11 @@
 """Agent programs: how to find one, how to start it, how to read what it prints.
 
-A new harness is one file with one class that has these five methods; users add theirs through the entry point group `watchkeeper.harnesses`, whose
-names are harness names and whose objects are called without arguments.
+A new harness is one file with one class that has the name and the six methods of `Harness`, and declares by class attributes what `Declared` lists. What
+else a program can do has a protocol of its own: `Routes` here, `SignsIn` in `ports.sign_in`. Users add theirs through the entry point group
+`watchkeeper.harnesses`, whose names are harness names and whose objects are called without arguments, or as a TOML file.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -151,6 +152,37 @@ class Levels:
         return {**self.defaults, **{name: value for name, value in options.items() if name in self.decided_by}}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Declared:
+    """What a harness declares beside its methods, by attributes of these names. Each is optional."""
+
+    options: Mapping[str, str] | None = None
+    """Its options with what each is; None: it checks them itself."""
+    levels: Levels = field(default_factory=lambda: Levels(decided_by=(), options={}))
+    """The levels of rights that it offers; without them it has its defaults only."""
+    isolations: Sequence[str] = ("user",)
+    """What `--isolation` may be. A harness that declares nothing reads all of the user's configuration."""
+    environment: Sequence[str] = ()
+    """Variables of the caller that its program gets beside the standard ones: names, or beginnings followed by `*`."""
+    nesting: Sequence[str] = ()
+    """Variables by which its program knows that it runs inside another one of its kind. They are never passed on, because it does not."""
+
+    def isolation(self, asked: str | None, options: Mapping[str, str]) -> str:
+        """The isolation of a task: what was asked for it, else what is configured, else `project` where there is one, else the first."""
+        default = "project" if "project" in self.isolations else next(iter(self.isolations), "")
+        return asked or options.get("isolation", default)
+
+
+_KINDS = {"options": Mapping, "levels": Levels, "isolations": Sequence, "environment": Sequence, "nesting": Sequence}
+
+
+def declared(harness: "Harness") -> Declared:
+    """What a harness declares; an attribute of another kind counts as not declared."""
+    given = {name: cast("object", getattr(harness, name, None)) for name in _KINDS}
+    return Declared(**{name: value for name, value in given.items() if isinstance(value, _KINDS[name])})  # pyright: ignore[reportArgumentType] - each of its kind
+
+
+@runtime_checkable
 class FindsForTask(Protocol):
     """What a harness has too whose program the task itself names."""
 
@@ -171,9 +203,8 @@ def find_program(
     Raises:
         ProgramMissing: with how to get it.
     """
-    own = cast("FindsForTask | None", harness if hasattr(harness, "find_for") else None)
-    if own is not None:
-        return own.find_for(spec, environment, options)
+    if isinstance(harness, FindsForTask):
+        return harness.find_for(spec, environment, options)
     return harness.find(environment, options)
 
 
@@ -218,23 +249,6 @@ def has_answered(reader: StreamReader) -> bool:
     """Whether the program has printed its final event and nothing behind it that takes it back. A reader without `answered` knows of no such event."""
     found = cast("Callable[[], object] | None", getattr(reader, "answered", None))
     return callable(found) and found() is True
-
-
-def levels_of(harness: Harness) -> Levels:
-    """The levels of rights that a harness offers; a harness that declares none has its defaults only."""
-    found: object = getattr(harness, "levels", None)
-    return found if isinstance(found, Levels) else Levels(decided_by=(), options={})
-
-
-def isolations_of(harness: Harness) -> tuple[str, ...]:
-    """What `--isolation` may be for a harness; one that declares nothing reads all of the user's configuration."""
-    return tuple(getattr(harness, "isolations", ("user",)))
-
-
-def options_of(harness: Harness) -> Mapping[str, str] | None:
-    """The options of a harness with what each is; None: it does not declare them, and checks them itself."""
-    found: object = getattr(harness, "options", None)
-    return cast("Mapping[str, str]", found) if isinstance(found, Mapping) else None
 
 
 @runtime_checkable

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.damage import Damage, Damages, Met
+from watchkeeper.ports.databases import Database
 from watchkeeper.ports.keeping import Keeping
 from watchkeeper.ports.machines import Machines
 from watchkeeper.ports.stored import (
@@ -112,6 +113,11 @@ class Tx(Protocol):
     @property
     def damage(self) -> Damages:
         """Records that cannot be read."""
+        ...
+
+    @property
+    def database(self) -> Database:
+        """The database as a whole."""
         ...
 
     @property

@@ -376,6 +376,10 @@ class Outbox(Protocol):
         """It did not work: try again then."""
         ...
 
+    def bind(self, machine: str) -> None:
+        """What any machine may do is from now on done by this one."""
+        ...
+
     def next_due(self, machine: str = "") -> datetime | None:
         """When the next effect that `machine` may do is due."""
         ...

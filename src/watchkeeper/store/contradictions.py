@@ -14,7 +14,6 @@ from watchkeeper.store.waits import wrong_place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from watchkeeper.store.marks import RawRows
     from watchkeeper.store.rows import Row, Rows, Value
 
 USED_UP = 1 << 62
@@ -115,7 +114,7 @@ def _breaking(rows: Rows, table: str, key: str | None = None) -> Iterator[Damage
             return
         broken = f"({broken}) AND {how.key} = :key"
     question = f"SELECT {how.key}, {how.task}, CASE {cases} END FROM {table} WHERE {broken}"  # noqa: S608 - names and rules of our own
-    for found, task_id, number in cast("RawRows", rows).query(question, values or None):
+    for found, task_id, number in rows.query(question, values or None):
         says = f"it breaks a rule of its table: {rules[cast('int', number)]}"
         yield Damage.of(
             torn(how.place, "?" if found is None else found, says, None if task_id is None else str(task_id))

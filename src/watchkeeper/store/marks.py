@@ -6,15 +6,13 @@ also a version that knows nothing of marks, to which it is simply a newer one.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from watchkeeper.errors import DatabaseMoved
 from watchkeeper.store.migrations import Schema
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from watchkeeper.store.rows import Row, Value
+    from watchkeeper.store.rows import Rows
 
 MARKED = 1_000_000
 """The number of a marked database's schema."""
@@ -34,20 +32,16 @@ class MarkedSchema(Schema):
         return MARKED
 
 
-class RawRows(Protocol):
-    """One open transaction, for SQL of any kind."""
+def mark(rows: Rows, says: str) -> None:
+    """Mark the database; `says` is `unfinished(...)` or `moved(...)`."""
+    unmark(rows)
+    sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
+    _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
 
-    def query(self, sql: str, values: Mapping[str, Value] | None = None, /) -> list[Row]:
-        """All rows of the answer. Raises DatabaseUnusable and its kinds."""
-        ...
 
-
-def mark(rows: RawRows, says: str) -> None:
-    """Mark the database; `says` is `unfinished(...)` or `moved(...)`. Empty: take the mark away."""
+def unmark(rows: Rows) -> None:
+    """Let it be used again."""
     _ = rows.query("DELETE FROM migration WHERE number = :number", {"number": MARKED})
-    if says:
-        sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
-        _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
 
 
 def unfinished(database_id: str) -> str:
@@ -60,13 +54,13 @@ def moved(where: str) -> str:
     return f"{_MOVED}{where}"
 
 
-def says(rows: RawRows) -> str:
+def says(rows: Rows) -> str:
     """What the mark says; empty without one."""
     found = rows.query("SELECT name FROM migration WHERE number = :number", {"number": MARKED})
     return str(found[0][0]) if found else ""
 
 
-def refusal(rows: RawRows, what: str) -> DatabaseMoved:
+def refusal(rows: Rows, what: str) -> DatabaseMoved:
     """Why a marked database, called `what`, is not used."""
     found = says(rows)
     if found.startswith(_MOVED):

@@ -12,23 +12,37 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseMoved, Refused
+from watchkeeper.ports.store import Store
 from watchkeeper.store import marks
 from watchkeeper.store.schema import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from watchkeeper.ports.store import Store, Tx
-    from watchkeeper.store.marks import RawRows
-    from watchkeeper.store.rows import Row, Value
+    from watchkeeper.ports.store import Tx
+    from watchkeeper.store.rows import Row, Rows, Value
     from watchkeeper.store.tx import StoredTx
+
+T = TypeVar("T")
 
 _MADE_WITH_THE_DATABASE = frozenset({"meta", "tally"})
 _PAGE = 1000
 _AT_ONCE = 40
+
+
+class OpenStore(Store, Protocol):
+    """A database whose transactions show their rows too."""
+
+    def transact(self, name: str, work: Callable[[StoredTx], T], *, durable: bool = True) -> T:
+        """As the port says."""
+        ...
+
+    def read(self, work: Callable[[StoredTx], T]) -> T:
+        """As the port says."""
+        ...
 
 
 class Place(Protocol):
@@ -39,35 +53,31 @@ class Place(Protocol):
         """For people; nothing secret."""
         ...
 
-    def open(self, *, marked: bool = False) -> Store:
-        """Open it, made or upgraded if need be. `marked`: only a marked one. Raises DatabaseUnusable and its kinds."""
+    def open(self, *, marked: bool = False, new: bool = True) -> OpenStore:
+        """Open it. `marked`: only a marked one; else, where `new`, it is made or upgraded if need be. Raises DatabaseUnusable and its kinds."""
         ...
 
-    def columns(self, rows: RawRows, table: str) -> list[str]:
+    def columns(self, rows: Rows, table: str) -> list[str]:
         """The columns of a table that are written, in any order."""
         ...
 
-    def set_rules_aside(self, rows: RawRows) -> object:
+    def set_rules_aside(self, rows: Rows) -> object:
         """No trigger acts until `put_rules_back`, which is given the answer; in the same transaction."""
         ...
 
-    def put_rules_back(self, rows: RawRows, aside: object) -> None:
+    def put_rules_back(self, rows: Rows, aside: object) -> None:
         """Triggers act again, and all that is held together by keys was looked at."""
         ...
 
-    def numbers(self, rows: RawRows) -> dict[str, int]:
+    def numbers(self, rows: Rows) -> dict[str, int]:
         """By table, the largest number that was ever given."""
         ...
 
-    def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
+    def set_numbers(self, rows: Rows, numbers: Mapping[str, int]) -> None:
         """The same, set."""
         ...
 
-    def take_time(self, rows: RawRows) -> None:
-        """One step of the open transaction, or the wait for the next one, may take long."""
-        ...
-
-    def mark(self, rows: RawRows, says: str) -> None:
+    def mark(self, rows: Rows, says: str) -> None:
         """Mark it; empty: take the mark away."""
         ...
 
@@ -104,9 +114,9 @@ def move(
         mine = here.read(lambda tx: tx.machines.database_id())
         marked = _prepare(destination, mine)
 
-        def work(tx: Tx) -> Moved:
-            rows = _raw(tx)
-            source.take_time(rows)
+        def work(tx: StoredTx) -> Moved:
+            rows = tx.rows
+            rows.take_time()
             _fill(source, rows, destination, mine if marked else None, progress)
             moved = _compared(source, rows, destination)
             source.mark(rows, marks.moved(destination.says))
@@ -117,10 +127,6 @@ def move(
         here.close()
     _open_up(destination, mine, adapt)
     return moved
-
-
-def _raw(tx: Tx) -> RawRows:
-    return cast("RawRows", cast("StoredTx", tx).rows)
 
 
 def _is_unfinished(destination: Place) -> bool:
@@ -138,14 +144,14 @@ def _prepare(destination: Place, mine: str) -> bool:
     except DatabaseMoved:
         store = destination.open(marked=True)
         with contextlib.closing(store):
-            store.read(lambda tx: _refuse_not_mine(_raw(tx), destination, mine))
+            store.read(lambda tx: _refuse_not_mine(tx.rows, destination, mine))
         return True
     with contextlib.closing(store):
-        store.read(lambda tx: _refuse_full(_raw(tx), destination))
+        store.read(lambda tx: _refuse_full(tx.rows, destination))
     return False
 
 
-def _refuse_not_mine(rows: RawRows, destination: Place, mine: str) -> None:
+def _refuse_not_mine(rows: Rows, destination: Place, mine: str) -> None:
     """What another database was moved to may be all that is left of it."""
     found = marks.says(rows)
     if found == marks.unfinished(mine):
@@ -161,7 +167,7 @@ def _refuse_not_mine(rows: RawRows, destination: Place, mine: str) -> None:
     )
 
 
-def _refuse_full(rows: RawRows, destination: Place) -> None:
+def _refuse_full(rows: Rows, destination: Place) -> None:
     full = [table for table in TABLES if _has_rows(rows, table)]
     if full:
         raise Refused(
@@ -170,25 +176,25 @@ def _refuse_full(rows: RawRows, destination: Place) -> None:
         )
 
 
-def _has_rows(rows: RawRows, table: str) -> bool:
+def _has_rows(rows: Rows, table: str) -> bool:
     return table not in _MADE_WITH_THE_DATABASE and bool(rows.query(f"SELECT 1 FROM {table} LIMIT 1"))  # noqa: S608 - one of `TABLES`
 
 
 def _fill(
-    source: Place, given: RawRows, destination: Place, unfinished: str | None, progress: Callable[[int, int], None]
+    source: Place, given: Rows, destination: Place, unfinished: str | None, progress: Callable[[int, int], None]
 ) -> None:
     """Fill it; `unfinished`: an earlier try with the database of that id did not finish, and begins anew."""
     total = sum(int(given.query(f"SELECT count(*) FROM {table}")[0][0] or 0) for table in TABLES)  # noqa: S608 - one of `TABLES`
     there = destination.open(marked=unfinished is not None)
 
-    def work(tx: Tx) -> None:
-        rows, done = _raw(tx), 0
+    def work(tx: StoredTx) -> None:
+        rows, done = tx.rows, 0
         # Once more, now that it is our turn there: somebody may have begun to use it meanwhile.
         if unfinished is None:
             _refuse_full(rows, destination)
         else:
             _refuse_not_mine(rows, destination, unfinished)
-        destination.take_time(rows)
+        rows.take_time()
         aside = destination.set_rules_aside(rows)
         for table in reversed(list(TABLES)):
             _ = rows.query(f"DELETE FROM {table}")  # noqa: S608 - one of `TABLES`
@@ -209,7 +215,7 @@ def _fill(
         there.transact("filled", work)
 
 
-def _pages(rows: RawRows, table: str, columns: list[str]) -> Iterator[list[Row]]:
+def _pages(rows: Rows, table: str, columns: list[str]) -> Iterator[list[Row]]:
     """All rows, each page from the key on where the last one ended: counting from the beginning would take longer with each page."""
     keys = TABLES[table].split(", ")
     at = [columns.index(key) for key in keys]
@@ -233,7 +239,7 @@ def _chunks(page: list[Row]) -> Iterator[list[Row]]:
         yield page[start : start + _AT_ONCE]
 
 
-def _insert(rows: RawRows, table: str, columns: list[str], chunk: list[Row]) -> None:
+def _insert(rows: Rows, table: str, columns: list[str], chunk: list[Row]) -> None:
     names = [[_name(number * len(columns) + at) for at in range(len(columns))] for number in range(len(chunk))]
     values = ", ".join(f"({', '.join(f':{name}' for name in row)})" for row in names)
     sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}"  # noqa: S608 - names of our own schema
@@ -253,11 +259,11 @@ def _name(number: int) -> str:
             return f"v_{letters}"
 
 
-def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
+def _compared(source: Place, given: Rows, destination: Place) -> Moved:
     """Both sides, read from end to end."""
     there = destination.open(marked=True)
     with contextlib.closing(there):
-        wanted, found = _sum(source, given), there.read(lambda tx: _sum(destination, _raw(tx)))
+        wanted, found = _sum(source, given), there.read(lambda tx: _sum(destination, tx.rows))
     if wanted != found:
         tables = [table for table in TABLES if wanted.counts[table] != found.counts[table]]
         raise DatabaseCorrupt(
@@ -267,8 +273,8 @@ def _compared(source: Place, given: RawRows, destination: Place) -> Moved:
     return wanted
 
 
-def _sum(place: Place, rows: RawRows) -> Moved:
-    place.take_time(rows)
+def _sum(place: Place, rows: Rows) -> Moved:
+    rows.take_time()
     total, counts = hashlib.sha256(), dict.fromkeys(TABLES, 0)
     for table in TABLES:
         columns = sorted(place.columns(rows, table))
@@ -289,11 +295,11 @@ def _plain(value: Value) -> Value:
 def _open_up(destination: Place, mine: str, adapt: Callable[[Tx], None]) -> None:
     there = destination.open(marked=True)
 
-    def work(tx: Tx) -> None:
-        _refuse_not_mine(_raw(tx), destination, mine)
-        destination.take_time(_raw(tx))
+    def work(tx: StoredTx) -> None:
+        _refuse_not_mine(tx.rows, destination, mine)
+        tx.rows.take_time()
         adapt(tx)
-        destination.mark(_raw(tx), "")
+        destination.mark(tx.rows, "")
 
     with contextlib.closing(there):
         there.transact("opened", work)
@@ -303,9 +309,9 @@ def _finish_earlier(source: Place, destination: Place, adapt: Callable[[Tx], Non
     """The source was moved already: if it was to here, and that was not opened yet, do that. Raises DatabaseMoved."""
     here = source.open(marked=True)
     with contextlib.closing(here):
-        says, mine = here.read(lambda tx: (marks.says(_raw(tx)), tx.machines.database_id()))
+        says, mine = here.read(lambda tx: (marks.says(tx.rows), tx.machines.database_id()))
         if says != marks.moved(destination.says) or not _is_unfinished(destination):
-            raise here.read(lambda tx: marks.refusal(_raw(tx), source.says))
-        moved = here.read(lambda tx: _sum(source, _raw(tx)))
+            raise here.read(lambda tx: marks.refusal(tx.rows, source.says))
+        moved = here.read(lambda tx: _sum(source, tx.rows))
     _open_up(destination, mine, adapt)
     return Moved(counts=moved.counts, digest=moved.digest, finished_earlier=True)

@@ -56,6 +56,10 @@ class StoredOutbox:
         """It did not work: try again then. For an effect that is done meanwhile this does nothing."""
         _ = self._rows.run("outbox_again", id=row_id, not_before=ticks(not_before))
 
+    def bind(self, machine: str) -> None:
+        """What any machine may do is from now on done by this one."""
+        _ = self._rows.run("outbox_bind", machine=machine)
+
     def next_due(self, machine: str = "") -> datetime | None:
         """When the next effect that this machine may do, and knows how to do, is due."""
         offset = 0

@@ -1,11 +1,12 @@
 """Repair a record that cannot be read, as a person chose, in one transaction.
 
 Ours are the rows of one record or of one task. What the database's own rules forbid (a settled run is final, a fact once known stays) is what a torn record
-may have broken, so the caller sets the triggers aside; the checks and keys of the tables hold all the while.
+may have broken, so the triggers are set aside; the checks and keys of the tables hold all the while.
 """
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, cast
 
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from watchkeeper.ports.damage import Damage, Known
-    from watchkeeper.store.marks import RawRows
     from watchkeeper.store.moving import Place
     from watchkeeper.store.rows import Rows, Value
+    from watchkeeper.store.tx import StoredTx
 
 _DROPS = {
     "outbox": "repair_drop_outbox",
@@ -57,12 +58,39 @@ _GAP = 1000
 """So many fences, or numbers, are passed over, lest one is given twice whose record is gone."""
 
 
-def repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, known: Known) -> None:
-    """Do to a record what was chosen. `reason` is what its task is said to have failed of.
+def repair(there: Place, damage: Damage, what: Repair, *, reason: str, by: str, at: datetime, known: Known) -> None:
+    """Do to a record that cannot be read what a person chose, and journal it, in one transaction.
+
+    Args:
+        there: the database.
+        damage: the record.
+        what: the choice.
+        reason: what its task is said to have failed of.
+        by: who chose.
+        at: when.
+        known: what the execution directories tell of the database.
 
     Raises:
-        Refused: it cannot be read even so, or another record stands against it. The caller undoes everything.
+        Refused: it cannot be read even so, or another record stands against it. Nothing was changed.
+        DatabaseUnusable: and its kinds. Nothing was changed.
     """
+
+    def work(tx: StoredTx) -> None:
+        rows = tx.rows
+        aside = there.set_rules_aside(rows)
+        if damage.place == contradictions.NUMBER:
+            for table in contradictions.torn_numbers(rows):  # every table: the journal's entry takes a number, too
+                _renumber(rows, there, table)
+        _repair(rows, damage, what, reason, at, known)
+        there.put_rules_back(rows, aside)
+        data = {"record": damage.name, "what": what.value, "by": by, "reason": damage.reason}
+        _ = tx.journal.append("record.repaired", at, task_id=damage.task_id, data=data)
+
+    with contextlib.closing(there.open(new=False)) as store:
+        store.transact("repair", work)
+
+
+def _repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, known: Known) -> None:
     try:
         _do(rows, damage, what, reason, at, known)
     except (RowConflict, RecordTorn) as problem:
@@ -122,7 +150,7 @@ def _mend_wait(rows: Rows, task_id: str) -> None:
     _ = rows.run("repair_claim_place", id=task_id)
 
 
-def renumber(rows: RawRows, there: Place, table: str) -> None:
+def _renumber(rows: Rows, there: Place, table: str) -> None:
     """Number records anew that are beyond every number that can be, and go on behind the largest. No trigger may act."""
     key = _NUMBERS[table]
     most = contradictions.USED_UP

@@ -1,5 +1,6 @@
 """The seam between the adapters and a database: named statements, run with named values."""
 
+from collections.abc import Mapping
 from typing import Protocol
 
 from watchkeeper.ports.damage import Met
@@ -42,4 +43,12 @@ class Rows(Protocol):
 
     def all(self, name: str, /, **values: Value) -> list[Row]:
         """All rows of a statement's answer. Raises as `run` does."""
+        ...
+
+    def query(self, sql: str, values: Mapping[str, Value] | None = None, /) -> list[Row]:
+        """All rows of the answer to SQL that has no name: what concerns the whole database, whatever its tables are. Raises as `run` does."""
+        ...
+
+    def take_time(self) -> None:
+        """One step of the open transaction, or the wait for the next one, may take long. Raises DatabaseUnusable and its kinds."""
         ...

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from watchkeeper.store.accounts import StoredAccounts
     from watchkeeper.store.damage import StoredDamages
+    from watchkeeper.store.database import StoredDatabase
     from watchkeeper.store.journal import StoredJournal
     from watchkeeper.store.keeping import StoredKeeping
     from watchkeeper.store.machines import StoredMachines
@@ -97,6 +98,13 @@ class StoredTx:
         from watchkeeper.store.damage import StoredDamages
 
         return StoredDamages(self._rows)
+
+    @property
+    def database(self) -> StoredDatabase:
+        """The database as a whole."""
+        from watchkeeper.store.database import StoredDatabase
+
+        return StoredDatabase(self._rows)
 
     @property
     def machines(self) -> StoredMachines:

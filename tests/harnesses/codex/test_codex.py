@@ -8,7 +8,6 @@ import pytest
 from support.odd_prompts import ODD_PROMPTS, REFUSED_PROMPTS
 
 from watchkeeper.domain.model import TaskSpec
-from watchkeeper.environment import NESTING
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.codex import Codex
 from watchkeeper.ports.harness import CommandPlan, Order, Program
@@ -60,7 +59,7 @@ def test_isolation_decides_what_comes_from_outside() -> None:
 def test_the_callers_home_and_key_pass() -> None:
     """Nothing of the caller is copied or dropped but what says that we run inside Codex."""
     caller = {"HOME": "/home/user", "CODEX_HOME": "/c", "CODEX_API_KEY": "sk-test-local"}
-    inside = dict.fromkeys(NESTING["codex"], "1")
+    inside = dict.fromkeys(Codex.nesting, "1")
     assert {"CODEX_THREAD_ID", "CODEX_SANDBOX_NETWORK_DISABLED"} <= inside.keys()
     assert plan(environment={**caller, **inside}).environment == caller
 

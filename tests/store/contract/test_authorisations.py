@@ -10,7 +10,7 @@ from watchkeeper.domain.profile import LaunchProfile, RightsLevel
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.errors import DatabaseCorrupt
 from watchkeeper.ports.store import Authorisation, Store, Tx
-from watchkeeper.store import moving
+from watchkeeper.store.moving import OpenStore
 from watchkeeper.store.values import to_json
 
 PROFILE = make_profile(
@@ -106,10 +106,10 @@ def test_a_launch_keeps_what_it_was_allowed_by(store: Store) -> None:
 @pytest.mark.parametrize(
     "statement", ["UPDATE authorisation SET says = 'more'", "UPDATE authorisation SET profile = NULL"]
 )
-def test_what_was_allowed_never_changes(store: Store, statement: str) -> None:
+def test_what_was_allowed_never_changes(store: OpenStore, statement: str) -> None:
     authorise(store, allowed(1))
     with pytest.raises(Exception, match="never changes"):
-        store.transact("tamper", lambda tx: moving._raw(tx).query(statement))
+        store.transact("tamper", lambda tx: tx.rows.query(statement))
     assert store.read(lambda tx: tx.outcomes.authorisation("t1")) == allowed(1)
 
 

@@ -3,13 +3,12 @@
 from contextlib import closing
 
 import pytest
-from runtimes.stage import SteppedClock
 from support.postgres import ask
 from support.records import NOON
 from support.torn import fill
 
 from watchkeeper.app.repair import search
-from watchkeeper.databases import repair
+from watchkeeper.compose.databases import repair
 from watchkeeper.domain.repair import Repair
 from watchkeeper.ports.damage import Known
 from watchkeeper.store.postgres.place import PostgresPlace
@@ -46,7 +45,6 @@ def test_what_cannot_be_so_is_mended(postgres: PostgresStore, url: str, sql: str
     damage = next(each for each in found if each.name.startswith(record))
     with closing(postgres):
         repair(
-            postgres, PostgresPlace(url, "test"), damage, what,
-            reason="torn", by="ada", clock=SteppedClock(wall=NOON), known=Known("d" * 32, 3),
+            PostgresPlace(url, "test"), damage, what, reason="torn", by="ada", at=NOON, known=Known("d" * 32, 3)
         )  # fmt: skip
         assert search(postgres) == []

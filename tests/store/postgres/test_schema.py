@@ -119,7 +119,7 @@ def test_a_migration_may_take_longer_than_a_statement(url: str) -> None:
     schema = Schema(migrations=(*SCHEMA.migrations, slow))
     store = open_store(url, upgrade=True, schema=schema, wait_s=0.5, answer_s=0.5)
     with pytest.raises(DatabaseUnusable, match="took too long"):
-        _ = store.read(lambda tx: tx._rows.query("SELECT pg_sleep(1.5)"))  # pyright: ignore[reportAttributeAccessIssue] - any slow statement
+        _ = store.read(lambda tx: tx.rows.query("SELECT pg_sleep(1.5)"))
     store.close()
 
 

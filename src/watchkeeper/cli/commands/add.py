@@ -72,13 +72,13 @@ def command(
             return
         handed = [asking.request(call, wishes, prompt, argv or ())]
     asking.say_rights(call, [agreed for _, agreed in handed], verbose=verbose or dry_run, as_json=as_json)
-    not_passed.say(call, [request for request, _ in handed], as_json=as_json)
+    not_passed.say(call, [agreed for _, agreed in handed], as_json=as_json)
     if dry_run:
-        tried = [(handing.would_be(call, each), each, asking.rights(each, agreed)) for each, agreed in handed]
+        tried = [(handing.would_be(call, each), each, asking.rights(agreed)) for each, agreed in handed]
         handing.tell_dry(call, call.terminal.line, tried, as_json=as_json)
         return
     given = asking.add(call, handed)
-    _finish(call, given, [asking.rights(request, plan) for request, plan in handed], as_json=as_json)
+    _finish(call, given, [asking.rights(agreed) for _, agreed in handed], as_json=as_json)
 
 
 def _finish(call: Call, given: "list[Handed]", rights: "list[dict[str, object]]", *, as_json: bool) -> None:

@@ -86,7 +86,7 @@ def _hand_over(call: Call, directory: Path) -> Task:
         on_lost=OnLost.HOLD,
         machine=machines.own(call) or None,
     )
-    environment = capture(call.environ, (), spec.harness)
+    environment = capture(call.environ, (), parts.harness("demo"))
     request = AddRequest(
         spec=spec,
         environment=environment,

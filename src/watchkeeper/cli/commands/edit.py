@@ -220,10 +220,10 @@ def _checked(
     check_wishes(spec if spec.not_before != task.spec.not_before else replace(spec, not_before=None), now)
     if spec.account != task.spec.account:
         accounts.require_no_keys(call, task, spec)
-    kept = call.reading.environments.get(task.environment_id)
-    environment = kept if kept is not None else capture(call.environ, (), spec.harness)
-    applied, home = accounts.applied(call, spec, environment)
     harness = call.reading.harness(spec.harness)
+    kept = call.reading.environments.get(task.environment_id)
+    environment = kept if kept is not None else capture(call.environ, (), harness)
+    applied, home = accounts.applied(call, spec, environment)
     given = dict(edits.options)
     configured = dict(stored.options) if stored is not None else harnesses.options(call, spec.harness)
     request = AddRequest(

@@ -45,7 +45,7 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
     """
     from watchkeeper.app.ages import ago_by
     from watchkeeper.cli import clock
-    from watchkeeper.daemon.keeping import ages_of, pruner_of, retention_of
+    from watchkeeper.compose.housekeeping import ages_of, pruner_of, retention_of
 
     if call.store is None:
         if as_json:

@@ -70,7 +70,7 @@ def _retry(call: Call, typed: str, *, as_json: bool) -> Task:
     spec, allowed, approved = parts.store.read(lambda tx: _read(tx, task_id))
     place = _place(call, spec, allowed)
     environ, keys = accounts.environment(call, spec)
-    environment = capture(environ, (*spec.environment_names, *keys), spec.harness)
+    environment = capture(environ, (*spec.environment_names, *keys), parts.harness(spec.harness))
     stored = None if allowed is None else allowed.profile
     profile = _profile(call, spec, environment, stored)
     if stored is None or profile.scope != stored.scope or profile.program != stored.program:

@@ -73,7 +73,7 @@ def _again(call: Call, reports: list[_Report], *, keep_log: bool, force: bool) -
 
 def _remove(call: Call, typed: str, *, keep_log: bool, force: bool, dry_run: bool) -> _Report:
     from watchkeeper.app.remove import NotRemovable
-    from watchkeeper.daemon.keeping import remover_of
+    from watchkeeper.compose.housekeeping import remover_of
 
     report = _Report(typed=typed)
     try:

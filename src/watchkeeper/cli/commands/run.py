@@ -88,13 +88,13 @@ def command(
         return _given(call, handed, {}, wait=wait, follow=follow, as_json=as_json)
     request, agreed = asking.request(call, wishes, prompt, argv or ())
     asking.say_rights(call, [agreed], verbose=verbose or dry_run, as_json=as_json)
-    not_passed.say(call, [request], as_json=as_json)
+    not_passed.say(call, [agreed], as_json=as_json)
     if dry_run:
-        tried = [(None, request, asking.rights(request, agreed))]
+        tried = [(None, request, asking.rights(agreed))]
         handing.tell_dry(call, call.terminal.document, tried, as_json=as_json)
         return Exit.OK
     handed = asking.add(call, [(request, agreed)])[0]
-    return _given(call, handed, asking.rights(request, agreed), wait=wait, follow=follow, as_json=as_json)
+    return _given(call, handed, asking.rights(agreed), wait=wait, follow=follow, as_json=as_json)
 
 
 def _given(call: Call, handed: Handed, rights: "dict[str, object]", *, wait: bool, follow: bool, as_json: bool) -> int:

@@ -39,7 +39,8 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
     from dataclasses import asdict
 
     from watchkeeper.app.repair import search
-    from watchkeeper.databases import facts, place
+    from watchkeeper.app.views.database import facts
+    from watchkeeper.compose.databases import place
 
     store = call.store
     if store is None:
@@ -52,7 +53,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)
     call.names_damage = True
     torn = search(store)
-    found = facts(store, there, parts.system_clock, thorough=thorough)
+    found = facts(store, there.says, parts.system_clock, thorough=thorough)
     if as_json:
         call.terminal.document({**asdict(found), "records": [each.name for each in torn]})
     else:
@@ -111,13 +112,14 @@ def repair(call: Call, record: str | None, do: str | None, as_json: bool) -> Non
 @click.pass_obj
 def upgrade(call: Call, as_json: bool) -> None:
     """Bring the database up to date. A daemon that starts does it, too."""
-    from watchkeeper.databases import facts, place
+    from watchkeeper.app.views.database import facts
+    from watchkeeper.compose.databases import place
 
     parts = call.writing
     there = place(parts.settings.store_url, parts.state, host=parts.host_name)
     store = there.open()
     try:
-        found = facts(store, there, parts.system_clock, thorough=False)
+        found = facts(store, there.says, parts.system_clock, thorough=False)
     finally:
         store.close()
     if as_json:
@@ -144,7 +146,7 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
       wk store copy --to postgresql://wk@db.example.org/wk
       wk store copy --from postgresql://wk@db.example.org/wk --to sqlite
     """
-    from watchkeeper.databases import move, place
+    from watchkeeper.compose.databases import move, place
 
     parts = call.writing
     used = parts.settings.store_url

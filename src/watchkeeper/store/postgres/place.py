@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from watchkeeper.store import marks
 from watchkeeper.store.postgres.address import Address
@@ -13,8 +13,7 @@ from watchkeeper.store.schema import TABLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from watchkeeper.store.marks import RawRows
-    from watchkeeper.store.postgres.connection import Connection
+    from watchkeeper.store.rows import Rows
 
 _COLUMNS = """
 SELECT column_name::text FROM information_schema.columns
@@ -39,41 +38,39 @@ class PostgresPlace:
         """The database's name and its host."""
         return str(self._address)
 
-    def open(self, *, marked: bool = False) -> PostgresStore:
+    def open(self, *, marked: bool = False, new: bool = True) -> PostgresStore:
+        new = new and not marked
         schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
-        return PostgresStore.open(
-            self._url, create=not marked, upgrade=not marked, schema=schema, application=self._application
-        )
+        return PostgresStore.open(self._url, create=new, upgrade=new, schema=schema, application=self._application)
 
-    def columns(self, rows: RawRows, table: str) -> list[str]:
+    def columns(self, rows: Rows, table: str) -> list[str]:
         """Those that are not generated."""
         return [str(name) for (name,) in rows.query(_COLUMNS, {"name": table})]
 
-    def set_rules_aside(self, rows: RawRows) -> object:
+    def set_rules_aside(self, rows: Rows) -> object:
         """Our own triggers sleep; those of keys do not."""
         for table in _WITH_RULES:
             _ = rows.query(f"ALTER TABLE {table} DISABLE TRIGGER USER")
         return None
 
-    def put_rules_back(self, rows: RawRows, aside: object) -> None:
+    def put_rules_back(self, rows: Rows, aside: object) -> None:
         """Look at all keys now, because a table whose keys are not looked at yet cannot be altered."""
         del aside
         _ = rows.query("SET CONSTRAINTS ALL IMMEDIATE")
         for table in _WITH_RULES:
             _ = rows.query(f"ALTER TABLE {table} ENABLE TRIGGER USER")
 
-    def numbers(self, rows: RawRows) -> dict[str, int]:
+    def numbers(self, rows: Rows) -> dict[str, int]:
         found = rows.query("SELECT name, last FROM counter WHERE last > 0 ORDER BY name")
         return {str(name): int(last or 0) for name, last in found if name != _NOT_A_TABLE}
 
-    def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
+    def set_numbers(self, rows: Rows, numbers: Mapping[str, int]) -> None:
         _ = rows.query("UPDATE counter SET last = 0 WHERE name <> :name", {"name": _NOT_A_TABLE})
         for name, last in numbers.items():
             _ = rows.query("UPDATE counter SET last = :last WHERE name = :name", {"name": name, "last": last})
 
-    def take_time(self, rows: RawRows) -> None:
-        """As for a step of the schema; the server takes a client that says nothing for that long for dead, not sooner."""
-        cast("Connection", rows).take_time()
-
-    def mark(self, rows: RawRows, says: str) -> None:
-        marks.mark(rows, says)
+    def mark(self, rows: Rows, says: str) -> None:
+        if says:
+            marks.mark(rows, says)
+        else:
+            marks.unmark(rows)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from datetime import datetime
 
-    from watchkeeper.ports.store import Tx
     from watchkeeper.store.migrations import Schema
 
 T = TypeVar("T")
@@ -137,7 +136,7 @@ class PostgresStore:
             raise
         return store
 
-    def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+    def transact(self, name: str, work: Callable[[StoredTx], T], *, durable: bool = True) -> T:
         """Run `work` in one write transaction and return what it returns.
 
         Raises:
@@ -148,7 +147,7 @@ class PostgresStore:
             connection.commit(name)
             return result
 
-    def read(self, work: Callable[[Tx], T]) -> T:
+    def read(self, work: Callable[[StoredTx], T]) -> T:
         with self._transaction(self._reader, write=False) as connection:
             return work(StoredTx(connection))
 

@@ -17,3 +17,6 @@ UPDATE outbox SET attempts = attempts + 1, not_before = :not_before WHERE id = :
 
 -- name: outbox_pending
 SELECT count(*) FROM outbox;
+
+-- name: outbox_bind
+UPDATE outbox SET machine = :machine WHERE machine = '';

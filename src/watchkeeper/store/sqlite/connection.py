@@ -277,6 +277,9 @@ class Connection:
             return False
         return True
 
+    def take_time(self) -> None:
+        """Nothing is bounded here."""
+
     def query(self, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:
         """All rows of the answer to some SQL.
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from watchkeeper.store.marks import RawRows
+    from watchkeeper.store.rows import Rows
 
 _TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
 
@@ -30,42 +30,42 @@ class SqlitePlace:
         """The file."""
         return f"'{self._database}'"
 
-    def open(self, *, marked: bool = False) -> SqliteStore:
+    def open(self, *, marked: bool = False, new: bool = True) -> SqliteStore:
         schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
-        new = not marked
+        new = new and not marked
         return SqliteStore.open(self._database, self._turnstile, create=new, upgrade=new, schema=schema, anew=new)
 
-    def columns(self, rows: RawRows, table: str) -> list[str]:
+    def columns(self, rows: Rows, table: str) -> list[str]:
         """Those that are not generated."""
         found = rows.query("SELECT name FROM pragma_table_xinfo(:name) WHERE hidden = 0", {"name": table})
         return [str(name) for (name,) in found]
 
-    def set_rules_aside(self, rows: RawRows) -> object:
+    def set_rules_aside(self, rows: Rows) -> object:
         """Drop the triggers, and tell what they were."""
         triggers = {str(name): str(sql) for name, sql in rows.query(_TRIGGERS)}
         for name in triggers:
             _ = rows.query(f"DROP TRIGGER {name}")
         return triggers
 
-    def put_rules_back(self, rows: RawRows, aside: object) -> None:
+    def put_rules_back(self, rows: Rows, aside: object) -> None:
         """Make them again; keys are looked at when the transaction is committed."""
         for sql in cast("dict[str, str]", aside).values():
             _ = rows.query(sql)
 
-    def numbers(self, rows: RawRows) -> dict[str, int]:
+    def numbers(self, rows: Rows) -> dict[str, int]:
         found = rows.query("SELECT name, seq FROM sqlite_sequence WHERE seq > 0 ORDER BY name")
         return {str(name): int(last or 0) for name, last in found}
 
-    def set_numbers(self, rows: RawRows, numbers: Mapping[str, int]) -> None:
+    def set_numbers(self, rows: Rows, numbers: Mapping[str, int]) -> None:
         _ = rows.query("DELETE FROM sqlite_sequence")
         for name, last in numbers.items():
             _ = rows.query(
                 "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", {"name": name, "last": last}
             )
 
-    def take_time(self, rows: RawRows) -> None:
-        """Nothing is bounded here."""
-
-    def mark(self, rows: RawRows, says: str) -> None:
-        marks.mark(rows, says)
+    def mark(self, rows: Rows, says: str) -> None:
+        if says:
+            marks.mark(rows, says)
+        else:
+            marks.unmark(rows)
         _ = rows.query(f"PRAGMA user_version={marks.MARKED if says else SCHEMA.number}")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from pathlib import Path
 
-    from watchkeeper.ports.store import Tx
 
 T = TypeVar("T")
 
@@ -121,7 +120,7 @@ class SqliteStore:
             raise
         return store
 
-    def transact(self, name: str, work: Callable[[Tx], T], *, durable: bool = True) -> T:
+    def transact(self, name: str, work: Callable[[StoredTx], T], *, durable: bool = True) -> T:
         self._refuse_nesting()
         with self._writing, self._turnstile, self._use(turn=True) as connection:
             connection.set("synchronous", "FULL" if durable else "NORMAL")
@@ -140,7 +139,7 @@ class SqliteStore:
                     newest.write(self._path, now)
             return result
 
-    def read(self, work: Callable[[Tx], T]) -> T:
+    def read(self, work: Callable[[StoredTx], T]) -> T:
         if self._has_lost_its_log():
             self.transact("save_log", lambda _: None, durable=False)
         with self._use() as connection:

@@ -1,4 +1,4 @@
-"""What this machine gives, whatever the database: the state directory, its clocks, its sockets, its one daemon. `compose` joins the rest to it."""
+"""What this machine gives, whatever the database: the state directory, its clocks, its sockets, its one daemon. `parts` joins the rest to it."""
 
 import os
 import time

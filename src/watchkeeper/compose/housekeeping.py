@@ -1,10 +1,10 @@
-"""What removes and lets go, joined for whoever asks: the daemon by its rules, commands on a person's word."""
+"""Pruning and removal, joined from the parts: the daemon uses them by its rules, commands when a person asks."""
 
 from watchkeeper.app.ages import Ages, Ago
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.remove import Remover
 from watchkeeper.app.retention import Retention
-from watchkeeper.compose import Watchkeeper
+from watchkeeper.compose.parts import Watchkeeper
 
 
 def remover_of(parts: Watchkeeper) -> Remover:

@@ -1,18 +1,15 @@
-"""The one place where adapters are chosen and joined. Everything else gets what it needs handed to it.
-
-`Watchkeeper` joins them lazily: a command that only lists tasks opens the database and nothing more.
-"""
+"""The object graph: every adapter and use case, joined when it is first asked for. A command that lists tasks opens the database and nothing more."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.compose.this_machine import ThisMachine
 from watchkeeper.domain.store_url import masked
 from watchkeeper.errors import NoDatabase, SettingsError
 from watchkeeper.ports.damage import Met
 from watchkeeper.settings import Settings, load, user_file
-from watchkeeper.this_machine import ThisMachine
 
 if TYPE_CHECKING:
     from watchkeeper.app.accounts import AccountEnvironments
@@ -24,6 +21,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
+    from watchkeeper.harnesses.registry import Registry
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.environment import Environments
@@ -76,7 +74,7 @@ class Watchkeeper(ThisMachine):
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
-        from watchkeeper.databases import open_store
+        from watchkeeper.compose.databases import open_store
 
         # What runs here is kept in the state directory, wherever the database is.
         opened = {"create": self._writes, "upgrade": self._is_daemon}
@@ -185,7 +183,7 @@ class Watchkeeper(ThisMachine):
         again = Watchkeeper(self.settings, self.environ, writes=writes, is_daemon=self._is_daemon)
         again._nofile, again._pipes = self._nofile, self._pipes
         again.system_clock, again.met = self.system_clock, self.met
-        again.workspace = self.workspace
+        again.workspace, again.harnesses = self.workspace, self.harnesses
         if apart:
             return again
         if self.settings.store_url is not None:
@@ -215,11 +213,27 @@ class Watchkeeper(ThisMachine):
 
         return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None, self.on_slow)
 
-    def harness(self, name: str) -> "Harness":
-        """A harness by name. Raises UnknownHarness."""
-        from watchkeeper.harnesses.registry import get_harness
+    @cached_property
+    def harnesses(self) -> "Registry":
+        """Every harness that can be named, the user's own included."""
+        from watchkeeper.harnesses.registry import Registry
 
-        return get_harness(name)
+        file = user_file(self.environ)
+        return Registry(directory=None if file is None else file.parent / "harnesses")
+
+    def harness(self, name: str) -> "Harness":
+        """A harness by name. Raises UnknownHarness, HarnessError."""
+        return self.harnesses.get(name)
+
+    def harness_names(self) -> list[str]:
+        """Every name that can be given."""
+        return self.harnesses.names()
+
+    def harness_options(self, name: str) -> Mapping[str, str]:
+        """The settings of a harness. Raises HarnessError, and SettingsError for an option that it does not declare."""
+        from watchkeeper.ports.harness import declared
+
+        return self.settings.harness_options(name, declared(self.harness(name)).options)
 
     def login(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
         """Run an agent program's own login on the terminal; its exit code."""
@@ -227,18 +241,14 @@ class Watchkeeper(ThisMachine):
 
         return run_login(argv, environment)
 
-    def harness_names(self) -> list[str]:
-        """Every harness that can be named, the user's own included."""
-        from watchkeeper.harnesses.registry import harness_names
-
-        return harness_names()
-
     @cached_property
     def task_environments(self) -> "TaskEnvironments":
         """Under which environment each task's agent works here."""
         from watchkeeper.app.environments import TaskEnvironments
 
-        return TaskEnvironments(environments=self.environments, machine=self.state.node(), environ=self.environ)
+        return TaskEnvironments(
+            environments=self.environments, machine=self.state.node(), harness=self.harness, environ=self.environ
+        )
 
     @property
     def limits(self) -> "Limits":

@@ -1,0 +1,2 @@
+-- name: database_schema
+SELECT coalesce(max(number), 0) FROM migration;
