@@ -6,12 +6,12 @@ there, agents included, so it may set only what is harmless: what agents may do 
 Named tuples where the project has dataclasses elsewhere: the class of a frozen dataclass takes most of a millisecond to make, and every command would wait.
 """
 
-import math
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple, cast
 
+from watchkeeper.domain.duration import LONGEST_S, parse_duration
 from watchkeeper.domain.store_url import masked, mistyped, read_store
 from watchkeeper.errors import SettingsError, system_says
 
@@ -35,10 +35,8 @@ ACCOUNT = "account"
 _WHAT = "`wk config show` lists every setting as it stands; docs/settings.md says what each may be."
 Wrong = list[SettingsError] | None
 _HARNESS_KEY = re.compile(r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)")
-_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
-_TIMES = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
-_LONGEST_S = 365 * 86400.0
 
 
 class Value(NamedTuple):
@@ -64,30 +62,30 @@ class Key(NamedTuple):
 
 
 def duration(written: object) -> float:
-    """Seconds from `90`, `90s`, `15m`, `2h` or `1d`. Raises ValueError."""
-    seconds = _amount(written, _TIMES)
-    if seconds is None or not 0 <= seconds <= _LONGEST_S:
-        raise ValueError("a duration such as 90, 90s, 15m, 2h or 1d")
+    """Seconds from a number or from a text such as `90s`, `15m`, `1h30m` or `1d`. Raises ValueError."""
+    seconds = _number(written)
+    if seconds is None and isinstance(written, str):
+        seconds = parse_duration(written.strip())
+    if seconds is None or not 0 <= seconds <= LONGEST_S:
+        raise ValueError("a duration such as 90s, 15m, 1h30m or 1d")
     return seconds
 
 
 def size(written: object) -> int:
     """Bytes from `65536`, `64K`, `64M` or `1G`. Raises ValueError."""
-    count = _amount(written, _SIZES)
+    count = _number(written)
+    found = _SIZE.fullmatch(written.strip()) if isinstance(written, str) else None
+    if found is not None and found[2] in _SIZES:
+        count = float(found[1]) * _SIZES[found[2]]
     if count is None or not 64 * 1024 <= count <= 2**50:
         raise ValueError("a size of at least 64K, such as 64M or 1G")
     return int(count)
 
 
-def _amount(written: object, units: Mapping[str, float]) -> float | None:
-    if isinstance(written, bool):
+def _number(written: object) -> float | None:
+    if isinstance(written, bool) or not isinstance(written, int | float) or not -(2.0**60) < written < 2.0**60:
         return None
-    if isinstance(written, int | float):
-        return float(written) if math.isfinite(written) else None
-    found = _AMOUNT.fullmatch(written.strip()) if isinstance(written, str) else None
-    if found is None or found[2] not in units:
-        return None
-    return float(found[1]) * units[found[2]]
+    return float(written)
 
 
 def _positive(written: object) -> float:

@@ -392,6 +392,27 @@ def test_settings_are_looked_at_before_they_are_written(wk: "Wk") -> None:
     assert wk("config", "unset", "harness.codex.sandbox", "--json").json["value"] is None
 
 
+@pytest.mark.parametrize(("written", "seconds"), [("1h30m", 5400.0), ("1w", 604800.0)])
+def test_a_deadline_is_written_alike_in_a_setting_a_variable_and_an_option(
+    wk: "Wk", written: str, seconds: float
+) -> None:
+    def deadline(*options: str, variables: dict[str, str] | None = None) -> float | None:
+        answer = wk("add", "--harness", "demo", "--json", *options, "x", also=variables)
+        return wk.task(answer.json["id"]).spec.deadline_s
+
+    assert deadline("--deadline", written) == seconds
+    assert deadline(variables={"WATCHKEEPER_RUN_DEADLINE": written}) == seconds
+    assert wk("config", "set", "run.deadline", written).code == 0
+    assert deadline() == seconds
+
+
+def test_what_is_no_deadline_is_refused_in_one_sentence(wk: "Wk") -> None:
+    refused = wk("config", "set", "run.deadline", "1h 30")
+    assert refused.code == 9
+    assert "is '1h 30'; it must be a duration such as 90s, 15m, 1h30m or 1d." in refused.err
+    assert wk("add", "--harness", "demo", "x", WATCHKEEPER_RUN_DEADLINE="1h 30").code == 9
+
+
 def _printed(wk: "Wk", stdout: bytes, stderr: bytes) -> str:
     """A task whose agent has printed this."""
     task_id = wk.add()

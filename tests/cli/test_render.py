@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from watchkeeper.cli import render
 from watchkeeper.cli.errors import ours
 from watchkeeper.cli.render import Terminal, clean, clean_text, shorten, width
-from watchkeeper.cli.types import parse_duration
 from watchkeeper.errors import WatchkeeperError
 
 _BAD = {chr(code) for code in (*range(32), *range(127, 160))} | set(
@@ -70,16 +69,6 @@ def test_ages() -> None:
     now = datetime(2026, 1, 2, tzinfo=UTC)
     for seconds, says in ((5, "5s"), (119, "1m"), (7199, "119m"), (7200, "2h"), (200_000, "2d"), (-9, "0s")):
         assert render.age(now - timedelta(seconds=seconds), now) == says
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [("90", 90), ("90s", 90), ("1h30m", 5400), ("1.5h", 5400), ("2d", 172800), ("100ms", 0.1), ("m", None), ("1x", None),
-     ("", None), ("-5s", None), ("1h 30m", None), ("\u0661h", None), ("1h30", None)],
-)  # fmt: skip
-def test_lengths_of_time(text: str, seconds: float | None) -> None:
-    """What is no length of time is none, not zero."""
-    assert parse_duration(text) == seconds
 
 
 def _terminal(**environ: str) -> tuple[Terminal, io.StringIO]:

@@ -210,11 +210,24 @@ def test_which_files_count(place: Place) -> None:
 
 @pytest.mark.parametrize(
     ("written", "seconds"),
-    [(90, 90), (1.5, 1.5), ("90", 90), ("90s", 90), ("15m", 900), ("2h", 7200), ("1d", 86400), ("0.5", 0.5)],
+    [(90, 90), (1.5, 1.5), ("90", 90), (" 90s ", 90), ("1h30m", 5400), ("1d", 86400), ("1w", 604800)],
 )
 def test_durations(written: object, seconds: float) -> None:
-    """Numbers are seconds; s, m, h and d are what they seem."""
+    """Numbers are seconds; texts are read as on the command line."""
     assert duration(written) == seconds
+
+
+@pytest.mark.parametrize(("written", "seconds"), [("1h30m", 5400), ("1w", 604800)])
+def test_a_deadline_of_several_parts_and_of_weeks(place: Place, written: str, seconds: float) -> None:
+    assert place.load(WATCHKEEPER_RUN_DEADLINE=written).run_deadline_s == seconds
+    place.write_user(f'[run]\ndeadline = "{written}"\n')
+    assert place.load().run_deadline_s == seconds
+
+
+@pytest.mark.parametrize("written", [float("nan"), float("inf"), 10**400, -1, True])
+def test_numbers_that_are_no_duration(written: object) -> None:
+    with pytest.raises(ValueError, match="a duration such as"):
+        duration(written)
 
 
 @pytest.mark.parametrize(

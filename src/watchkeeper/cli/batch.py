@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from watchkeeper.cli import asking
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.render import clean
-from watchkeeper.cli.types import from_now, parse_duration
+from watchkeeper.cli.types import from_now
+from watchkeeper.domain.duration import parse_duration
 from watchkeeper.errors import BadTask, KeyTaken, WatchkeeperError
 
 if TYPE_CHECKING:

@@ -9,11 +9,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from watchkeeper.cli.render import clean
+from watchkeeper.domain.duration import parse_duration
 from watchkeeper.domain.local_time import instant, last_time_of_day, next_time_of_day
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)")
-_LONGEST_S = 10 * 366 * 86400.0
 _OFFERED = 50
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}", re.ASCII)
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
@@ -29,7 +27,7 @@ class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgumen
         if isinstance(value, int | float):
             return float(value)
         seconds = parse_duration(str(value))
-        if seconds is None or not 0 < seconds <= _LONGEST_S:
+        if not seconds:
             self.fail(f"'{clean(str(value))[:60]}' is not a length of time such as 90s, 15m or 1h30m.", param, ctx)
         return seconds
 
@@ -165,7 +163,7 @@ def from_now(text: str, now: datetime) -> datetime | None:
     """The time to come that a text means at a time; None if it means none. Without a zone it is the caller's own, see `domain.local_time`."""
     if text.startswith("+"):
         seconds = parse_duration(text[1:])
-        return now + timedelta(seconds=seconds) if seconds is not None and 0 < seconds <= _LONGEST_S else None
+        return now + timedelta(seconds=seconds) if seconds else None
     return _at(text, now, next_time_of_day)
 
 
@@ -173,7 +171,7 @@ def until_now(text: str, now: datetime) -> datetime | None:
     """The time that has passed which a text means at a time, `15m` being 15 minutes ago; None if it means none."""
     seconds = parse_duration(text)
     if seconds is not None:
-        return now - timedelta(seconds=seconds) if seconds <= _LONGEST_S else None
+        return now - timedelta(seconds=seconds)
     return _at(text, now, last_time_of_day)
 
 
@@ -186,15 +184,6 @@ def _at(text: str, now: datetime, of_day: Callable[[int, int, datetime], datetim
         return instant(at) if at.tzinfo is None else at.astimezone(UTC)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def parse_duration(text: str) -> float | None:
-    """Seconds, or None if the text is no length of time."""
-    if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
-        return float(text)
-    if not re.fullmatch(rf"(?:{_PART.pattern})+", text, re.ASCII):
-        return None
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
 DURATION = DurationType()
