@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.domain.store_url import masked
-from watchkeeper.errors import NoDatabase, SettingsError
+from watchkeeper.errors import NoDatabase, SettingsError, StateDirectoryUnusable
 from watchkeeper.ports.damage import Met
 from watchkeeper.settings import Settings, load, user_file
 from watchkeeper.this_machine import ThisMachine
@@ -40,11 +40,21 @@ class Watchkeeper(ThisMachine):
     """Everything, joined. Each part is made when it is first asked for."""
 
     def __init__(
-        self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False
+        self,
+        settings: Settings,
+        environ: Mapping[str, str],
+        *,
+        writes: bool,
+        is_daemon: bool = False,
+        strict: bool = True,
     ) -> None:
-        """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
+        """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded.
+
+        `strict`: wrong settings are refused, not ignored, where they are read again.
+        """
         super().__init__(settings, environ, writes=writes)
         self._is_daemon = is_daemon
+        self._strict = strict
         self._pipes: LogPipes | None = None
         self.met = Met()
         """Records that anything joined here has met and could not read."""
@@ -56,7 +66,6 @@ class Watchkeeper(ThisMachine):
         cls,
         cwd: Path,
         environ: Mapping[str, str],
-        flags: Mapping[str, object] | None = None,
         *,
         writes: bool,
         is_daemon: bool = False,
@@ -68,8 +77,12 @@ class Watchkeeper(ThisMachine):
         `repository`: the repository's file counts. Whoever works there can write it, so what must always work, such as `wk stop`, does not look at it; the
         daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`. Raises SettingsError.
         """
-        settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon, passed_over=passed_over)
-        return cls(settings, environ, writes=writes, is_daemon=is_daemon)
+        settings = load(cwd, environ, repository=repository and not is_daemon, passed_over=passed_over)
+        return cls(settings, environ, writes=writes, is_daemon=is_daemon, strict=passed_over is None)
+
+    def settings_in(self, directory: str, flags: Mapping[str, object]) -> Settings:
+        """The settings that hold in a directory, its repository's file included, under `flags` by their keys. Raises SettingsError."""
+        return load(Path(directory), self.environ, flags, passed_over=None if self._strict else [])
 
     @cached_property
     def store(self) -> "Store":
@@ -79,6 +92,27 @@ class Watchkeeper(ThisMachine):
         # What runs here is kept in the state directory, wherever the database is.
         opened = {"create": self._writes, "upgrade": self._is_daemon}
         return open_store(self.settings.store_url, self.state, host=self.host_name, met=self.met, **opened)
+
+    @property
+    def existing_store(self) -> "Store | None":
+        """The database, or None where nothing was ever written. Raises StateError."""
+        try:
+            return self.store
+        except NoDatabase:
+            return None
+        except StateDirectoryUnusable as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    @property
+    def machine(self) -> str:
+        """The id of this machine where several share the database, else empty. Raises StateDirectoryUnusable."""
+        return self.state.node() if self.settings.store_url is not None else ""
+
+    def require_room(self) -> None:
+        """Refuse to begin something where the disk is nearly full. Raises StateDirectoryUnusable, OSError."""
+        self.state.require_room()
 
     @property
     def store_name(self) -> str:

@@ -1,13 +1,21 @@
-"""Run a task again, because a person asks for it."""
+"""Run a task again, because a person asks for it: `prepare` decides what it would be allowed, `retry` writes it."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from watchkeeper.app import account_choice
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.approval import approval
+from watchkeeper.app.off_record import put_on_record
+from watchkeeper.app.parts import Caller, Parts
+from watchkeeper.app.profiles import Limits, Wanted, compile_profile, located
 from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.working_directories import expected, present
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Proof, Run, RunState, Task, TaskSpec
+from watchkeeper.domain.plain_text import clean
 from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.resolution import resolve_held
@@ -17,12 +25,137 @@ from watchkeeper.domain.run_events import (
 from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.errors import NotFound, Refused, Stale
+from watchkeeper.environment import capture
+from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
+from watchkeeper.ports.harness import find_program
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A checked retry of a task as it was read."""
+
+    task_id: str
+    spec: TaskSpec
+    allowed: Authorisation | None
+    """Its newest authorisation as it was read."""
+    environment: Mapping[str, str]
+    """The environment to keep for it."""
+    profile: LaunchProfile
+    """What its launches are allowed from now on: what was allowed before, as far as that is still there."""
+    approved: WorkingDirectory | None
+    """The working directory that its next run would have had to find."""
+    place: WorkingDirectory | None
+    """The working directory as it is now."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether `profile` differs from what was allowed before in what a person decides on."""
+        stored = None if self.allowed is None else self.allowed.profile
+        return stored is None or (self.profile.scope, self.profile.program) != (stored.scope, stored.program)
+
+
+def prepare(parts: Parts, caller: Caller, task_id: str) -> Again:
+    """Check a retry. Only a stop that is not on record yet is written: it came before this.
+
+    Raises:
+        NoSuchTask: there is none.
+        Refused: what it was to do could not be read.
+        BadTask: its directory is missing, or it cannot be launched any more.
+        HarnessError: its program is missing.
+    """
+    parts.require_room()
+    _ = put_on_record(parts.store, parts.clock, parts.runtime, task_id)
+
+    def read(tx: Tx) -> tuple[TaskSpec, Authorisation | None, WorkingDirectory | None]:
+        task, allowed = tx.tasks.get(task_id), tx.outcomes.authorisation(task_id)
+        refuse_unreadable(task)
+        return task.spec, allowed, expected(tx, task_id, allowed)
+
+    spec, allowed, approved = parts.store.read(read)
+    place = _place(parts, spec, allowed)
+    environ, keys = account_choice.environment(parts, caller.environ, spec)
+    environment = capture(environ, (*spec.environment_names, *keys), spec.harness)
+    profile = _profile(parts, caller, spec, environment, None if allowed is None else allowed.profile)
+    return Again(
+        task_id=task_id,
+        spec=spec,
+        allowed=allowed,
+        environment=environment,
+        profile=profile,
+        approved=approved,
+        place=place,
+    )
+
+
+def commit(parts: Parts, caller: Caller, again: Again) -> Task:
+    """Queue the task again. Raises BadTask where its environment could not be kept, else as `retry`."""
+    try:
+        return retry(
+            parts.store,
+            parts.environments,
+            parts.runtime,
+            parts.clock,
+            parts.ids,
+            again.task_id,
+            again.environment,
+            profile=again.profile,
+            by=caller.by,
+            machine=parts.machine,
+            place=again.place,
+            was=(again.spec, again.allowed),
+        )
+    except OSError as error:
+        msg = f"The environment could not be kept ({error.strerror or error}), so nothing was changed."
+        raise BadTask(msg, hint="`wk doctor` looks at the state directory.") from error
+
+
+def _place(parts: Parts, spec: TaskSpec, allowed: Authorisation | None) -> WorkingDirectory | None:
+    """The working directory as it is now. Of one that is on another machine, what was approved stays.
+
+    Raises:
+        BadTask: it is not there.
+    """
+    found = present(parts, spec.cwd)
+    if found is not None:
+        return found
+    if spec.machine not in {None, parts.machine}:
+        return None if allowed is None else allowed.place
+    if not os.path.lexists(spec.cwd):
+        raise BadTask(f"The directory '{clean(spec.cwd)}' is missing.", hint="Put it back, then try it again.")
+    return None
+
+
+def _profile(
+    parts: Parts, caller: Caller, spec: TaskSpec, environment: Mapping[str, str], stored: LaunchProfile | None
+) -> LaunchProfile:
+    """What was allowed before, compiled for the environment of today; its program is looked for anew only if it is gone."""
+    harness = parts.harness(spec.harness)
+    applied, home = account_choice.applied(parts, spec, environment)
+    configured = parts.settings.harness_options(spec.harness)
+    options, limits, inherits = configured, parts.limits, caller.inherits
+    if stored is not None:
+        options = dict(stored.options)
+        limits = Limits.of(stored)
+        inherits = stored.inherits or inherits  # an older version did not ask for it
+    try:
+        program = located(harness, spec, stored, applied, options)
+    except ProgramMissing:
+        options = {name: value for name, value in options.items() if name != "program"}
+        options |= {name: value for name, value in configured.items() if name == "program"}
+        program = find_program(harness, spec, applied, options)
+    wanted = Wanted(
+        environment=applied,
+        options=options,
+        limits=replace(limits, inherits=inherits),
+        machine=parts.machine,
+        home=home,
+    )
+    return compile_profile(harness, spec, program, wanted)
 
 
 def retry(  # noqa: PLR0913 - what it needs, and by whom, where

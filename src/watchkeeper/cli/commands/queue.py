@@ -53,7 +53,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
     Tasks that agree on machine, harness, account and project share a lane: what closes it keeps them all.
     """
     from watchkeeper.app.views import why
-    from watchkeeper.cli.here import here
+    from watchkeeper.cli.machines import here
 
     store = call.store
     if store is None:
@@ -173,8 +173,8 @@ def _scope(call: Call, harness: str | None, account: str | None, project: str | 
         NotFound: there is no such account or machine.
         UnknownHarness: there is no such harness.
     """
+    from watchkeeper.app import machines
     from watchkeeper.app.rules import Scope
-    from watchkeeper.cli.here import find
 
     named = {"harness": harness, "account": account, "project": project, "machine": machine}
     given = [(scope, name) for scope, name in named.items() if name is not None]
@@ -188,7 +188,7 @@ def _scope(call: Call, harness: str | None, account: str | None, project: str | 
     if scope == "harness":
         _ = call.reading.harness(name)
     elif scope == "machine":
-        name = find(call, name, call.writing.state.node())
+        name = machines.find(call.reading, name, call.writing.state.node())
     elif scope == "account":
         _known_account(call, name)
     return Scope(scope=scope, name=name)
@@ -206,7 +206,7 @@ def _known_account(call: Call, account: str) -> None:
 
 def _say(call: Call, scope: "Scope", says: str, *, changed: bool, as_json: bool) -> None:
     from watchkeeper.app import rules
-    from watchkeeper.cli.here import names
+    from watchkeeper.cli.machines import names
     from watchkeeper.domain.lanes import scope_says
 
     store = call.writing.store
