@@ -40,21 +40,12 @@ class Watchkeeper(ThisMachine):
     """Everything, joined. Each part is made when it is first asked for."""
 
     def __init__(
-        self,
-        settings: Settings,
-        environ: Mapping[str, str],
-        *,
-        writes: bool,
-        is_daemon: bool = False,
-        strict: bool = True,
+        self, settings: Settings, environ: Mapping[str, str], *, writes: bool, is_daemon: bool = False
     ) -> None:
-        """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded.
-
-        `strict`: wrong settings are refused, not ignored, where they are read again.
-        """
+        """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
         super().__init__(settings, environ, writes=writes)
         self._is_daemon = is_daemon
-        self._strict = strict
+        self._passed_over: list[SettingsError] | None = None
         self._pipes: LogPipes | None = None
         self.met = Met()
         """Records that anything joined here has met and could not read."""
@@ -78,11 +69,13 @@ class Watchkeeper(ThisMachine):
         daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`. Raises SettingsError.
         """
         settings = load(cwd, environ, repository=repository and not is_daemon, passed_over=passed_over)
-        return cls(settings, environ, writes=writes, is_daemon=is_daemon, strict=passed_over is None)
+        parts = cls(settings, environ, writes=writes, is_daemon=is_daemon)
+        parts._passed_over = passed_over
+        return parts
 
     def settings_in(self, directory: str, flags: Mapping[str, object]) -> Settings:
         """The settings that hold in a directory, its repository's file included, under `flags` by their keys. Raises SettingsError."""
-        return load(Path(directory), self.environ, flags, passed_over=None if self._strict else [])
+        return load(Path(directory), self.environ, flags, passed_over=self._passed_over)
 
     @cached_property
     def store(self) -> "Store":

@@ -4,17 +4,18 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from watchkeeper.app import account_choice, machines
-from watchkeeper.app.add import AddRequest, check, plan
+from watchkeeper.app.add import check
 from watchkeeper.app.announce import first_own, tell_edited
+from watchkeeper.app.approval import approval
 from watchkeeper.app.hand_over import task_ids, title
 from watchkeeper.app.parts import Caller, Parts
-from watchkeeper.app.profiles import Limits, chosen, located
+from watchkeeper.app.profiles import Limits, Wanted, chosen, compile_profile, located
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.relations import check_relations, check_wishes, refuse_circle
 from watchkeeper.app.working_directories import expected, present
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.plain_text import clean
-from watchkeeper.domain.profile import WORDS, LaunchProfile, differences, line
+from watchkeeper.domain.profile import WORDS, LaunchProfile, differences
 from watchkeeper.domain.task import Edited
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.environment import capture
@@ -227,22 +228,19 @@ def _profile(
     harness = parts.harness(spec.harness)
     given = dict(request.options)
     configured = dict(stored.options) if stored is not None else parts.settings.harness_options(spec.harness)
-    made = AddRequest(
-        spec=spec,
-        environment=environment,
-        by=caller.by,
-        options=chosen(harness, configured, request.rights, given),
-        limits=parts.limits if stored is None else Limits.of(stored),
-        agent_environment=applied,
-        home=home,
-        machine=parts.machine,
-        caller=caller.environ,
-    )
+    options = chosen(harness, configured, request.rights, given)
+    check(harness, spec, environment, caller.environ)
     if not authorises(task.spec, spec) and request.rights is None and not given:
-        check(harness, made)  # the program is looked for only where the answer is a part of what a person allows
-        return None
-    moved = stored if "program" not in given else None
-    return plan(harness, made, located(harness, spec, moved, applied, made.options), is_new=False).profile
+        return None  # the program is looked for only where the answer is a part of what a person allows
+    program = located(harness, spec, stored if "program" not in given else None, applied, options)
+    wanted = Wanted(
+        environment=applied,
+        options=options,
+        limits=parts.limits if stored is None else Limits.of(stored),
+        machine=parts.machine,
+        home=home,
+    )
+    return compile_profile(harness, spec, program, wanted)
 
 
 def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task:
@@ -269,28 +267,14 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         before = first_own(tx, task, at)
         after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(words(wanted.changed))), at)
         if wanted.authorises:
-            moved = spec.cwd != task.spec.cwd
-            place = wanted.place if moved else expected(tx, task.id, allowed)
-            tx.outcomes.authorise(replace(_approval(wanted, allowed, authorisation_id, by, at), place=place))
+            place = wanted.place if spec.cwd != task.spec.cwd else expected(tx, task.id, allowed)
+            profile = wanted.profile or (allowed.profile if allowed is not None else None)
+            approved = approval(authorisation_id, after, profile, by=by, at=at, place=place)
+            tx.outcomes.authorise(approved if profile or not allowed else replace(approved, says=allowed.says))
         tell_edited(tx, after, before, at)
         return tx.tasks.get(task.id)
 
     return store.transact("edit", work)
-
-
-def _approval(wanted: Edit, allowed: Authorisation | None, approval_id: str, by: str, at: datetime) -> Authorisation:
-    profile = wanted.profile or (allowed.profile if allowed is not None else None)
-    says = line(profile) if profile is not None else (allowed.says if allowed is not None else "")
-    return Authorisation(
-        id=approval_id,
-        task_id=wanted.was.id,
-        kind="person",
-        by=by,
-        says=says,
-        at=at,
-        profile=profile,
-        directory=wanted.spec.cwd,
-    )
 
 
 def _id(authorisation: Authorisation | None) -> str | None:

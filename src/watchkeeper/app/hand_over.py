@@ -1,9 +1,9 @@
-"""Hand tasks over: from what a person asks for to tasks in the queue.
+"""Hand tasks over: from what a person asks for to tasks that can be added to the queue.
 
     HandOverRequest ──known──▶ Handed, where the same key made the task before
-                    ──check──▶ Checked ──commit──▶ Handed
+                    ──check──▶ Checked ──add.hand_over──▶ Handed
 
-`check` decides everything and writes nothing, so a face can show the plan before it goes on. Every face hands over through here.
+`check` decides everything and writes nothing, so a face can show what it decided before it goes on. Every face hands over through here.
 """
 
 import shlex
@@ -13,10 +13,9 @@ from datetime import datetime
 from functools import cache, partial
 
 from watchkeeper.app import account_choice, harness_choice, machines
-from watchkeeper.app.add import AddRequest, Handed, Plan, handed_over, plan, refuse_empty
-from watchkeeper.app.add import hand_over as add_checked
+from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empty
 from watchkeeper.app.parts import Caller, Parts
-from watchkeeper.app.profiles import chosen
+from watchkeeper.app.profiles import Wanted, chosen, compile_profile
 from watchkeeper.app.relations import check_wishes
 from watchkeeper.app.secrets import refuse_words
 from watchkeeper.app.views.lookup import find
@@ -24,8 +23,9 @@ from watchkeeper.app.working_directories import present
 from watchkeeper.domain import handover
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.plain_text import clean
-from watchkeeper.environment import asked, capture
-from watchkeeper.errors import BadTask, KeyTaken, StateDirectoryUnusable, WatchkeeperError, system_says
+from watchkeeper.environment import asked, capture, left_out
+from watchkeeper.errors import BadTask, KeyTaken, WatchkeeperError
+from watchkeeper.ports.harness import Program, find_program
 from watchkeeper.settings import Settings
 
 MOST = 1000
@@ -92,14 +92,6 @@ class Line:
     """What `after` of later lines calls it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
-    """A task that can be handed over, and what its agent would be allowed."""
-
-    request: AddRequest
-    plan: Plan
-
-
 class HandOver:
     """Checks hand-overs of one caller. Settings, git and programs are looked up once, however many tasks there are."""
 
@@ -110,7 +102,7 @@ class HandOver:
         self._harness = cache(partial(harness_choice.choose, parts, caller.environ, ask))
         self._checkout = cache(parts.workspace.checkout)
         self._place = cache(partial(present, parts))
-        self._plans: dict[object, Plan] = {}
+        self._programs: dict[object, Program] = {}
 
     def known(self, request: HandOverRequest) -> Handed | None:
         """The task that this very hand-over made before, if it did, whatever has become of its program and directory meanwhile.
@@ -141,7 +133,7 @@ class HandOver:
 
     def already(self, checked: Checked) -> Task | None:
         """The task that handing over would give because its key made it before. Raises KeyTaken."""
-        return self._keyed(checked.request.key, checked.request.key_digest)
+        return self._keyed(checked.key, checked.key_digest)
 
     def _keyed(self, key: str, digest: str) -> Task | None:
         store = self._parts.existing_store if key else None
@@ -164,9 +156,9 @@ class HandOver:
                         f"Line {line.number}: two lines are named '{clean(line.name)[:60]}'.", hint="Rename one."
                     )
                 ids[line.name] = self._parts.ids.task()
-                checked = replace(checked, request=replace(checked.request, id=ids[line.name]))
-            key, digest = checked.request.key, checked.request.key_digest
-            _refuse_doubled(keys.setdefault(key, (line.number, digest)), line.number, key, digest)
+                checked = replace(checked, id=ids[line.name])
+            first = keys.setdefault(checked.key, (line.number, checked.key_digest))
+            _refuse_doubled(first, line.number, checked.key, checked.key_digest)
             yield checked
 
     def _checked(self, request: HandOverRequest, ids: Mapping[str, str]) -> Checked:
@@ -185,25 +177,35 @@ class HandOver:
         captured = capture(environ, (*spec.environment_names, *keys), spec.harness)
         applied, home = account_choice.applied(parts, spec, captured)
         given = dict(request.options)
-        made = AddRequest(
-            spec=spec,
-            environment=captured,
-            by=caller.by,
+        wanted = Wanted(
+            environment=applied,
             options=chosen(harness, settings.harness_options(spec.harness), request.rights, given),
             limits=replace(parts.limits, inherits=caller.inherits),
-            agent_environment=applied,
+            machine=parts.machine,
             home=home,
             caller=caller.environ,
-            keys=keys,
+        )
+        check(harness, spec, captured, caller.environ, keys)
+        looked = (
+            request.cwd,
+            flags,
+            spec.harness,
+            given.get("program"),
+            spec.argv,
+        )  # a task may name a program of its own
+        if looked not in self._programs:
+            self._programs[looked] = find_program(harness, spec, applied, wanted.options)
+        return Checked(
+            spec=spec,
+            profile=compile_profile(harness, spec, self._programs[looked], wanted),
+            environment=captured,
+            by=caller.by,
+            not_passed=left_out(caller.environ, (*spec.environment_names, *keys), spec.harness),
             machine=parts.machine,
             place=self._place(spec.cwd),
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
-        looked = (request.cwd, flags, spec.harness, given.get("program"))  # a task may name a program of its own
-        alike = None if spec.argv else self._plans.get(looked)
-        agreed = self._plans[looked] = plan(harness, made, None if alike is None else alike.program)
-        return Checked(request=made, plan=agreed)
 
     def _spec(self, request: HandOverRequest, settings: Settings, ids: Mapping[str, str]) -> TaskSpec:
         checkout = self._checkout(request.cwd)
@@ -230,23 +232,6 @@ class HandOver:
             not_before=request.not_before,
             labels=tuple(dict.fromkeys(request.labels)),
         )
-
-
-def commit(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
-    """Put checked tasks into the queue, all or none; for each the new task, or the one that its key made before.
-
-    Raises:
-        StateDirectoryUnusable: they could not be kept.
-        WatchkeeperError: as `add.hand_over`.
-    """
-    parts.require_room()
-    handed = [(each.request, each.plan) for each in checked]
-    try:
-        return add_checked(parts.store, parts.environments, parts.clock, parts.ids, handed)
-    except OSError as error:
-        what = "task" if len(checked) == 1 else "tasks"
-        msg = f"The {what} could not be kept ({system_says(error)}), so nothing was added."
-        raise StateDirectoryUnusable(msg, hint="`wk doctor` looks at the state directory.") from error
 
 
 def title(prompt: str, argv: Sequence[str]) -> str:

@@ -26,11 +26,8 @@ from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.environment import capture
-from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale
-from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.environment import Environments
+from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale, system_says
 from watchkeeper.ports.harness import find_program
-from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
@@ -92,28 +89,6 @@ def prepare(parts: Parts, caller: Caller, task_id: str) -> Again:
     )
 
 
-def commit(parts: Parts, caller: Caller, again: Again) -> Task:
-    """Queue the task again. Raises BadTask where its environment could not be kept, else as `retry`."""
-    try:
-        return retry(
-            parts.store,
-            parts.environments,
-            parts.runtime,
-            parts.clock,
-            parts.ids,
-            again.task_id,
-            again.environment,
-            profile=again.profile,
-            by=caller.by,
-            machine=parts.machine,
-            place=again.place,
-            was=(again.spec, again.allowed),
-        )
-    except OSError as error:
-        msg = f"The environment could not be kept ({error.strerror or error}), so nothing was changed."
-        raise BadTask(msg, hint="`wk doctor` looks at the state directory.") from error
-
-
 def _place(parts: Parts, spec: TaskSpec, allowed: Authorisation | None) -> WorkingDirectory | None:
     """The working directory as it is now. Of one that is on another machine, what was approved stays.
 
@@ -158,52 +133,41 @@ def _profile(
     return compile_profile(harness, spec, program, wanted)
 
 
-def retry(  # noqa: PLR0913 - what it needs, and by whom, where
-    store: Store,
-    environments: Environments,
-    runtime: Runtime,
-    clock: Clock,
-    ids: Ids,
-    task_id: str,
-    environment: Mapping[str, str],
-    *,
-    profile: LaunchProfile,
-    by: str,
-    machine: str = "",
-    place: WorkingDirectory | None = None,
-    was: tuple[TaskSpec, Authorisation | None] | None = None,
-) -> Task:
-    """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
+def retry(parts: Parts, again: Again, *, by: str) -> Task:
+    """Queue the task again with a fresh budget of attempts, under the environment of the person who asks.
 
-    Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: whoever asks may know more. If
+    Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: the person may know more. If
     that fails, the account is closed again; if it is answered, all go on.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
-
-    `profile` is what its launches are allowed from now on: usually the stored one again. `machine` is this one's id, where several share the database.
-    `place` is the working directory as it is now: it is approved like that, whatever it was before.
-    `was` is the task with its newest authorisation, from which `profile` was compiled: what somebody allowed since then is not overwritten.
+    The working directory is approved as it is now, whatever it was before. What a person allowed since the task was read is not overwritten.
 
     Raises:
         NoSuchTask: there is none.
         Stale: it was edited or tried again meanwhile.
         Refused: the task is running or already waiting, what it was to do could not be read, or the agent of its last run is alive.
+        BadTask: its environment could not be kept.
     """
+    store, environments, task_id = parts.store, parts.environments, again.task_id
     refuse_unreadable(store.read(lambda tx: tx.tasks.get(task_id)))
-    _refuse_beside_a_living_agent(store, runtime, task_id, machine)
-    at = clock.now()
-    environment_id = ids.execution()
-    authorisation_id = ids.execution()
+    _refuse_beside_a_living_agent(store, parts.runtime, task_id, parts.machine)
+    at = parts.clock.now()
+    environment_id = parts.ids.execution()
+    authorisation_id = parts.ids.execution()
     crashpoint("retry.environment.before")
-    environments.keep(environment_id, environment)
+    try:
+        environments.keep(environment_id, again.environment)
+    except OSError as error:
+        msg = f"The environment could not be kept ({system_says(error)}), so nothing was changed."
+        raise BadTask(msg, hint="`wk doctor` looks at the state directory.") from error
     crashpoint("retry.environment.after")
 
     def work(tx: Tx) -> Task:
-        _refuse_if_changed(tx, task_id, was)
+        _refuse_if_changed(tx, again)
         task = _give_up_held(tx, tx.tasks.get(task_id))
         lifts = _lift_closure(tx, task, at)
-        asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine, lifts=lifts)
+        asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=parts.machine, lifts=lifts)
         task = apply_task(tx, task, asked, at)
-        tx.outcomes.authorise(approval(authorisation_id, task, profile, by=by, at=at, place=place))
+        tx.outcomes.authorise(approval(authorisation_id, task, again.profile, by=by, at=at, place=again.place))
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:
@@ -234,14 +198,11 @@ def refuse_unreadable(task: Task) -> None:
         )
 
 
-def _refuse_if_changed(tx: Tx, task_id: str, was: tuple[TaskSpec, Authorisation | None] | None) -> None:
-    if was is None:
-        return
-    spec, allowed = was
-    newest = tx.outcomes.authorisation(task_id)
+def _refuse_if_changed(tx: Tx, again: Again) -> None:
+    newest, allowed = tx.outcomes.authorisation(again.task_id), again.allowed
     same = (None if newest is None else newest.id) == (None if allowed is None else allowed.id)
-    if tx.tasks.get(task_id).spec != spec or not same:
-        raise Stale(f"Task {task_id} was changed meanwhile.", hint="Look at it, and try it again.")
+    if tx.tasks.get(again.task_id).spec != again.spec or not same:
+        raise Stale(f"Task {again.task_id} was changed meanwhile.", hint="Look at it, and try it again.")
 
 
 def _lift_closure(tx: Tx, task: Task, at: datetime) -> bool:

@@ -16,7 +16,7 @@ from watchkeeper.errors import StateError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from watchkeeper.app.add import Plan
+    from watchkeeper.app.add import Checked
     from watchkeeper.app.hand_over import HandOverRequest
     from watchkeeper.cli.call import Call
 
@@ -142,9 +142,9 @@ def _split(wanted: "HandOverRequest", words: tuple[str, ...]) -> tuple[tuple[str
     return words, after
 
 
-def say_rights(call: "Call", agreed: "Sequence[Plan]", *, verbose: bool, as_json: bool) -> None:
+def say_rights(call: "Call", agreed: "Sequence[Checked]", *, verbose: bool, as_json: bool) -> None:
     """Say what the agents may do, before anything is kept: each line once, in full if asked or if it is news in that directory."""
-    counted: dict[tuple[object, ...], list[Plan]] = {}
+    counted: dict[tuple[object, ...], list[Checked]] = {}
     for each in agreed:
         # The line leaves out what does not fit, so equal lines may stand for different rights.
         in_full = tuple(table(each.profile, each.spec.cwd)) if verbose else ()

@@ -6,13 +6,14 @@ import click
 
 from watchkeeper.cli import asking, not_passed
 from watchkeeper.cli.render import clean
+from watchkeeper.domain.profile import line
 from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from watchkeeper.app.add import Handed
-    from watchkeeper.app.hand_over import Checked, HandOver
+    from watchkeeper.app.add import Checked, Handed
+    from watchkeeper.app.hand_over import HandOver
     from watchkeeper.app.harness_choice import Found
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
@@ -43,21 +44,20 @@ def hand_over(
     as_json: bool,
 ) -> "list[tuple[Handed, Rights]]":
     """Say what the agents may do and hand over; for each task what was agreed on. `emit` writes what a dry run would give, which hands nothing over."""
-    from watchkeeper.app.add import Handed
-    from watchkeeper.app.hand_over import commit
+    from watchkeeper.app import add
 
-    if isinstance(found, Handed):
+    if isinstance(found, add.Handed):
         rights = _agreed_before(call, found.task)
         if dry_run:
             _tell_dry(call, emit, [(found.task, "", rights)], as_json=as_json)
         return [] if dry_run else [(found, rights)]
-    asking.say_rights(call, [each.plan for each in found], verbose=verbose or dry_run, as_json=as_json)
-    not_passed.say(call, [each.request for each in found], as_json=as_json)
+    asking.say_rights(call, found, verbose=verbose or dry_run, as_json=as_json)
+    not_passed.say(call, (name for each in found for name in each.not_passed), as_json=as_json)
     if dry_run:
-        tried = [(checks.already(each), each.plan.spec.title, _rights(each)) for each in found]
+        tried = [(checks.already(each), each.spec.title, _rights(each)) for each in found]
         _tell_dry(call, emit, tried, as_json=as_json)
         return []
-    handed = commit(call.writing, found)
+    handed = add.hand_over(call.writing, found)
     return [
         (each, _agreed_before(call, each.task) if each.already else _rights(checked))
         for each, checked in zip(handed, found, strict=True)
@@ -73,7 +73,7 @@ def _rights(checked: "Checked") -> Rights:
     """What is agreed on by handing over: the launch profile, and what is not passed to the agent."""
     from watchkeeper.app.views import profile
 
-    return profile.agreed(checked.plan.says, checked.plan.profile, not_passed.names(checked.request))
+    return profile.agreed(line(checked.profile), checked.profile, checked.not_passed)
 
 
 def _agreed_before(call: "Call", task: "Task") -> Rights:

@@ -10,6 +10,7 @@ from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option
 from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.profile import line
 from watchkeeper.ports.harness import EventKind
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ def _make_place(call: Call, directory: Path) -> None:
 
 
 def _hand_over(call: Call, directory: Path) -> Task:
-    from watchkeeper.app.hand_over import HandOver, HandOverRequest, commit
+    from watchkeeper.app.add import hand_over
+    from watchkeeper.app.hand_over import HandOver, HandOverRequest
 
     parts, terminal = call.writing, call.terminal
     request = HandOverRequest(
@@ -84,8 +86,8 @@ def _hand_over(call: Call, directory: Path) -> Task:
     )
     checked = HandOver(parts, call.caller).check(request)
     terminal.prose(f'$ wk run --harness demo --follow "{_PROMPT}"', render.BOLD)
-    terminal.prose(render.clean(checked.plan.says))
-    return commit(parts, [checked])[0].task
+    terminal.prose(render.clean(line(checked.profile)))
+    return hand_over(parts, [checked])[0].task
 
 
 def _start_daemon(call: Call) -> None:
