@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from watchkeeper.app.accounts import HomeGone, implicit, of_task, require, unknown, with_keys
 from watchkeeper.app.parts import Parts
+from watchkeeper.app.profiles import Limits, Wanted
 from watchkeeper.domain.account import KEY, OWN, Account
 from watchkeeper.domain.model import Task, TaskSpec
 from watchkeeper.domain.plain_text import clean
@@ -72,6 +73,21 @@ def applied(parts: Parts, spec: TaskSpec, captured: Mapping[str, str]) -> tuple[
         return parts.accounts.apply(parts.harness(spec.harness), account, captured, spec.environment_names), where
     except HomeGone:
         return captured, where
+
+
+def wanted(
+    parts: Parts,
+    spec: TaskSpec,
+    captured: Mapping[str, str],
+    options: Mapping[str, str],
+    limits: Limits,
+    caller: Mapping[str, str] | None = None,
+) -> Wanted:
+    """What the launch profile of a task under its account is compiled from, see `Wanted`. Raises NotFound where there is no such account."""
+    environment, home = applied(parts, spec, captured)
+    return Wanted(
+        environment=environment, options=options, limits=limits, machine=parts.machine, home=home, caller=caller
+    )
 
 
 def require_no_keys(parts: Parts, environ: Mapping[str, str], task: Task, spec: TaskSpec) -> None:

@@ -9,7 +9,7 @@ from watchkeeper.app.announce import first_own, tell_edited
 from watchkeeper.app.approval import approval
 from watchkeeper.app.hand_over import task_ids, title
 from watchkeeper.app.parts import Caller, Parts
-from watchkeeper.app.profiles import Limits, Wanted, chosen, compile_profile, located
+from watchkeeper.app.profiles import Limits, chosen, compile_profile, located
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.relations import check_relations, check_wishes, refuse_circle
 from watchkeeper.app.working_directories import expected, present
@@ -224,7 +224,6 @@ def _profile(
         account_choice.require_no_keys(parts, caller.environ, task, spec)
     kept = parts.environments.get(task.environment_id)
     environment = kept if kept is not None else capture(caller.environ, (), spec.harness)
-    applied, home = account_choice.applied(parts, spec, environment)
     harness = parts.harness(spec.harness)
     given = dict(request.options)
     configured = dict(stored.options) if stored is not None else parts.settings.harness_options(spec.harness)
@@ -232,14 +231,9 @@ def _profile(
     check(harness, spec, environment, caller.environ)
     if not authorises(task.spec, spec) and request.rights is None and not given:
         return None  # the program is looked for only where the answer is a part of what a person allows
-    program = located(harness, spec, stored if "program" not in given else None, applied, options)
-    wanted = Wanted(
-        environment=applied,
-        options=options,
-        limits=parts.limits if stored is None else Limits.of(stored),
-        machine=parts.machine,
-        home=home,
-    )
+    limits = parts.limits if stored is None else Limits.of(stored)
+    wanted = account_choice.wanted(parts, spec, environment, options, limits)
+    program = located(harness, spec, stored if "program" not in given else None, wanted.environment, options)
     return compile_profile(harness, spec, program, wanted)
 
 

@@ -15,7 +15,7 @@ from functools import cache, partial
 from watchkeeper.app import account_choice, harness_choice, machines
 from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empty
 from watchkeeper.app.parts import Caller, Parts
-from watchkeeper.app.profiles import Wanted, chosen, compile_profile
+from watchkeeper.app.profiles import chosen, compile_profile
 from watchkeeper.app.relations import check_wishes
 from watchkeeper.app.secrets import refuse_words
 from watchkeeper.app.views.lookup import find
@@ -175,26 +175,15 @@ class HandOver:
         spec = machines.bind(parts, spec, request.machine)
         check_wishes(spec, parts.clock.now())
         captured = capture(environ, (*spec.environment_names, *keys), spec.harness)
-        applied, home = account_choice.applied(parts, spec, captured)
         given = dict(request.options)
-        wanted = Wanted(
-            environment=applied,
-            options=chosen(harness, settings.harness_options(spec.harness), request.rights, given),
-            limits=replace(parts.limits, inherits=caller.inherits),
-            machine=parts.machine,
-            home=home,
-            caller=caller.environ,
-        )
+        options = chosen(harness, settings.harness_options(spec.harness), request.rights, given)
+        limits = replace(parts.limits, inherits=caller.inherits)
+        wanted = account_choice.wanted(parts, spec, captured, options, limits, caller.environ)
         check(harness, spec, captured, caller.environ, keys)
-        looked = (
-            request.cwd,
-            flags,
-            spec.harness,
-            given.get("program"),
-            spec.argv,
-        )  # a task may name a program of its own
+        # A task may name a program of its own.
+        looked = (request.cwd, flags, spec.harness, given.get("program"), spec.argv)
         if looked not in self._programs:
-            self._programs[looked] = find_program(harness, spec, applied, wanted.options)
+            self._programs[looked] = find_program(harness, spec, wanted.environment, options)
         return Checked(
             spec=spec,
             profile=compile_profile(harness, spec, self._programs[looked], wanted),

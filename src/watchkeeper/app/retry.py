@@ -10,7 +10,7 @@ from watchkeeper.app.account_seen import see
 from watchkeeper.app.approval import approval
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.parts import Caller, Parts
-from watchkeeper.app.profiles import Limits, Wanted, compile_profile, located
+from watchkeeper.app.profiles import Limits, compile_profile, located
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.working_directories import expected, present
 from watchkeeper.crash import crashpoint
@@ -110,26 +110,20 @@ def _profile(
 ) -> LaunchProfile:
     """What was allowed before, compiled for the environment of today; its program is looked for anew only if it is gone."""
     harness = parts.harness(spec.harness)
-    applied, home = account_choice.applied(parts, spec, environment)
     configured = parts.settings.harness_options(spec.harness)
-    options, limits, inherits = configured, parts.limits, caller.inherits
+    options, limits = configured, replace(parts.limits, inherits=caller.inherits)
     if stored is not None:
-        options = dict(stored.options)
-        limits = Limits.of(stored)
-        inherits = stored.inherits or inherits  # an older version did not ask for it
+        options, limits = dict(stored.options), Limits.of(stored)
+        limits = replace(limits, inherits=stored.inherits or caller.inherits)  # an older version did not ask for it
+    wanted = account_choice.wanted(parts, spec, environment, options, limits)
+    applied = wanted.environment
     try:
         program = located(harness, spec, stored, applied, options)
     except ProgramMissing:
         options = {name: value for name, value in options.items() if name != "program"}
         options |= {name: value for name, value in configured.items() if name == "program"}
         program = find_program(harness, spec, applied, options)
-    wanted = Wanted(
-        environment=applied,
-        options=options,
-        limits=replace(limits, inherits=inherits),
-        machine=parts.machine,
-        home=home,
-    )
+    wanted = replace(wanted, options=options)
     return compile_profile(harness, spec, program, wanted)
 
 

@@ -15,26 +15,6 @@ if TYPE_CHECKING:
     from watchkeeper.app.hand_over import HandOverRequest, Line
     from watchkeeper.cli.call import Call
 
-_TEXTS = (
-    "harness",
-    "account",
-    "isolation",
-    "rights",
-    "model",
-    "cwd",
-    "title",
-    "on_lost",
-    "leftovers",
-    "not_before",
-    "machine",
-    "project",
-    "expect",
-    "key",
-)
-_NUMBERS = ("retries", "priority")
-_LISTS = ("env", "after", "labels")
-_ADDING = (*_LISTS, "options")
-_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 _CHOICES = {
     "isolation": ("strict", "project", "user"),
     "rights": ("read", "edit", "full"),
@@ -42,6 +22,11 @@ _CHOICES = {
     "leftovers": ("kill", "wait"),
     "expect": ("work", "answer"),
 }
+_TEXTS = (*_CHOICES, "harness", "account", "model", "cwd", "title", "not_before", "machine", "project", "key")
+_NUMBERS = ("retries", "priority")
+_LISTS = ("env", "after", "labels")
+_ADDING = (*_LISTS, "options")
+_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 
 
 def from_lines(text: str, common: "HandOverRequest") -> "list[Line]":

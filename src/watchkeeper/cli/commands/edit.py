@@ -23,6 +23,9 @@ _DEADLINE = "End the agent after this long. `none`: never."
 _SILENCE = "End the agent when it has printed nothing for this long. `none`: never."
 _MODEL = "The model. `none`: the agent program's own choice."
 _PRIORITY = "Higher ones start first, from -1000 to 1000."
+_PROMPT_FILE = "Read the text from a file; - is standard input."
+_OPTION = "An option of the harness, such as max_turns=20; may be repeated."
+_RETRIES = "How often to try again what failed for a passing reason."
 _MACHINE = "Which of the machines that share the database runs it; `any`: whichever has room."
 
 
@@ -47,19 +50,10 @@ class DurationOrNone(DurationType):
 @click.option("--title", help="What lists call it.")
 @click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in.")
 @click.option("--prompt", metavar="TEXT", help="The task's text.")
-@click.option(
-    "--prompt-file", metavar="FILE", type=click.Path(), help="Read the text from a file; - is standard input."
-)
+@click.option("--prompt-file", metavar="FILE", type=click.Path(), help=_PROMPT_FILE)
 @click.option("--model", metavar="NAME", help=_MODEL)
 @click.option("--rights", type=click.Choice([each.value for each in CHOICES]), help="What the agent may do.")
-@click.option(
-    "--option",
-    "options",
-    metavar="NAME=VALUE",
-    type=OPTION,
-    multiple=True,
-    help="An option of the harness, such as max_turns=20; may be repeated.",
-)
+@click.option("--option", "options", metavar="NAME=VALUE", type=OPTION, multiple=True, help=_OPTION)
 @click.option("--account", metavar="NAME", type=ACCOUNT, help="With whose sign-in.")
 @click.option("--priority", metavar="N", type=click.IntRange(-1000, 1000), help=_PRIORITY)
 @click.option("--after", metavar="TASK", type=TASK_ID, multiple=True, help=_AFTER)
@@ -70,12 +64,7 @@ class DurationOrNone(DurationType):
 @click.option("--deadline", metavar="DUR", type=DurationOrNone(), help=_DEADLINE)
 @click.option("--silence", metavar="DUR", type=DurationOrNone(), help=_SILENCE)
 @click.option("--expect", type=click.Choice(["work", "answer"]), help="What counts as done: `work`, or words alone.")
-@click.option(
-    "--retries",
-    metavar="N",
-    type=click.IntRange(0, 20),
-    help="How often to try again what failed for a passing reason.",
-)
+@click.option("--retries", metavar="N", type=click.IntRange(0, 20), help=_RETRIES)
 @json_option
 @debug_option
 @click.pass_obj
