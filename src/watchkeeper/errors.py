@@ -79,6 +79,10 @@ class NotFound(WatchkeeperError):
     exit_code = Exit.NOT_FOUND
 
 
+NOTHING_YET = 'No tasks yet. `wk run "…"` hands one over; `wk demo` shows the whole way without any model.'
+"""What to do where nothing was ever handed over."""
+
+
 class NoSuchTask(NotFound):
     """There is no such task."""
 

@@ -5,12 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from app.stage import Verbs
+from support.handing import hand_over_with
 from support.records import make_profile, make_spec
 
-from watchkeeper.app.add import AddRequest, Plan, add_all
+from watchkeeper.app.add import Checked
 from watchkeeper.app.relations import LONGEST_WAIT, check_wishes
 from watchkeeper.errors import BadTask
-from watchkeeper.runtimes.system import RandomIds
 from watchkeeper.store.waits import StoredWaits
 
 
@@ -25,12 +25,17 @@ def test_a_long_chain_is_not_walked_for_each_of_its_tasks(verbs: Verbs, monkeypa
         return dependencies(self, task_id)
 
     monkeypatch.setattr(StoredWaits, "dependencies", counted)
-    plan = Plan(spec=make_spec(cwd=str(verbs.root)), profile=make_profile())
-    handed = [
-        (AddRequest(spec=make_spec(cwd=str(verbs.root), after=(f"t{n - 1}",) if n else ()), environment={}, by="ada", options={}, id=f"t{n}"), plan)
+    checked = [
+        Checked(
+            spec=make_spec(cwd=str(verbs.root), after=(f"t{n - 1}",) if n else ()),
+            profile=make_profile(),
+            environment={},
+            by="ada",
+            id=f"t{n}",
+        )
         for n in range(40)
-    ]  # fmt: skip
-    added = add_all(verbs.store, verbs.environments, verbs.clock, RandomIds(), handed)
+    ]
+    added = hand_over_with(verbs.store, checked, environments=verbs.environments, clock=verbs.clock)
     assert len(added) == 40
     assert looks <= 2 * 40
 

@@ -7,17 +7,15 @@ from dataclasses import replace
 
 import pytest
 from app.stage import Verbs
-from support.records import make_profile
+from support.handing import again, retry_with
 from support.waiting import wait_until
 
-from watchkeeper.app.retry import retry
 from watchkeeper.app.stop import stop
 from watchkeeper.domain.model import AgentIdentity, Proof, RunState, StopHow, TaskState
 from watchkeeper.errors import Refused
 from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
-from watchkeeper.runtimes.system import RandomIds
 
 _CODE = "import time; print(flush=True); time.sleep(600)"
 
@@ -51,17 +49,8 @@ def _forget_effects(verbs: Verbs) -> None:
 
 
 def _retry(verbs: Verbs) -> None:
-    _ = retry(
-        verbs.store,
-        verbs.environments,
-        verbs.runtime,
-        verbs.clock,
-        RandomIds(),
-        "t1",
-        {},
-        profile=make_profile(),
-        by="ada",
-    )
+    wanted = again(verbs.store)
+    _ = retry_with(verbs.store, wanted, environments=verbs.environments, runtime=verbs.runtime, clock=verbs.clock)
 
 
 def test_an_agent_that_outlived_its_settlement_is_ended_by_the_next_stop(

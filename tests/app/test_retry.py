@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from app.stage import Verbs
-from support.records import add, make_profile, make_task
+from support.handing import again, retry_with
+from support.records import add, make_task
 
-from watchkeeper.app.retry import retry
+from watchkeeper.app.retry import Again
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import NoSuchTask, Refused, Stale
 from watchkeeper.ports.store import Tx
-from watchkeeper.runtimes.system import RandomIds
 
 ENVIRONMENT = {"LANG": "C"}
 
@@ -30,26 +30,15 @@ class _Interrupted:
         raise KeyboardInterrupt
 
 
-def _retry(verbs: Verbs, store: Any, task_id: str = "t1", was: Any = None) -> None:
-    retry(
-        store,
-        verbs.environments,
-        verbs.runtime,
-        verbs.clock,
-        RandomIds(),
-        task_id,
-        ENVIRONMENT,
-        profile=make_profile(),
-        by="ada",
-        was=was,
-    )
+def _retry(verbs: Verbs, store: Any, wanted: Again) -> None:
+    _ = retry_with(store, wanted, environments=verbs.environments, runtime=verbs.runtime, clock=verbs.clock)
 
 
 def test_ctrl_c_after_the_commit_keeps_the_environment(verbs: Verbs) -> None:
     """The task names it, so the run that follows must find it."""
     _ = verbs.store.transact("test", lambda tx: add(tx, make_task(state=TaskState.FAILED, ended_at=verbs.clock.now())))
     with pytest.raises(KeyboardInterrupt):
-        _retry(verbs, _Interrupted(verbs))
+        _retry(verbs, _Interrupted(verbs), again(verbs.store, environment=ENVIRONMENT))
     task = verbs.task()
     assert task.state is TaskState.QUEUED
     assert verbs.environments.get(task.environment_id) == ENVIRONMENT
@@ -59,11 +48,11 @@ def test_an_edit_that_came_between_is_not_overwritten(verbs: Verbs) -> None:
     """The profile was compiled from what was allowed before that edit."""
     failed = make_task(state=TaskState.FAILED, ended_at=verbs.clock.now())
     _ = verbs.store.transact("test", lambda tx: add(tx, failed))
-    was = verbs.store.read(lambda tx: (tx.tasks.get("t1").spec, tx.outcomes.authorisation("t1")))
-    _retry(verbs, verbs.store, was=was)
+    was = again(verbs.store, environment=ENVIRONMENT)
+    _retry(verbs, verbs.store, was)
     kept = verbs.task().environment_id
     with pytest.raises(Stale, match="changed meanwhile"):
-        _retry(verbs, verbs.store, was=was)
+        _retry(verbs, verbs.store, was)
     assert verbs.task().environment_id == kept
     assert [path.name for path in (verbs.root / "environments").iterdir() if kept in path.name]
     assert len(list((verbs.root / "environments").iterdir())) == 1
@@ -73,7 +62,7 @@ def test_what_is_refused_leaves_no_environment(verbs: Verbs) -> None:
     """It may hold secrets, and nobody names it."""
     _ = verbs.store.transact("test", lambda tx: add(tx, make_task()))
     with pytest.raises(Refused):
-        _retry(verbs, verbs.store)
+        _retry(verbs, verbs.store, again(verbs.store))
     with pytest.raises(NoSuchTask):
-        _retry(verbs, verbs.store, "t9")
+        _retry(verbs, verbs.store, again(verbs.store, "t9"))
     assert list(verbs.environments.ids()) == []

@@ -398,6 +398,25 @@ def test_rules_that_cannot_be(wk: "Wk", arguments: list[str], code: int, says: s
     assert wk("queue", "show", "--json").json["rules"] == []
 
 
+def test_a_machine_is_named_by_the_beginning_of_its_id(wk: "Wk") -> None:
+    """As the hint prints it. A beginning that fits several is refused, with the names of both."""
+    wk.add()
+    parts = wk.parts
+    others = ("aaaa1111", "aaaa2222")
+
+    def begin(tx: Any) -> None:
+        for number, machine in enumerate(others):
+            _ = tx.machines.begin_incarnation(machine, "boot", NOW, name=f"host{number}")
+
+    parts.store.transact("test", begin)
+    refused = wk("queue", "pause", "--machine", "aaaa", "--json")
+    assert refused.code == Exit.NOT_FOUND
+    assert "host0 is aaaa1111, host1 is aaaa2222" in refused.err
+    for typed, meant in (("aaaa1", others[0]), ("host1", others[1]), (parts.state.node()[:6], parts.state.node())):
+        answer = wk("queue", "pause", "--machine", typed, "--json")
+        assert answer.code == 0 and answer.json["name"] == meant, answer.err or answer.out
+
+
 def test_what_waits_is_shown_in_the_order_of_the_claim(wk: "Wk") -> None:
     repository(wk)
     first, second, best = wk.add("first"), wk.add("second"), wk.add("best", "--priority", "5", "--shared")

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from runtimes.stage import SteppedClock
-from support.records import make_profile, make_spec, make_task
+from support.handing import again, retry_with
+from support.records import make_spec, make_task
 
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.follow import Followers
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.app.retry import retry
 from watchkeeper.app.settle import Settler
 from watchkeeper.app.views.why import Here, why
 from watchkeeper.domain.account import AccountState, Bearing
@@ -194,8 +194,8 @@ class Bench:
 
     def retry(self, name: str) -> Task:
         """Try a task again."""
-        runtime = cast("Any", self.parts)
-        return retry(self.store, runtime, runtime, self.clock, IDS, name, {}, profile=make_profile(), by="me")
+        wanted = again(self.store, name)
+        return retry_with(self.store, wanted, environments=self.parts, runtime=self.parts, clock=self.clock)
 
     # What the daemon does
 

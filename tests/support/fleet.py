@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from support.rig import Rig
 
-from watchkeeper.app.add import AddRequest, Plan, add
+from watchkeeper.app.add import Checked, hand_over
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.profiles import Wanted, compile_profile
 from watchkeeper.compose import Watchkeeper
@@ -22,14 +22,12 @@ from watchkeeper.ports.store import Authorisation, Claim, MachineRecord, Store, 
 T = TypeVar("T")
 
 
-def _agreed(parts: Watchkeeper, request: AddRequest) -> Plan:
-    """What is allowed, also of a directory that is not on this machine."""
-    harness, wanted = (
-        parts.harness("demo"),
-        Wanted(environment=request.environment, options={}, machine=request.machine),
-    )
-    program = harness.find(request.environment, {})
-    return Plan(spec=request.spec, profile=compile_profile(harness, request.spec, program, wanted))
+def _checked(parts: Watchkeeper, spec: TaskSpec) -> Checked:
+    """A task that may be handed over, also for a directory that is not on this machine."""
+    harness, environment, machine = parts.harness("demo"), capture(parts.environ, (), "demo"), parts.state.node()
+    wanted = Wanted(environment=environment, options={}, machine=machine)
+    profile = compile_profile(harness, spec, harness.find(environment, {}), wanted)
+    return Checked(spec=spec, profile=profile, environment=environment, by="ada", machine=machine)
 
 
 class Fleet:
@@ -80,29 +78,21 @@ class Fleet:
             "model": None,
             "cwd": str(self.work),
         }
-        spec = TaskSpec(**(fields | given))
-        request = AddRequest(
-            spec=spec,
-            environment=capture(parts.environ, (), parts.harness("demo")),
-            by="ada",
-            options={},
-            machine=parts.state.node(),
-        )
-        agreed = _agreed(parts, request)
+        checked = _checked(parts, TaskSpec(**(fields | given)))
         if on_hold is None:
-            return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
-        return parts.store.transact("test", lambda tx: self._later(tx, parts, request, on_hold))
+            return hand_over(parts, [checked])[0].task
+        return parts.store.transact("test", lambda tx: self._later(tx, parts, checked, on_hold))
 
-    def _later(self, tx: Tx, parts: Watchkeeper, request: AddRequest, at: datetime) -> Task:
+    def _later(self, tx: Tx, parts: Watchkeeper, checked: Checked, at: datetime) -> Task:
         now = parts.clock.now()
         task = Task(
-            id=parts.ids.task(), spec=request.spec, state=TaskState.QUEUED, created_at=now, updated_at=now,
+            id=parts.ids.task(), spec=checked.spec, state=TaskState.QUEUED, created_at=now, updated_at=now,
             environment_id=parts.ids.execution(), environment_machine="elsewhere", wake_at=at, wake_for=Wait.NOT_BEFORE,
         )  # fmt: skip
         tx.tasks.add(task)
         allowed = Authorisation(
             id=task.environment_id, task_id=task.id, kind="person", by="ada", says="", at=now,
-            profile=_agreed(parts, request).profile,
+            profile=checked.profile,
         )  # fmt: skip
         tx.outcomes.authorise(allowed)
         return task

@@ -1,6 +1,7 @@
 """The verbs: one file each. A verb reads, lets `domain` decide, and writes in one transaction; what it wants done in the world goes through the outbox.
 
-    add  retry  stop              what people ask for
+    hand_over  edit  retry  stop  what people ask for: a request is checked without writing, then done
+    add                           checked tasks into the queue
     claim  launch  perform        from the queue to a started shim
     observe  settle               from evidence to an outcome
     prune                         what is provably no longer needed

@@ -11,19 +11,19 @@ from watchkeeper.ports.store import Authorisation
 def approval(
     approval_id: str,
     task: Task,
-    profile: LaunchProfile,
+    profile: LaunchProfile | None,
     *,
     by: str,
     at: datetime,
     place: WorkingDirectory | None,
 ) -> Authorisation:
-    """A person's one-shot approval of a launch profile for a task, with the line that was shown."""
+    """A person's one-shot approval of a launch profile for a task, with the line that was shown; None: an older version kept no profile."""
     return Authorisation(
         id=approval_id,
         task_id=task.id,
         kind="person",
         by=by,
-        says=line(profile),
+        says=line(profile) if profile is not None else "",
         at=at,
         profile=profile,
         directory=task.spec.cwd,

@@ -1,17 +1,25 @@
-"""Edit a queued task."""
+"""Edit a queued task: `prepare` decides what it would be, `edit` writes it."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 
+from watchkeeper.app import account_choice, machines
+from watchkeeper.app.add import check
 from watchkeeper.app.announce import first_own, tell_edited
+from watchkeeper.app.approval import approval
+from watchkeeper.app.hand_over import task_ids, title
+from watchkeeper.app.parts import Caller, Parts
+from watchkeeper.app.profiles import Limits, chosen, compile_profile, located
 from watchkeeper.app.record import apply_task
-from watchkeeper.app.relations import check_relations, refuse_circle
-from watchkeeper.app.working_directories import expected
+from watchkeeper.app.relations import check_relations, check_wishes, refuse_circle
+from watchkeeper.app.working_directories import expected, present
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
-from watchkeeper.domain.profile import WORDS, LaunchProfile, differences, line
+from watchkeeper.domain.plain_text import clean
+from watchkeeper.domain.profile import WORDS, LaunchProfile, differences
 from watchkeeper.domain.task import Edited
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.errors import Refused, Stale
+from watchkeeper.environment import capture
+from watchkeeper.errors import Refused, Stale, UsageError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Authorisation, Store, Tx
@@ -35,6 +43,42 @@ _WORDS = {
 """What can be edited, by the names of the task's fields."""
 
 _WHAT_IT_DOES = frozenset({"prompt", "model", "account", "cwd"})
+
+
+AT_ONCE = datetime.min.replace(tzinfo=UTC)
+"""As `not_before`: as soon as it may."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EditRequest:
+    """What a person wants changed. None and empty values change nothing."""
+
+    title: str | None = None
+    cwd: str | None = None
+    """Absolute."""
+    prompt: str | None = None
+    model: str | None = None
+    """Empty: the program's own choice."""
+    rights: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    """Options of the harness to set, beside those that it has."""
+    account: str | None = None
+    priority: int | None = None
+    after: tuple[str, ...] | None = None
+    """The tasks to wait for instead, each by its id or the beginning of it."""
+    not_before: datetime | None = None
+    """A time to come, or `AT_ONCE`."""
+    machine: str | None = None
+    labels: tuple[str, ...] = ()
+    """Labels to add."""
+    no_labels: tuple[str, ...] = ()
+    """Labels to take away."""
+    deadline: float | None = None
+    """Seconds; 0: never."""
+    silence: float | None = None
+    """Seconds; 0: never."""
+    expect: str | None = None
+    retries: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +153,90 @@ def require_editable(task: Task) -> None:
         )
 
 
+def prepare(parts: Parts, caller: Caller, task_id: str, request: EditRequest) -> Edit:
+    """Check an edit as a new task would be checked, without writing anything.
+
+    Raises:
+        NoSuchTask: the task, or one that it should wait for, is not there.
+        Refused: the task does not wait for its turn.
+        UsageError: the title is empty.
+        BadTask: the task cannot be like this.
+        HarnessError: its program is missing, where that matters.
+    """
+    task = parts.store.read(lambda tx: tx.tasks.get(task_id))
+    require_editable(task)
+    allowed = parts.store.read(lambda tx: tx.outcomes.authorisation(task_id))
+    spec = _wanted(parts, task.spec, request)
+    profile = _profile(parts, caller, task, spec, request, None if allowed is None else allowed.profile)
+    place = present(parts, spec.cwd) if spec.cwd != task.spec.cwd else None
+    return Edit(was=task, spec=spec, allowed=allowed, profile=profile, place=place)
+
+
+def _wanted(parts: Parts, spec: TaskSpec, request: EditRequest) -> TaskSpec:
+    """The task as it is to be."""
+    spec = _with_text(spec, request)
+    if request.cwd is not None:
+        spec = _moved(parts, spec, request.cwd)
+    _, account = account_choice.split(request.account, spec.harness)
+    labels = dict.fromkeys((*spec.labels, *request.labels))
+    spec = replace(
+        spec,
+        account=account or spec.account,
+        model=spec.model if request.model is None else request.model or None,
+        after=spec.after if request.after is None else task_ids(parts, request.after, {}),
+        not_before=None if request.not_before == AT_ONCE else request.not_before or spec.not_before,
+        deadline_s=spec.deadline_s if request.deadline is None else request.deadline or None,
+        silence_s=spec.silence_s if request.silence is None else request.silence or None,
+        expect=request.expect or spec.expect,
+        max_attempts=spec.max_attempts if request.retries is None else request.retries + 1,
+        priority=spec.priority if request.priority is None else request.priority,
+        labels=tuple(each for each in labels if each not in request.no_labels),
+    )
+    return spec if request.machine is None else machines.bind(parts, spec, request.machine)
+
+
+def _with_text(spec: TaskSpec, request: EditRequest) -> TaskSpec:
+    if request.prompt is not None:
+        was_given = spec.title != title(spec.prompt, spec.argv)
+        spec = replace(spec, prompt=request.prompt, title=spec.title if was_given else title(request.prompt, spec.argv))
+    if request.title is not None:
+        if not request.title.strip():
+            raise UsageError("The title is empty.", hint="Give it some letters.")
+        spec = replace(spec, title=clean(request.title))
+    return spec
+
+
+def _moved(parts: Parts, spec: TaskSpec, cwd: str) -> TaskSpec:
+    """The task in another directory, with the checkout that is there; its project follows if it was called after the checkout."""
+    was, now = parts.workspace.checkout(spec.cwd), parts.workspace.checkout(cwd)
+    shared = was is not None and spec.checkout is None
+    follows = spec.project == ("" if was is None else was.project)
+    project = ("" if now is None else now.project) if follows else spec.project
+    return replace(spec, cwd=cwd, checkout=None if now is None or shared else now.top, project=project)
+
+
+def _profile(
+    parts: Parts, caller: Caller, task: Task, spec: TaskSpec, request: EditRequest, stored: LaunchProfile | None
+) -> LaunchProfile | None:
+    """Check the task, and compile its launch profile anew if the edit is of something that it depends on, else None."""
+    check_wishes(spec if spec.not_before != task.spec.not_before else replace(spec, not_before=None), parts.clock.now())
+    if spec.account != task.spec.account:
+        account_choice.require_no_keys(parts, caller.environ, task, spec)
+    kept = parts.environments.get(task.environment_id)
+    harness = parts.harness(spec.harness)
+    environment = kept if kept is not None else capture(caller.environ, (), harness)
+    given = dict(request.options)
+    configured = dict(stored.options) if stored is not None else parts.harness_options(spec.harness)
+    options = chosen(harness, configured, request.rights, given)
+    check(harness, spec, environment, caller.environ)
+    if not authorises(task.spec, spec) and request.rights is None and not given:
+        return None  # the program is looked for only where the answer is a part of what a person allows
+    limits = parts.limits if stored is None else Limits.of(stored)
+    wanted = account_choice.wanted(parts, spec, environment, options, limits)
+    program = located(harness, spec, stored if "program" not in given else None, wanted.environment, options)
+    return compile_profile(harness, spec, program, wanted)
+
+
 def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task:
     """Write a checked edit. What it allows is kept as a new authorisation, if the edit needs one.
 
@@ -133,28 +261,14 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         before = first_own(tx, task, at)
         after = apply_task(tx, task, Edited(spec=spec, by=by, at=at, changed=", ".join(words(wanted.changed))), at)
         if wanted.authorises:
-            moved = spec.cwd != task.spec.cwd
-            place = wanted.place if moved else expected(tx, task.id, allowed)
-            tx.outcomes.authorise(replace(_approval(wanted, allowed, authorisation_id, by, at), place=place))
+            place = wanted.place if spec.cwd != task.spec.cwd else expected(tx, task.id, allowed)
+            profile = wanted.profile or (allowed.profile if allowed is not None else None)
+            approved = approval(authorisation_id, after, profile, by=by, at=at, place=place)
+            tx.outcomes.authorise(approved if profile or not allowed else replace(approved, says=allowed.says))
         tell_edited(tx, after, before, at)
         return tx.tasks.get(task.id)
 
     return store.transact("edit", work)
-
-
-def _approval(wanted: Edit, allowed: Authorisation | None, approval_id: str, by: str, at: datetime) -> Authorisation:
-    profile = wanted.profile or (allowed.profile if allowed is not None else None)
-    says = line(profile) if profile is not None else (allowed.says if allowed is not None else "")
-    return Authorisation(
-        id=approval_id,
-        task_id=wanted.was.id,
-        kind="person",
-        by=by,
-        says=says,
-        at=at,
-        profile=profile,
-        directory=wanted.spec.cwd,
-    )
 
 
 def _id(authorisation: Authorisation | None) -> str | None:

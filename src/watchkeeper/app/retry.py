@@ -1,13 +1,21 @@
-"""Run a task again, because a person asks for it."""
+"""Run a task again, because a person asks for it: `prepare` decides what it would be allowed, `retry` writes it."""
 
+import os
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from watchkeeper.app import account_choice
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.approval import approval
+from watchkeeper.app.off_record import put_on_record
+from watchkeeper.app.parts import Caller, Parts
+from watchkeeper.app.profiles import Limits, compile_profile, located
 from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.working_directories import expected, present
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Proof, Run, RunState, Task, TaskSpec
+from watchkeeper.domain.plain_text import clean
 from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.resolution import resolve_held
@@ -17,60 +25,143 @@ from watchkeeper.domain.run_events import (
 from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.errors import NotFound, Refused, Stale
-from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.environment import Environments
-from watchkeeper.ports.ids import Ids
+from watchkeeper.environment import capture
+from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale, system_says
+from watchkeeper.ports.harness import find_program
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 
 
-def retry(  # noqa: PLR0913 - what it needs, and by whom, where
-    store: Store,
-    environments: Environments,
-    runtime: Runtime,
-    clock: Clock,
-    ids: Ids,
-    task_id: str,
-    environment: Mapping[str, str],
-    *,
-    profile: LaunchProfile,
-    by: str,
-    machine: str = "",
-    place: WorkingDirectory | None = None,
-    was: tuple[TaskSpec, Authorisation | None] | None = None,
-) -> Task:
-    """Queue the task again with a fresh budget of attempts, under the environment of whoever asks.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Again:
+    """A checked retry of a task as it was read."""
 
-    Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: whoever asks may know more. If
+    task_id: str
+    spec: TaskSpec
+    allowed: Authorisation | None
+    """Its newest authorisation as it was read."""
+    environment: Mapping[str, str]
+    """The environment to keep for it."""
+    profile: LaunchProfile
+    """What its launches are allowed from now on: what was allowed before, as far as that is still there."""
+    approved: WorkingDirectory | None
+    """The working directory that its next run would have had to find."""
+    place: WorkingDirectory | None
+    """The working directory as it is now."""
+
+    @property
+    def is_news(self) -> bool:
+        """Whether `profile` differs from what was allowed before in what a person decides on."""
+        stored = None if self.allowed is None else self.allowed.profile
+        return stored is None or (self.profile.scope, self.profile.program) != (stored.scope, stored.program)
+
+
+def prepare(parts: Parts, caller: Caller, task_id: str) -> Again:
+    """Check a retry. Only a stop that is not on record yet is written: it came before this.
+
+    Raises:
+        NoSuchTask: there is none.
+        Refused: what it was to do could not be read.
+        BadTask: its directory is missing, or it cannot be launched any more.
+        HarnessError: its program is missing.
+    """
+    parts.require_room()
+    _ = put_on_record(parts.store, parts.clock, parts.runtime, task_id)
+
+    def read(tx: Tx) -> tuple[TaskSpec, Authorisation | None, WorkingDirectory | None]:
+        task, allowed = tx.tasks.get(task_id), tx.outcomes.authorisation(task_id)
+        refuse_unreadable(task)
+        return task.spec, allowed, expected(tx, task_id, allowed)
+
+    spec, allowed, approved = parts.store.read(read)
+    place = _place(parts, spec, allowed)
+    environ, keys = account_choice.environment(parts, caller.environ, spec)
+    environment = capture(environ, (*spec.environment_names, *keys), parts.harness(spec.harness))
+    profile = _profile(parts, caller, spec, environment, None if allowed is None else allowed.profile)
+    return Again(
+        task_id=task_id,
+        spec=spec,
+        allowed=allowed,
+        environment=environment,
+        profile=profile,
+        approved=approved,
+        place=place,
+    )
+
+
+def _place(parts: Parts, spec: TaskSpec, allowed: Authorisation | None) -> WorkingDirectory | None:
+    """The working directory as it is now. Of one that is on another machine, what was approved stays.
+
+    Raises:
+        BadTask: it is not there.
+    """
+    found = present(parts, spec.cwd)
+    if found is not None:
+        return found
+    if spec.machine not in {None, parts.machine}:
+        return None if allowed is None else allowed.place
+    if not os.path.lexists(spec.cwd):
+        raise BadTask(f"The directory '{clean(spec.cwd)}' is missing.", hint="Put it back, then try it again.")
+    return None
+
+
+def _profile(
+    parts: Parts, caller: Caller, spec: TaskSpec, environment: Mapping[str, str], stored: LaunchProfile | None
+) -> LaunchProfile:
+    """What was allowed before, compiled for the environment of today; its program is looked for anew only if it is gone."""
+    harness = parts.harness(spec.harness)
+    configured = parts.harness_options(spec.harness)
+    options, limits = configured, replace(parts.limits, inherits=caller.inherits)
+    if stored is not None:
+        options, limits = dict(stored.options), Limits.of(stored)
+        limits = replace(limits, inherits=stored.inherits or caller.inherits)  # an older version did not ask for it
+    wanted = account_choice.wanted(parts, spec, environment, options, limits)
+    applied = wanted.environment
+    try:
+        program = located(harness, spec, stored, applied, options)
+    except ProgramMissing:
+        options = {name: value for name, value in options.items() if name != "program"}
+        options |= {name: value for name, value in configured.items() if name == "program"}
+        program = find_program(harness, spec, applied, options)
+    wanted = replace(wanted, options=options)
+    return compile_profile(harness, spec, program, wanted)
+
+
+def retry(parts: Parts, again: Again, *, by: str) -> Task:
+    """Queue the task again with a fresh budget of attempts, under the environment of the person who asks.
+
+    Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: the person may know more. If
     that fails, the account is closed again; if it is answered, all go on.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
-
-    `profile` is what its launches are allowed from now on: usually the stored one again. `machine` is this one's id, where several share the database.
-    `place` is the working directory as it is now: it is approved like that, whatever it was before.
-    `was` is the task with its newest authorisation, from which `profile` was compiled: what somebody allowed since then is not overwritten.
+    The working directory is approved as it is now, whatever it was before. What a person allowed since the task was read is not overwritten.
 
     Raises:
         NoSuchTask: there is none.
         Stale: it was edited or tried again meanwhile.
         Refused: the task is running or already waiting, what it was to do could not be read, or the agent of its last run is alive.
+        BadTask: its environment could not be kept.
     """
+    store, environments, task_id = parts.store, parts.environments, again.task_id
     refuse_unreadable(store.read(lambda tx: tx.tasks.get(task_id)))
-    _refuse_beside_a_living_agent(store, runtime, task_id, machine)
-    at = clock.now()
-    environment_id = ids.execution()
-    authorisation_id = ids.execution()
+    _refuse_beside_a_living_agent(store, parts.runtime, task_id, parts.machine)
+    at = parts.clock.now()
+    environment_id = parts.ids.execution()
+    authorisation_id = parts.ids.execution()
     crashpoint("retry.environment.before")
-    environments.keep(environment_id, environment)
+    try:
+        environments.keep(environment_id, again.environment)
+    except OSError as error:
+        msg = f"The environment could not be kept ({system_says(error)}), so nothing was changed."
+        raise BadTask(msg, hint="`wk doctor` looks at the state directory.") from error
     crashpoint("retry.environment.after")
 
     def work(tx: Tx) -> Task:
-        _refuse_if_changed(tx, task_id, was)
+        _refuse_if_changed(tx, again)
         task = _give_up_held(tx, tx.tasks.get(task_id))
         lifts = _lift_closure(tx, task, at)
-        asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=machine, lifts=lifts)
+        asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=parts.machine, lifts=lifts)
         task = apply_task(tx, task, asked, at)
-        tx.outcomes.authorise(approval(authorisation_id, task, profile, by=by, at=at, place=place))
+        tx.outcomes.authorise(approval(authorisation_id, task, again.profile, by=by, at=at, place=again.place))
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:
@@ -101,14 +192,11 @@ def refuse_unreadable(task: Task) -> None:
         )
 
 
-def _refuse_if_changed(tx: Tx, task_id: str, was: tuple[TaskSpec, Authorisation | None] | None) -> None:
-    if was is None:
-        return
-    spec, allowed = was
-    newest = tx.outcomes.authorisation(task_id)
+def _refuse_if_changed(tx: Tx, again: Again) -> None:
+    newest, allowed = tx.outcomes.authorisation(again.task_id), again.allowed
     same = (None if newest is None else newest.id) == (None if allowed is None else allowed.id)
-    if tx.tasks.get(task_id).spec != spec or not same:
-        raise Stale(f"Task {task_id} was changed meanwhile.", hint="Look at it, and try it again.")
+    if tx.tasks.get(again.task_id).spec != again.spec or not same:
+        raise Stale(f"Task {again.task_id} was changed meanwhile.", hint="Look at it, and try it again.")
 
 
 def _lift_closure(tx: Tx, task: Task, at: datetime) -> bool:

@@ -1,5 +1,8 @@
 """What a launch must find in its working directory, and what is said where that is not so."""
 
+from dataclasses import replace
+
+from watchkeeper.app.parts import Parts
 from watchkeeper.domain.working_directory import WorkingDirectory, left_by
 from watchkeeper.ports.store import Authorisation, Tx
 
@@ -19,3 +22,9 @@ def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDire
         if outcome is not None and outcome.changes is not None and outcome.changes.left is not None:
             return left_by(allowed.place, outcome.changes.left)
     return allowed.place
+
+
+def present(parts: Parts, directory: str) -> WorkingDirectory | None:
+    """The directory as it is now on this machine, with its checkout; None where there is none, or it cannot be looked at."""
+    found = parts.workspace.identify(directory)
+    return None if found is None else replace(found, machine=parts.machine)

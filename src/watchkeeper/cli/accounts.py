@@ -1,15 +1,14 @@
-"""Which account a task works under, and what the person is told of it."""
+"""What the person is told of accounts, and how they sign in."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import age, clean, counted
 from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account, SignIn
 from watchkeeper.domain.model import Task, TaskSpec
-from watchkeeper.errors import BadTask, NoDatabase, StateDirectoryUnusable, UsageError, system_says
+from watchkeeper.errors import StateDirectoryUnusable, UsageError, system_says
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -25,101 +24,6 @@ _WORDS = {SignIn.IN: "yes", SignIn.OUT: "no", SignIn.UNKNOWN: "not known"}
 _OWN_HOMES = {OWN: "your own", KEY: "your own, with a key"}
 _WORKS = "works"
 """What is said of an account that works with a key and last did."""
-
-
-def split(typed: str | None, harness: str | None) -> tuple[str | None, str | None]:
-    """The harness and the account's name, of an account typed as `NAME` or `HARNESS:NAME` and a harness that was named or not.
-
-    Raises:
-        UsageError: they do not fit together.
-    """
-    if typed is None or ":" not in typed:
-        return harness, typed
-    named, _, name = typed.partition(":")
-    if harness not in {None, named}:
-        raise UsageError(
-            f"The account {clean(typed)[:80]} is not one of the harness {harness}.", hint="Name one of them only."
-        )
-    return named, name
-
-
-def choose(call: "Call", spec: TaskSpec, typed: str | None) -> tuple[TaskSpec, Mapping[str, str], tuple[str, ...]]:
-    """The task under the account that was typed, else the configured one, else the user's own, with a key if the agent gets one.
-
-    Returns the caller's environment with it, and which of that the account adds.
-
-    Raises:
-        NotFound: there is no such account.
-        BadTask: a variable that the account names is not set.
-    """
-    _, name = split(typed or call.reading.settings.harness_account(spec.harness), spec.harness)
-    chosen = replace(spec, account=name or (KEY if _keys(call, spec) else OWN))
-    environ, names = environment(call, chosen)
-    return chosen, environ, names
-
-
-def environment(call: "Call", spec: TaskSpec) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The caller's environment with the keys of a task's account, and the names under which it has them. Raises as `choose`."""
-    if spec.account == OWN:
-        return call.environ, ()
-    if spec.account == KEY:
-        keys = _keys(call, spec)
-        if not keys:
-            raise BadTask(
-                f"Account {spec.account_id} works with a key of your environment, and none is set.",
-                hint=f"Set one first, or use your sign-in: --account {spec.harness}:{OWN}",
-            )
-        return call.environ, keys
-    from watchkeeper.app.accounts import with_keys
-
-    return with_keys(_account(call, spec.account_id), call.environ)
-
-
-def applied(call: "Call", spec: TaskSpec, captured: Mapping[str, str]) -> tuple[Mapping[str, str], str]:
-    """The captured environment with the account of a task applied, and the account's home; empty for the user's own.
-
-    A home that is gone changes nothing here: the task waits for it, as for a sign-in.
-    """
-    from watchkeeper.app.accounts import HomeGone
-
-    parts, account = call.reading, _account(call, spec.account_id)
-    where = parts.accounts.home(account) or ""
-    try:
-        return parts.accounts.apply(parts.harness(spec.harness), account, captured, spec.environment_names), where
-    except HomeGone:
-        return captured, where
-
-
-def require_no_keys(call: "Call", task: Task, spec: TaskSpec) -> None:
-    """Refuse another account for a task whose environment is kept already, if one of the two has variables of its own.
-
-    Raises:
-        BadTask: what was kept lacks those of the new one, or holds those of the old one, which no other account may work with.
-    """
-    _, keys = environment(call, spec)
-    hint = f"wk cancel {task.id}, and hand it over again under that account."
-    if keys:
-        named = ", ".join(keys)
-        raise BadTask(
-            f"Account {spec.account_id} takes {named} from the environment, which was kept without it.", hint=hint
-        )
-    from watchkeeper.app.accounts import of_task
-
-    was = call.writing.store.read(lambda tx: of_task(tx, task))
-    if was is not None and (was.variables or was.name == KEY):
-        what = "a key of your environment" if was.name == KEY else ", ".join(was.names)
-        raise BadTask(f"The environment was kept with {what} of account {was.id}.", hint=hint)
-
-
-def _keys(call: "Call", spec: TaskSpec) -> tuple[str, ...]:
-    """The keys in the caller's environment that the agent would get."""
-    from watchkeeper.environment import allowed
-    from watchkeeper.ports.sign_in import signs_in
-
-    harness = call.reading.harness(spec.harness)
-    told = signs_in(harness)
-    given = {name for name in call.environ if allowed(name, harness)} | set(spec.environment_names)
-    return tuple(name for name in (told.key_variables if told else ()) if name in given and call.environ.get(name))
 
 
 def warn_if_out(call: "Call", task: Task) -> None:
@@ -147,9 +51,11 @@ def find(call: "Call", typed: str) -> Account:
         NotFound: there is none.
         UnknownHarness: there is no such harness.
     """
+    from watchkeeper.app import account_choice
+
     harness, _, name = typed.partition(":")
     _ = call.reading.harness(harness)
-    return _account(call, f"{harness}:{name or OWN}")
+    return account_choice.find(call.reading, f"{harness}:{name or OWN}")
 
 
 def home(call: "Call", account: Account) -> str | None:
@@ -196,7 +102,7 @@ def rows(call: "Call", own: Sequence[str] | None = None) -> "list[AccountRow]":
 def _installed(call: "Call") -> list[str]:
     import shutil
 
-    from watchkeeper.cli.harnesses import NEVER_GUESSED
+    from watchkeeper.app.harness_choice import NEVER_GUESSED
     from watchkeeper.ports.sign_in import signs_in
 
     parts = call.reading
@@ -387,15 +293,3 @@ def _environ(call: "Call", account: Account) -> Mapping[str, str]:
         if value := call.environ.get(source or name):
             changed[name] = value
     return changed
-
-
-def _account(call: "Call", account_id: str) -> Account:
-    from watchkeeper.app.accounts import implicit, require, unknown
-
-    if found := implicit(account_id):
-        return found
-    try:
-        store = call.reading.store
-    except (NoDatabase, StateDirectoryUnusable):
-        raise unknown((), account_id) from None
-    return store.read(lambda tx: require(tx, account_id))

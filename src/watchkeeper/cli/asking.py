@@ -1,13 +1,12 @@
-"""What `wk run` and `wk add` share: the options of a task, and the way from them to a task that was checked."""
+"""What `wk run` and `wk add` share: the options of a task, the request that they make, and what is said of a task."""
 
-import os
 from collections.abc import Callable
-from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from watchkeeper.cli import accounts, harnesses, machines, prompts, render
+from watchkeeper.cli import accounts, prompts, render
 from watchkeeper.cli.command import after_dashes, is_dashed_text
 from watchkeeper.cli.types import (
     ACCOUNT,
@@ -22,16 +21,16 @@ from watchkeeper.cli.types import (
     WHEN,
     from_now,
 )
-from watchkeeper.domain.model import OnLost, Task, TaskSpec
+from watchkeeper.domain.model import OnLost, Task
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, requests, table
-from watchkeeper.errors import StateDirectoryUnusable, StateError, UsageError, system_says
+from watchkeeper.errors import StateError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from watchkeeper.app.add import AddRequest, Handed, Plan
+    from watchkeeper.app.add import Checked
+    from watchkeeper.app.hand_over import HandOverRequest
     from watchkeeper.cli.call import Call
-    from watchkeeper.ports.harness import Program
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -105,60 +104,42 @@ def task_options(function: F) -> F:
     return cast("F", decorated)
 
 
-class Wishes(NamedTuple):
-    """What was asked of a task, by option; None or empty where nothing was."""
+def request(call: "Call", wished: "dict[str, Any]") -> "HandOverRequest":
+    """What the options of a task ask for, still without its text. Raises UsageError where the caller's directory was deleted."""
+    from watchkeeper.app.hand_over import HandOverRequest
 
-    harness: str | None = None
-    account: str | None = None
-    isolation: str | None = None
-    rights: str | None = None
-    options: tuple[tuple[str, str], ...] = ()
-    model: str | None = None
-    cwd: str | None = None
-    title: str | None = None
-    env: tuple[str, ...] = ()
-    deadline: float | None = None
-    silence: float | None = None
-    expect: str | None = None
-    retries: int | None = None
-    on_lost: str | None = None
-    leftovers: str | None = None
-    after: tuple[str, ...] = ()
-    not_before: str | None = None
-    priority: int | None = None
-    machine: str | None = None
-    labels: tuple[str, ...] = ()
-    project: str | None = None
-    shared: bool | None = None
-    key: str | None = None
+    wished["cwd"] = call.directory(wished["cwd"] or ".")
+    return HandOverRequest(**starting(call, wished))
 
 
-_SETTINGS = ("harness", "model", "deadline", "silence", "retries", "on_lost", "leftovers")
-"""Wishes that win over a setting of the same name."""
+def starting(call: "Call", wished: "dict[str, Any]") -> "dict[str, Any]":
+    """The same options, with the time that `not_before` means now beside its words."""
+    typed = wished.pop("not_before", None)
+    if typed is None:
+        return wished
+    return {**wished, "not_before_typed": typed, "not_before": from_now(typed, call.reading.clock.now())}
 
 
-def begin(call: "Call", wishes: Wishes) -> Wishes:
-    """Have the call look at the settings as they are where the task is to work, under the options; before anything of them is asked.
+def with_text(call: "Call", wanted: "HandOverRequest", words: tuple[str, ...], file: str | None) -> "HandOverRequest":
+    """The request with its text and its command line, from where they were given.
 
     Raises:
-        UsageError: account and harness do not fit together.
+        UsageError: they were not given, or do not fit together.
+        BadTask: the text cannot be read.
     """
-    directory = os.path.abspath(call.cwd / Path(wishes.cwd or ".").expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
-    harness, account = accounts.split(wishes.account, wishes.harness)
-    wishes = wishes._replace(cwd=directory, harness=harness, account=account)
-    call.settings_from = Path(directory)
-    call.heeds_repository = True
-    given = {name: cast("object", getattr(wishes, name)) for name in _SETTINGS}
-    call.flags = {f"run.{name}": value for name, value in given.items() if value is not None}
-    return wishes
+    words, argv = _split(wanted, words)
+    prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
+    return replace(wanted, prompt=prompt, argv=argv or ())
 
 
-def split(call: "Call", words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+def _split(wanted: "HandOverRequest", words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     """The words of the task, and the command line if there is one."""
-    after, named = after_dashes(), call.flags.get("run.harness")
+    from watchkeeper.app import account_choice
+
+    after, (harness, _) = after_dashes(), account_choice.split(wanted.account, wanted.harness)
     if after is None:
         return words, None
-    if named not in {None, "command"}:
+    if harness not in {None, "command"}:
         # For an agent program `--` only ends the options, so that a task may begin with a dash.
         return (*words, *after), None
     if not after:
@@ -170,108 +151,12 @@ def split(call: "Call", words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[
             f"'{render.clean(after[0])[:60]}' after `--` is no program.",
             hint="A task that begins with a dash is one word after `--`, in quotes; or use -f or standard input.",
         )
-    call.flags = {**call.flags, "run.harness": "command"}
     return words, after
 
 
-def request(
-    call: "Call", wishes: Wishes, prompt: str, argv: tuple[str, ...], program: "Program | None" = None
-) -> "tuple[AddRequest, Plan]":
-    """The task, checked as far as it can be without storing it. `program`: that of its harness, if it was found before."""
-    from dataclasses import replace
-
-    from watchkeeper.app.add import AddRequest, plan, refuse_empty
-    from watchkeeper.app.profiles import chosen
-    from watchkeeper.app.relations import check_wishes
-    from watchkeeper.cli import handing
-    from watchkeeper.environment import capture
-
-    refuse_empty(prompt, argv)
-    if wishes.key is not None:
-        handing.refuse_secret(call, wishes.key)
-    asked = _spec(call, wishes, harnesses.choose(call), prompt, argv)
-    harness = call.reading.harness(asked.harness)
-    spec, environ, keys = accounts.choose(call, asked, wishes.account)
-    spec = machines.bind(call, spec, wishes.machine, names=spec.environment_names)
-    check_wishes(spec, call.reading.clock.now())
-    captured = capture(environ, (*spec.environment_names, *keys), harness)
-    applied, home = accounts.applied(call, spec, captured)
-    own = machines.own(call)
-    made = AddRequest(
-        spec=spec,
-        environment=captured,
-        by=call.person,
-        options=chosen(harness, harnesses.options(call, spec.harness), wishes.rights, dict(wishes.options)),
-        limits=replace(call.reading.limits, inherits=call.inherited),
-        agent_environment=applied,
-        home=home,
-        caller=call.environ,
-        keys=keys,
-        machine=own,
-        place=call.place(spec.cwd, own),
-        key=wishes.key or "",
-        key_digest="" if wishes.key is None else handing.digest(wishes._asdict(), prompt, argv),
-    )
-    return made, plan(harness, made, program)
-
-
-def _spec(call: "Call", wishes: Wishes, harness: str, prompt: str, argv: tuple[str, ...]) -> TaskSpec:
-    from watchkeeper.environment import asked
-
-    settings, directory = call.reading.settings, wishes.cwd or "."
-    checkout = call.checkout(directory)
-    project = wishes.project if wishes.project is not None else checkout.project if checkout is not None else ""
-    return TaskSpec(
-        prompt=prompt,
-        title=render.clean(wishes.title) if wishes.title else prompts.title(prompt, argv),
-        harness=harness,
-        model=settings.run_model,
-        cwd=directory,
-        argv=argv,
-        environment_names=asked(call.environ, settings.environment_names, wishes.env),
-        deadline_s=settings.run_deadline_s,
-        silence_s=settings.run_silence_s,
-        expect=wishes.expect or "work",
-        max_attempts=settings.run_retries + 1,
-        on_lost=OnLost(settings.run_on_lost),
-        leftovers=settings.run_leftovers,
-        priority=wishes.priority or 0,
-        isolation=wishes.isolation,
-        project=project,
-        checkout=None if checkout is None or wishes.shared else checkout.top,
-        after=after(call, wishes.after),
-        not_before=None if wishes.not_before is None else from_now(wishes.not_before, call.reading.clock.now()),
-        labels=tuple(dict.fromkeys(wishes.labels)),
-    )
-
-
-def after(call: "Call", typed: "Sequence[str]") -> tuple[str, ...]:
-    """The ids of the tasks to wait for.
-
-    Raises:
-        NoSuchTask: one is not there.
-        AmbiguousId: one could be several.
-    """
-    return tuple(dict.fromkeys(call.find(each)[1] for each in typed))
-
-
-def add(call: "Call", handed: "Sequence[tuple[AddRequest, Plan]]") -> "list[Handed]":
-    """Put checked tasks into the queue, all or none."""
-    from watchkeeper.app.add import hand_over
-
-    parts = call.writing
-    parts.state.require_room()
-    try:
-        return hand_over(parts.store, parts.environments, parts.clock, parts.ids, handed)
-    except OSError as error:
-        what = "task" if len(handed) == 1 else "tasks"
-        msg = f"The {what} could not be kept ({system_says(error)}), so nothing was added."
-        raise StateDirectoryUnusable(msg, hint="`wk doctor` looks at the state directory.") from error
-
-
-def say_rights(call: "Call", agreed: "Sequence[Plan]", *, verbose: bool, as_json: bool) -> None:
+def say_rights(call: "Call", agreed: "Sequence[Checked]", *, verbose: bool, as_json: bool) -> None:
     """Say what the agents may do, before anything is kept: each line once, in full if asked or if it is news in that directory."""
-    counted: dict[tuple[object, ...], list[Plan]] = {}
+    counted: dict[tuple[object, ...], list[Checked]] = {}
     for each in agreed:
         # The line leaves out what does not fit, so equal lines may stand for different rights.
         in_full = tuple(table(each.profile, each.spec.cwd)) if verbose else ()
@@ -311,7 +196,7 @@ def _is_news(call: "Call", profile: LaunchProfile, directory: str) -> bool:
 def say_waits(call: "Call", task: Task) -> None:
     """Say why a task does not start at once, where that is likely to last."""
     from watchkeeper.app.views.why import why
-    from watchkeeper.cli.here import here
+    from watchkeeper.cli.machines import here
     from watchkeeper.cli.queue_view import says
     from watchkeeper.domain.wait import Wait
 
@@ -325,18 +210,3 @@ def say_waits(call: "Call", task: Task) -> None:
         accounts.warn_if_out(call, task)
     elif lasting:
         call.terminal.note(f"It waits: {says(lasting[0])}")
-
-
-def rights(agreed: "Plan") -> dict[str, object]:
-    """What was agreed on, as JSON values: the launch profile, and what is not passed to the agent."""
-    from watchkeeper.app.views import profile
-
-    return {
-        "rights": agreed.says,
-        "program": agreed.program.path,
-        "program_version": agreed.program.version,
-        "host": agreed.profile.host or None,
-        "host_source": agreed.profile.host_source or None,
-        "profile": profile.plain(agreed.profile),
-        "not_passed": list(agreed.not_passed),
-    }

@@ -1,156 +1,49 @@
 """Many tasks at once: from lines of text, or from JSON objects, one a line."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from watchkeeper.cli import asking
-from watchkeeper.cli.call import Call
 from watchkeeper.cli.render import clean
 from watchkeeper.cli.types import from_now
 from watchkeeper.domain.duration import parse_duration
-from watchkeeper.errors import BadTask, KeyTaken, WatchkeeperError
+from watchkeeper.errors import BadTask
 
 if TYPE_CHECKING:
-    from watchkeeper.app.add import AddRequest, Plan
-    from watchkeeper.ports.harness import Program
+    from watchkeeper.app.hand_over import HandOverRequest, Line
+    from watchkeeper.cli.call import Call
 
-MOST = 1000
-"""How many tasks are handed over at once: they are added in one transaction, and others wait for it."""
-
-_TEXTS = (
-    "harness",
-    "account",
-    "isolation",
-    "rights",
-    "model",
-    "cwd",
-    "title",
-    "on_lost",
-    "leftovers",
-    "not_before",
-    "machine",
-    "project",
-    "expect",
-    "key",
-)
-_NUMBERS = ("retries", "priority")
-_LISTS = ("env", "after", "labels")
-_ADDING = (*_LISTS, "options")
-_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 _CHOICES = {
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),
     "leftovers": ("kill", "wait"),
     "expect": ("work", "answer"),
 }
+_TEXTS = (*_CHOICES, "harness", "account", "model", "cwd", "title", "not_before", "machine", "project", "key")
+_NUMBERS = ("retries", "priority")
+_LISTS = ("env", "after", "labels")
+_ADDING = (*_LISTS, "options")
+_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
 
 
-class Line(NamedTuple):
-    """One task of many, as it was written."""
+def from_lines(text: str, common: "HandOverRequest") -> "list[Line]":
+    """A task for each line that is not empty; `common` holds for each of them."""
+    from watchkeeper.app.hand_over import Line
 
-    number: int
-    """Its line in the file."""
-    prompt: str
-    argv: tuple[str, ...]
-    wishes: asking.Wishes
-    name: str | None = None
-    """What later lines call it."""
+    lines = enumerate(text.splitlines(), 1)
+    return [Line(number=at, request=replace(common, prompt=line.strip())) for at, line in lines if line.strip()]
 
 
-def from_lines(text: str, wishes: asking.Wishes) -> list[Line]:
-    """A task for each line that is not empty."""
-    return [Line(number, line.strip(), (), wishes) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
-
-
-def from_json(text: str, wishes: asking.Wishes) -> list[Line]:
+def from_json(call: "Call", text: str, common: "HandOverRequest") -> "list[Line]":
     """A task for each line that is not empty, each a JSON object.
 
     Raises:
         BadTask: a line is no such object; says which line, and why.
     """
-    return [_parsed(number, line, wishes) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-
-
-def requests(call: Call, lines: Sequence[Line]) -> "list[tuple[AddRequest, Plan]]":
-    """Check them all, before any of them is kept.
-
-    Raises:
-        BadTask: there is none, or there are too many.
-        WatchkeeperError: one cannot be accepted; says which line.
-    """
-    if not lines:
-        raise BadTask("There is no task in the file.", hint="Write one on each line.")
-    if len(lines) > MOST:
-        raise BadTask(f"{len(lines)} tasks are too many at once.", hint=f"Hand over at most {MOST} at a time.")
-    return list(_requests(call, lines))
-
-
-def _requests(call: Call, lines: Sequence[Line]) -> "Iterator[tuple[AddRequest, Plan]]":
-    from dataclasses import replace
-
-    from watchkeeper.cli import handing
-
-    ids: dict[str, str] = {}
-    keys: dict[str, tuple[int, str]] = {}
-    calls: dict[object, Call] = {}
-    programs: dict[object, Program] = {}
-    names = {line.name for line in lines}
-    for line in lines:
-        _refuse_forward(line, ids, names)
-        try:
-            known = tuple(each for each in line.wishes.after if each not in ids)
-            own = Call(call.environ, call.cwd, call.terminal, debug=call.debug, umask=call.umask)
-            wishes = asking.begin(own, line.wishes._replace(after=known))
-            if line.argv:
-                own.flags = {**own.flags, "run.harness": "command"}
-            settings = (wishes.cwd, tuple(sorted((key, str(value)) for key, value in own.flags.items())))
-            own = calls.setdefault(settings, own)  # whose settings and database are open already
-            harness = own.reading.settings.run_harness or ""
-            program = (settings, harness, dict(wishes.options).get("program"))  # a line may name a program of its own
-            request, agreed = asking.request(own, wishes, line.prompt, line.argv, programs.get(program))
-        except WatchkeeperError as error:
-            error.args = (f"Line {line.number}: {error}",)
-            raise
-        if harness and not line.argv:  # each command line names its own
-            programs[program] = agreed.program
-        named = tuple(ids[each] for each in line.wishes.after if each in ids)
-        task_id = call.writing.ids.task() if line.name is not None else None
-        if line.name is not None and task_id is not None:
-            if line.name in ids:
-                raise BadTask(f"Line {line.number}: two lines are named '{clean(line.name)[:60]}'.", hint="Rename one.")
-            ids[line.name] = task_id
-        spec = replace(request.spec, after=(*request.spec.after, *named))
-        # By the names that were typed: the ids that they stand for are new each time.
-        asked = (
-            handing.digest(wishes._replace(after=line.wishes.after)._asdict(), line.prompt, line.argv)
-            if request.key
-            else ""
-        )
-        _refuse_doubled(keys.setdefault(request.key, (line.number, asked)), line.number, request.key, asked)
-        yield replace(request, spec=spec, id=task_id, key_digest=asked), agreed
-
-
-def _refuse_doubled(first: tuple[int, str], number: int, key: str, asked: str) -> None:
-    """A key stands for one content. Raises KeyTaken."""
-    from watchkeeper.domain.handover import differing
-
-    if key and first[1] != asked:
-        names = " and ".join(differing(first[1], asked))
-        raise KeyTaken(
-            f"Line {number}: the key '{clean(key)}' is already used in line {first[0]}, with another {names}. Nothing was added.",
-            hint="Choose another key for one of them.",
-        )
-
-
-def _refuse_forward(line: Line, before: Mapping[str, str], names: set[str | None]) -> None:
-    """A name is never taken for the beginning of some other task's id. Raises BadTask."""
-    for each in line.wishes.after:
-        if each in names and each not in before:
-            raise BadTask(
-                f"Line {line.number}: no line before it is named '{clean(each)[:60]}'.",
-                hint="A task waits for tasks of earlier lines: put that line first.",
-            )
+    lines = enumerate(text.split("\n"), 1)
+    return [_parsed(call, number, line, common) for number, line in lines if line.strip()]
 
 
 def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -162,7 +55,9 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _parsed(number: int, line: str, wishes: asking.Wishes) -> Line:
+def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> "Line":
+    from watchkeeper.app.hand_over import Line
+
     def wrong(what: str, hint: str = "") -> BadTask:
         return BadTask(f"Line {number}: {what}", hint=hint or f"Known keys: {', '.join(sorted(_KEYS))}.")
 
@@ -181,19 +76,18 @@ def _parsed(number: int, line: str, wishes: asking.Wishes) -> Line:
         values = {key: _value(key, value) for key, value in given.items()}
     except ValueError as error:
         raise wrong(str(error)) from error
-    prompt, argv, name = (values.pop(key, empty) for key, empty in (("prompt", ""), ("argv", ()), ("name", None)))
-    if argv and values.get("harness", "command") != "command":
+    name = cast("str | None", values.pop("name", None))
+    if values.get("argv") and values.get("harness", "command") != "command":
         raise wrong("a command line (`argv`) is for the harness command.", "Leave `harness` or `argv` away.")
-    merged = wishes._replace(**_merged(values, wishes))
-    return Line(number, cast("str", prompt), cast("tuple[str, ...]", argv), merged, cast("str | None", name))
+    if "cwd" in values:
+        values["cwd"] = call.directory(cast("str", values["cwd"]))
+    return Line(number=number, request=replace(common, **asking.starting(call, _merged(values, common))), name=name)
 
 
-def _merged(values: Mapping[str, object], wishes: asking.Wishes) -> dict[str, object]:
+def _merged(values: Mapping[str, object], common: "HandOverRequest") -> dict[str, Any]:
     """Lists add to those of the options; everything else stands over them."""
     return {
-        key: (*cast("tuple[object, ...]", getattr(wishes, key)), *cast("tuple[object, ...]", value))
-        if key in _ADDING
-        else value
+        key: (*getattr(common, key), *cast("tuple[object, ...]", value)) if key in _ADDING else value
         for key, value in values.items()
     }
 

@@ -1,24 +1,24 @@
 """What a command gets: the environment it was called in, the joined parts, and the terminal."""
 
+import os
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper import errors
 from watchkeeper.cli.render import Terminal, clean
-from watchkeeper.errors import NoDatabase, NoSuchTask, SettingsError, StateDirectoryUnusable, UsageError
+from watchkeeper.errors import SettingsError, StateDirectoryUnusable, UsageError
 from watchkeeper.ports.service import inside_agent
 
 if TYPE_CHECKING:
+    from watchkeeper.app.parts import Caller
     from watchkeeper.compose import Watchkeeper
-    from watchkeeper.domain.inheritance import Inheritance
     from watchkeeper.domain.task_record import Task
-    from watchkeeper.domain.working_directory import WorkingDirectory
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import Store
-    from watchkeeper.ports.workspace import Checkout
 
-NOTHING_YET = 'No tasks yet. `wk run "…"` hands one over; `wk demo` shows the whole way without any model.'
+NOTHING_YET = errors.NOTHING_YET
 
 
 class Call:
@@ -32,6 +32,7 @@ class Call:
         *,
         debug: bool = False,
         umask: int | None = None,
+        strict: bool = False,
     ) -> None:
         """Nothing is opened yet.
 
@@ -41,24 +42,26 @@ class Call:
             terminal: where people read.
             debug: show where an error comes from.
             umask: the caller's; None: this process still has it.
+            strict: every setting must be right. Without it wrong ones are ignored and named once, because looking and ending must always work.
         """
         self.environ = environ
         self._cwd = cwd
         self.terminal = terminal
         self.debug = debug
-        self.umask = umask
-        self._places: dict[str, WorkingDirectory | None] = {}
-        self._checkouts: dict[str, Checkout | None] = {}
-        self.flags: Mapping[str, object] = {}
-        """Settings that the command line sets, by their keys; looked at when the parts are joined."""
+        self._umask = umask
+        self._strict = strict
         self.settings_from = cwd or Path("/")
         """In which directory the settings are looked for."""
-        self.heeds_repository = False
-        """Whether the repository's file counts, and every setting must be right. Looking and ending must work whatever somebody wrote there."""
         self._warned = False
         self._opened: list[Watchkeeper] = []
         self.names_damage = False
         """The command itself says which records cannot be read."""
+
+    def strictly(self) -> "Call":
+        """The same call, with every setting required to be right."""
+        call = Call(self.environ, self._cwd, self.terminal, debug=self.debug, umask=self._umask, strict=True)
+        call._opened = self._opened
+        return call
 
     @property
     def cwd(self) -> Path:
@@ -66,6 +69,10 @@ class Call:
         if self._cwd is None:
             raise UsageError("The directory you are in was deleted.", hint="`cd` to one that exists.")
         return self._cwd
+
+    def directory(self, typed: str) -> str:
+        """A directory that was named on the command line, from the root. Raises UsageError where the caller's directory was deleted."""
+        return os.path.abspath(self.cwd / Path(typed).expanduser())  # noqa: PTH100 - resolve() would replace the symlinks that the person named
 
     def named(self, file: Path) -> Path:
         """A file that was named on the command line, from the root. Raises UsageError where that takes the caller's directory, and it was deleted."""
@@ -85,11 +92,8 @@ class Call:
         """What must always work passes over what is wrong in the settings, and says so once."""
         from watchkeeper.compose import Watchkeeper
 
-        wrong: list[SettingsError] = []
-        parts = Watchkeeper.open(
-            self.settings_from, self.environ, self.flags, writes=writes, repository=self.heeds_repository,
-            passed_over=None if self.heeds_repository else wrong,
-        )  # fmt: skip
+        wrong: list[SettingsError] | None = None if self._strict else []
+        parts = Watchkeeper.open(self.settings_from, self.environ, writes=writes, repository=False, passed_over=wrong)
         if wrong and not self._warned:
             more = f" (and {len(wrong) - 1} more: wk config show)" if len(wrong) > 1 else ""
             self.terminal.note(f"wk: Passed over in your settings: {self.terminal.conceal(clean(str(wrong[0])))}{more}")
@@ -100,27 +104,13 @@ class Call:
         self._opened.append(parts)
         return parts
 
-    @cached_property
-    def inherited(self) -> "Inheritance":
-        """What an agent inherits from the caller, beside the environment."""
+    @property
+    def caller(self) -> "Caller":
+        """The person who calls, as use cases take one."""
+        from watchkeeper.app.parts import Caller
         from watchkeeper.environment import inherited
 
-        return inherited(self.umask)
-
-    def checkout(self, directory: str) -> "Checkout | None":
-        """The checkout that a directory is in; git is asked once in a call, however many tasks are handed over."""
-        if directory not in self._checkouts:
-            self._checkouts[directory] = self.reading.workspace.checkout(directory)
-        return self._checkouts[directory]
-
-    def place(self, directory: str, machine: str) -> "WorkingDirectory | None":
-        """Which directory that is, and what is checked out there: one look in a call, however many tasks are handed over. `machine`: the id of this one."""
-        from dataclasses import replace
-
-        if directory not in self._places:
-            found = self.reading.workspace.identify(directory)
-            self._places[directory] = None if found is None else replace(found, machine=machine)
-        return self._places[directory]
+        return Caller(by=self.person, environ=self.environ, inherits=inherited(self._umask))
 
     @property
     def has_state(self) -> bool:
@@ -136,14 +126,7 @@ class Call:
     @property
     def store(self) -> "Store | None":
         """The database, or None if nothing was ever written. Raises StateError."""
-        try:
-            return self.reading.store
-        except NoDatabase:
-            return None
-        except StateDirectoryUnusable as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return None
-            raise
+        return self.reading.existing_store
 
     def tell_damage(self) -> None:
         """Say on the error output that records were met that cannot be read, so that no list looks whole that is not."""
@@ -162,12 +145,10 @@ class Call:
             NoSuchTask: there is none.
             AmbiguousId: there are several.
         """
-        from watchkeeper.app.views.lookup import resolve
+        from watchkeeper.app.views.lookup import find
 
-        store = self.store
-        if store is None:
-            raise NoSuchTask(f"There is no task '{clean(typed)[:64]}', nor any other.", hint=NOTHING_YET)
-        return store, store.read(lambda tx: resolve(tx, typed))
+        task_id = find(self.store, typed)
+        return self.reading.store, task_id
 
     def runtime(self) -> "Runtime":
         """The runtime, for looking at evidence."""

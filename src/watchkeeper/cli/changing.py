@@ -1,6 +1,5 @@
 """Changing one of the user's own settings, and what has to be looked at before another database is chosen."""
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli import daemon, render
@@ -48,14 +47,6 @@ def check(call: "Call", key: str, typed: str) -> None:
     except HarnessError:
         return  # it is there, and cannot be loaded: `wk doctor` says why
     _check_option(call, key, typed)
-
-
-def check_harnesses(call: "Call") -> None:
-    """Refuse options that their harnesses do not declare. Raises SettingsError."""
-    parts = call.reading
-    for name in sorted({each.key.split(".")[1] for each in parts.settings.values if each.key.startswith("harness.")}):
-        with suppress(HarnessError):  # one that is not installed, or cannot be loaded, declares nothing
-            _ = parts.harness_options(name)
 
 
 def _check_option(call: "Call", key: str, typed: str) -> None:

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchkeeper.cli import accounts, daemon, harnesses, render, routes
+from watchkeeper.cli import accounts, daemon, render, routes
 from watchkeeper.cli.system_checks import Check, Level, kernel, python
 from watchkeeper.domain.account import SignIn
 from watchkeeper.errors import Exit, NoDatabase, RecordTorn, WatchkeeperError
 
 if TYPE_CHECKING:
+    from watchkeeper.app.harness_choice import Found
     from watchkeeper.cli.call import Call
 
 _LITTLE_ROOM = 1024**3
@@ -265,8 +266,10 @@ def _program(name: str, why: str, hint: str) -> Check:
 
 def _harnesses(call: "Call") -> Iterator[Check]:
     """Each harness, with its program and how to get it."""
+    from watchkeeper.app import harness_choice
+
     try:
-        found = harnesses.survey(call, call.reading.harness_names(), call.environ)
+        found = harness_choice.survey(call.reading, call.reading.harness_names(), call.environ)
     except WatchkeeperError as error:
         yield Check(name="harnesses", level=Level.NOTE, says=str(error), hint=error.hint)
         return
@@ -278,7 +281,7 @@ def _harnesses(call: "Call") -> Iterator[Check]:
         yield _harness(call, each)
 
 
-def _harness(call: "Call", found: harnesses.Found) -> Check:
+def _harness(call: "Call", found: "Found") -> Check:
     """An installed program, and where its requests go."""
     from watchkeeper.app.route import says as route_says
 

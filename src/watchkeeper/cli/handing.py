@@ -1,75 +1,67 @@
-"""A hand-over that can be repeated: the caller's key for it (`--key`), and what is said when it stands for a task already."""
+"""What `wk run` and `wk add` do with a request: have it checked, say what agents may do, hand it over."""
 
 from typing import TYPE_CHECKING
 
+import click
+
+from watchkeeper.cli import asking, not_passed
 from watchkeeper.cli.render import clean
+from watchkeeper.domain.profile import line
 from watchkeeper.errors import NotFound
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from watchkeeper.app.add import AddRequest, Handed
+    from watchkeeper.app.add import Checked, Handed
+    from watchkeeper.app.hand_over import HandOver
+    from watchkeeper.app.harness_choice import Found
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
 
 _DRY = "Nothing was handed over."
 """What a dry run says at its end."""
 
-_NO_CONTENT = frozenset({"key"})
+Rights = dict[str, object]
+"""What was agreed on, as JSON values."""
 
 
-def digest(wishes: "Mapping[str, object]", prompt: str, argv: "tuple[str, ...]") -> str:
-    """What is asked for (`asking.Wishes`, by name), as it was typed; the directory in full."""
-    from watchkeeper.domain import handover
+def checker(call: "Call") -> "HandOver":
+    """Checks what this call asks for; on a terminal it asks for a harness where that is not clear."""
+    from watchkeeper.app.hand_over import HandOver
 
-    given = {name: value for name, value in wishes.items() if name not in _NO_CONTENT}
-    return handover.digest({**given, "prompt": prompt, "command": argv})
-
-
-def refuse_secret(call: "Call", key: str) -> None:
-    """A key is stored and shown. Raises BadTask."""
-    from watchkeeper.app.secrets import refuse_words
-
-    refuse_words([("The key", key)], call.environ)
+    asks = call.terminal.stdin_is_terminal and call.terminal.stderr_is_terminal
+    return HandOver(call.reading, call.caller, (lambda known: _ask_harness(call, known)) if asks else None)
 
 
-def known(call: "Call", wishes: "Mapping[str, object]", prompt: str, argv: "tuple[str, ...]") -> "Task | None":
-    """The task that this very hand-over made before, if it did; found whatever has become of its program and directory meanwhile.
+def hand_over(
+    call: "Call",
+    checks: "HandOver",
+    found: "Handed | Sequence[Checked]",
+    emit: "Callable[[Mapping[str, object]], None]",
+    *,
+    verbose: bool,
+    dry_run: bool,
+    as_json: bool,
+) -> "list[tuple[Handed, Rights]]":
+    """Say what the agents may do and hand over; for each task what was agreed on. `emit` writes what a dry run would give, which hands nothing over."""
+    from watchkeeper.app import add
 
-    Raises:
-        KeyTaken: its key stands for another one.
-    """
-    from watchkeeper.app.add import handed_over
-
-    key = wishes["key"]
-    store = call.store if isinstance(key, str) else None
-    if not isinstance(key, str) or store is None:
-        return None
-    asked = digest(wishes, prompt, argv)
-    return store.read(lambda tx: handed_over(tx, key, asked))
-
-
-def agreed_before(call: "Call", task: "Task") -> dict[str, object]:
-    """What was agreed on when it was handed over, as JSON values.
-
-    Raises:
-        NotFound: it was removed just now.
-    """
-    from watchkeeper.app.views import profile
-
-    allowed = call.writing.store.read(lambda tx: tx.outcomes.authorisation(task.id))
-    if allowed is None:
-        raise NotFound(f"Task {task.id} was removed meanwhile.", hint="Hand it over again.")
-    of = allowed.profile
-    return {
-        "rights": allowed.says,
-        "program": None if of is None else of.program,
-        "program_version": None if of is None else of.version,
-        "host": (of.host or None) if of is not None else None,
-        "host_source": (of.host_source or None) if of is not None else None,
-        "profile": None if of is None else profile.plain(of),
-        "not_passed": [],
-    }
+    if isinstance(found, add.Handed):
+        rights = _agreed_before(call, found.task)
+        if dry_run:
+            _tell_dry(call, emit, [(found.task, "", rights)], as_json=as_json)
+        return [] if dry_run else [(found, rights)]
+    asking.say_rights(call, found, verbose=verbose or dry_run, as_json=as_json)
+    not_passed.say(call, (name for each in found for name in each.not_passed), as_json=as_json)
+    if dry_run:
+        tried = [(checks.already(each), each.spec.title, _rights(each)) for each in found]
+        _tell_dry(call, emit, tried, as_json=as_json)
+        return []
+    handed = add.hand_over(call.writing, found)
+    return [
+        (each, _agreed_before(call, each.task) if each.already else _rights(checked))
+        for each, checked in zip(handed, found, strict=True)
+    ]
 
 
 def say_already(call: "Call", handed: "Handed") -> None:
@@ -77,32 +69,48 @@ def say_already(call: "Call", handed: "Handed") -> None:
     call.terminal.note(f"Already handed over as {handed.task.id}, with the key {clean(handed.key)}: nothing was added.")
 
 
-def would_be(call: "Call", request: "AddRequest") -> "Task | None":
-    """The task that a hand-over, which is only tried, would give: the one that was handed over before. None: it would be a new one.
+def _rights(checked: "Checked") -> Rights:
+    """What is agreed on by handing over: the launch profile, and what is not passed to the agent."""
+    from watchkeeper.app.views import profile
 
-    Raises:
-        KeyTaken: its key stands for another one.
-    """
-    from watchkeeper.app.add import handed_over
-
-    store = call.store if request.key else None
-    return None if store is None else store.read(lambda tx: handed_over(tx, request.key, request.key_digest))
+    return profile.agreed(line(checked.profile), checked.profile, checked.not_passed)
 
 
-def tell_dry(
+def _agreed_before(call: "Call", task: "Task") -> Rights:
+    """What was agreed on when it was handed over. Raises NotFound where it was removed just now."""
+    from watchkeeper.app.views import profile
+
+    allowed = call.writing.store.read(lambda tx: tx.outcomes.authorisation(task.id))
+    if allowed is None:
+        raise NotFound(f"Task {task.id} was removed meanwhile.", hint="Hand it over again.")
+    return profile.agreed(allowed.says, allowed.profile, ())
+
+
+def _tell_dry(
     call: "Call",
     emit: "Callable[[Mapping[str, object]], None]",
-    tried: "Sequence[tuple[Task | None, AddRequest | None, Mapping[str, object]]]",
+    tried: "Sequence[tuple[Task | None, str, Rights]]",
     *,
     as_json: bool,
 ) -> None:
-    """Tell what handing over would give: for each the task that is there already, or the request, and what was agreed on. `emit` writes an object."""
-    for task, request, rights in tried:
-        spec = task.spec if task is not None else request.spec if request is not None else None
-        told = {"dry_run": True, "title": spec and spec.title, "already": task is not None, "id": task and task.id}
+    """Tell what handing over would give: for each the task that is there already, or the title of a new one, and what would be agreed on."""
+    for task, title, rights in tried:
         if as_json:
-            emit({**told, **rights})
+            shown = title if task is None else task.spec.title
+            emit({"dry_run": True, "title": shown, "already": task is not None, "id": task and task.id, **rights})
         elif task is not None:
             call.terminal.note(f"It is handed over already, with this key, as {task.id}.")
     if not as_json:
         call.terminal.note(_DRY)
+
+
+def _ask_harness(call: "Call", known: "Sequence[Found]") -> str:
+    call.terminal.note("Which agent shall do it?")
+    for each in known:
+        call.terminal.note(
+            f"  {each.name:<10} {each.version or each.path if each.usable else f'not installed: {each.hint or each.problem}'}"
+        )
+    call.terminal.note(f"  {'demo':<10} a scripted agent that asks no model and costs nothing")
+    choices = [each.name for each in known if each.usable] + ["demo"]
+    answer = click.prompt("Harness", type=click.Choice(choices), default=choices[0], err=True)
+    return str(answer)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from watchkeeper.app.add import Plan
+    from collections.abc import Iterable
+
     from watchkeeper.cli.call import Call
 
 COLUMNS = 80
@@ -12,9 +13,9 @@ _BEGIN = "Not passed to the agent: "
 _HOW = "`--env NAME` passes one; `wk config set environment.names NAME` always does."
 
 
-def say(call: "Call", agreed: "Sequence[Plan]", *, as_json: bool) -> None:
+def say(call: "Call", names: "Iterable[str]", *, as_json: bool) -> None:
     """Name them once for everything that is handed over, on standard error. With `--json` nothing is printed: the document has them."""
-    found = tuple(dict.fromkeys(name for each in agreed for name in each.not_passed))
+    found = tuple(dict.fromkeys(names))
     if found and not as_json:
         call.terminal.note(line(found))
         call.terminal.note(_HOW)

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import click
 
-from watchkeeper.cli.render import counted
+from watchkeeper.cli.render import clean, counted
 from watchkeeper.cli.types import LABEL, TASK_ID
 from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
-from watchkeeper.errors import Refused, UsageError
+from watchkeeper.errors import Exit, Refused, UsageError, WatchkeeperError
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -173,3 +173,34 @@ def matching(call: "Call", verb: Verb, wanted: Picked) -> list[str]:
 def _holds(task: Task, wanted: Picked) -> bool:
     spec = task.spec
     return set(wanted.labels) <= set(spec.labels) and (not wanted.projects or spec.project in wanted.projects)
+
+
+def act_on_each(
+    call: "Call", typed: Sequence[str], act: Callable[[str], Task], words: str, *, as_json: bool
+) -> tuple[list[Task], int]:
+    """Do something to each of these tasks, and report each.
+
+    Args:
+        call: the call.
+        typed: the tasks, each by its id or the beginning of it.
+        act: does it to the task of an id and returns the task as it is then.
+        words: what is said of a task it was done to.
+        as_json: print the tasks it was done to as one document.
+
+    Returns: the tasks that it was done to, and the exit code of the first that it could not be done to.
+    """
+    from watchkeeper.app.views import plain
+    from watchkeeper.cli import errors
+
+    tasks, code = list[Task](), int(Exit.OK)
+    for name in dict.fromkeys(typed):
+        try:
+            tasks.append(act(call.find(name)[1]))
+        except WatchkeeperError as error:
+            code = code or errors.ours(error, call.terminal, as_json=as_json)
+            continue
+        if not as_json:
+            call.terminal.say(f"{tasks[-1].id}  {words}: {clean(tasks[-1].spec.title)}")
+    if as_json:
+        call.terminal.document([plain.task(task) for task in tasks])
+    return tasks, code

@@ -11,9 +11,6 @@ from watchkeeper.errors import BadTask, UsageError
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
 
-TITLE = 60
-"""Characters of a title that nobody gave."""
-
 
 def read(call: "Call", words: tuple[str, ...], file: str | None, *, may_be_absent: bool) -> str:
     """The task's text.
@@ -40,15 +37,6 @@ def read(call: "Call", words: tuple[str, ...], file: str | None, *, may_be_absen
         "There is no task.",
         hint='Say what is to be done: wk run "fix the failing test". `wk run --help` has more examples.',
     )
-
-
-def title(prompt: str, argv: tuple[str, ...]) -> str:
-    """What the task is called if nobody says: the first line of its text, or its command line."""
-    import shlex
-
-    first = next((line for line in prompt.splitlines() if line.strip()), "")
-    text = clean(first) or clean(shlex.join(argv))
-    return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
 
 
 def _from_file(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import render
-from watchkeeper.cli.here import names
+from watchkeeper.cli.machines import names
 from watchkeeper.domain.lanes import scope_says
 from watchkeeper.domain.wait import Wait
 

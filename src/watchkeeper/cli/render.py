@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TextIO
 
+from watchkeeper.domain import plain_text
+
 BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
 _OWN_CODES = f"{BOLD}|{DIM}|{RED}|{GREEN}|{YELLOW}|{CYAN}"
 _COLOUR = rf"\x1b\[(?:0|(?:{_OWN_CODES})(?:;(?:{_OWN_CODES}))*)m"
@@ -34,36 +36,8 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TWO_HOURS, _TWO_DAYS = 2 * _HOUR, 2 * _DAY
 _NARROWEST = 40
 _JOINER = "\u200d"
-_BLANK_ENDS = "\u2028\u2029\x85"
-_PICTURES = 0x2400
-_DELETE = 0x7F
 
-
-def clean(text: str) -> str:
-    """One line that is safe to print: line ends and tabs become blanks, control characters become pictures of themselves."""
-    return " ".join(clean_text(text).split())
-
-
-def clean_text(text: str) -> str:
-    """Text that is safe to print, on as many lines as it has."""
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_safe(letter) for letter in text.replace("\r\n", "\n").replace("\t", "    "))
-
-
-def _safe(letter: str) -> str:
-    if letter == "\n" or letter.isprintable():
-        return letter
-    if letter in _BLANK_ENDS:
-        return " "
-    code = ord(letter)
-    if code < ord(" "):
-        return chr(_PICTURES + code)
-    if code == _DELETE:
-        return "\u2421"
-    if unicodedata.category(letter) == "Zs" or letter in {_JOINER, "\u200c"}:
-        return letter
-    return "\ufffd"  # the second set of controls, marks that reverse the direction of text, halves of surrogates
+clean, clean_text = plain_text.clean, plain_text.clean_text
 
 
 def width(text: str) -> int:
@@ -289,7 +263,7 @@ def _obeyed_by_none(text: str) -> str:
     import re
 
     parts = re.split(rf"({_COLOUR}|[\n\t])", text)
-    return "".join(part if number % 2 else "".join(map(_safe, part)) for number, part in enumerate(parts))
+    return "".join(part if number % 2 else "".join(map(plain_text.safe, part)) for number, part in enumerate(parts))
 
 
 def _is_utf8(stream: TextIO) -> bool:

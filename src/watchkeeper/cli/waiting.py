@@ -94,7 +94,7 @@ class Outlook:
 
     def _found(self, tasks: Sequence[Task]) -> "list[Standstill] | None":
         from watchkeeper.app.views.standstill import standstill
-        from watchkeeper.cli.here import here
+        from watchkeeper.cli.machines import here
 
         try:
             acts = daemon.is_there(self._call)

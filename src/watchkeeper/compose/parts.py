@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.compose.this_machine import ThisMachine
 from watchkeeper.domain.store_url import masked
-from watchkeeper.errors import NoDatabase, SettingsError
+from watchkeeper.errors import NoDatabase, SettingsError, StateDirectoryUnusable
 from watchkeeper.ports.damage import Met
 from watchkeeper.settings import Settings, load, user_file
 
@@ -43,6 +43,7 @@ class Watchkeeper(ThisMachine):
         """`writes`: the state directory and the database are created if they are missing. `is_daemon`: an older database is upgraded."""
         super().__init__(settings, environ, writes=writes)
         self._is_daemon = is_daemon
+        self._passed_over: list[SettingsError] | None = None
         self._pipes: LogPipes | None = None
         self.on_slow: Callable[[str], None] | None = None
         """Told, from any thread, what a look into a directory waits for."""
@@ -56,7 +57,6 @@ class Watchkeeper(ThisMachine):
         cls,
         cwd: Path,
         environ: Mapping[str, str],
-        flags: Mapping[str, object] | None = None,
         *,
         writes: bool,
         is_daemon: bool = False,
@@ -68,8 +68,14 @@ class Watchkeeper(ThisMachine):
         `repository`: the repository's file counts. Whoever works there can write it, so what must always work, such as `wk stop`, does not look at it; the
         daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`. Raises SettingsError.
         """
-        settings = load(cwd, environ, flags or {}, repository=repository and not is_daemon, passed_over=passed_over)
-        return cls(settings, environ, writes=writes, is_daemon=is_daemon)
+        settings = load(cwd, environ, repository=repository and not is_daemon, passed_over=passed_over)
+        parts = cls(settings, environ, writes=writes, is_daemon=is_daemon)
+        parts._passed_over = passed_over
+        return parts
+
+    def settings_in(self, directory: str, flags: Mapping[str, object]) -> Settings:
+        """The settings that hold in a directory, its repository's file included, under `flags` by their keys. Raises SettingsError."""
+        return load(Path(directory), self.environ, flags, passed_over=self._passed_over)
 
     @cached_property
     def store(self) -> "Store":
@@ -79,6 +85,27 @@ class Watchkeeper(ThisMachine):
         # What runs here is kept in the state directory, wherever the database is.
         opened = {"create": self._writes, "upgrade": self._is_daemon}
         return open_store(self.settings.store_url, self.state, host=self.host_name, met=self.met, **opened)
+
+    @property
+    def existing_store(self) -> "Store | None":
+        """The database, or None where nothing was ever written. Raises StateError."""
+        try:
+            return self.store
+        except NoDatabase:
+            return None
+        except StateDirectoryUnusable as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return None
+            raise
+
+    @property
+    def machine(self) -> str:
+        """The id of this machine where several share the database, else empty. Raises StateDirectoryUnusable."""
+        return self.state.node() if self.settings.store_url is not None else ""
+
+    def require_room(self) -> None:
+        """Refuse to begin something where the disk is nearly full. Raises StateDirectoryUnusable, OSError."""
+        self.state.require_room()
 
     @property
     def store_name(self) -> str:

@@ -8,15 +8,15 @@ from threading import Barrier
 
 import pytest
 from runtimes.stage import SteppedClock
+from support.handing import hand_over_with
 from support.records import NOON, make_profile, make_spec
 
-from watchkeeper.app.add import AddRequest, Handed, Plan, hand_over
+from watchkeeper.app.add import Checked, Handed
 from watchkeeper.domain.handover import digest
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.errors import KeyTaken, NoSuchTask, Stale
 from watchkeeper.ports.store import Store, Tx
 from watchkeeper.runtimes.environments import FileEnvironments
-from watchkeeper.runtimes.system import RandomIds
 
 
 class Hands:
@@ -29,21 +29,18 @@ class Hands:
     def over(self, *asked: Mapping[str, object], after: tuple[str, ...] = ()) -> list[Handed]:
         """Hand these over at once; the second one may wait for the first, which is called `first`."""
         handed = [
-            (
-                AddRequest(
-                    spec=make_spec(cwd=str(self.root), after=after if number else ()),
-                    environment={"WHO": str(number)},
-                    by="ada",
-                    options={},
-                    id=None if number else str(each.get("id", "")) or None,
-                    key=str(each.get("key", "")),
-                    key_digest=digest({"prompt": each.get("prompt")}),
-                ),
-                Plan(spec=make_spec(cwd=str(self.root), after=after if number else ()), profile=make_profile()),
+            Checked(
+                spec=make_spec(cwd=str(self.root), after=after if number else ()),
+                profile=make_profile(),
+                environment={"WHO": str(number)},
+                by="ada",
+                id=None if number else str(each.get("id", "")) or None,
+                key=str(each.get("key", "")),
+                key_digest=digest({"prompt": each.get("prompt")}),
             )
             for number, each in enumerate(asked)
         ]
-        return hand_over(self.store, self.environments, SteppedClock(NOON), RandomIds(), handed)
+        return hand_over_with(self.store, handed, environments=self.environments, clock=SteppedClock(NOON))
 
     def kept(self) -> set[str]:
         """Which environments are kept."""

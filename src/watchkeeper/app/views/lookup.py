@@ -1,12 +1,20 @@
 """From what somebody typed to the id of a task."""
 
-from watchkeeper.errors import AmbiguousId, NoSuchTask
-from watchkeeper.ports.store import Tx
+from watchkeeper.domain.plain_text import clean
+from watchkeeper.errors import NOTHING_YET, AmbiguousId, NoSuchTask
+from watchkeeper.ports.store import Store, Tx
 
 CANDIDATES = 8
 """How many ids an ambiguous answer names."""
 
 _LONGEST = 64
+
+
+def find(store: Store | None, typed: str) -> str:
+    """As `resolve`, in a database that may not be there yet."""
+    if store is None:
+        raise NoSuchTask(f"There is no task '{clean(typed)[:64]}', nor any other.", hint=NOTHING_YET)
+    return store.read(lambda tx: resolve(tx, typed))
 
 
 def resolve(tx: Tx, typed: str) -> str:

@@ -1,5 +1,7 @@
 """Launch profiles as JSON values."""
 
+from collections.abc import Sequence
+
 from watchkeeper.domain.inheritance import UNLIMITED, Inheritance
 from watchkeeper.domain.profile import LaunchProfile, line
 
@@ -32,6 +34,19 @@ def plain(profile: LaunchProfile) -> dict[str, object]:
         "grace_s": profile.grace_s,
         "log_limit_bytes": profile.log_limit_bytes,
         "inherits": None if profile.inherits is None else _inherits(profile.inherits),
+    }
+
+
+def agreed(says: str, profile: LaunchProfile | None, not_passed: Sequence[str]) -> dict[str, object]:
+    """What a person agreed on: the line that was shown, the profile (None: an older version kept none), and variables that the agent does not get."""
+    return {
+        "rights": says,
+        "program": None if profile is None else profile.program,
+        "program_version": None if profile is None else profile.version,
+        "host": (profile.host or None) if profile is not None else None,
+        "host_source": (profile.host_source or None) if profile is not None else None,
+        "profile": None if profile is None else plain(profile),
+        "not_passed": list(not_passed),
     }
 
 

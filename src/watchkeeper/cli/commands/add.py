@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.app.add import Handed
-from watchkeeper.cli import asking, daemon, handing, not_passed, prompts, render
+from watchkeeper.cli import asking, daemon, handing, prompts, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
 from watchkeeper.domain.model import RESTING_TASK_STATES
 from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
-    from watchkeeper.app.add import AddRequest, Plan
+    from watchkeeper.app.add import Handed
+    from watchkeeper.app.hand_over import HandOverRequest, Line
 
 
 @click.command(cls=SplittingCommand, name="add", short_help="Put tasks into the queue; starts no daemon for them.")
@@ -55,50 +55,29 @@ def command(
       wk add --json-lines -f plan.jsonl
       wk add --after 7f3a -- make deploy
     """
-    wishes = asking.Wishes(**wished)  # pyright: ignore[reportArgumentType] - click gives each option its kind
-    if lines or json_lines:
-        handed = _many(call, wishes, words, file, lines=lines, json_lines=json_lines)
-    else:
-        wishes = asking.begin(call, wishes)
-        words, argv = asking.split(call, words)
-        prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-        before = handing.known(call, wishes._asdict(), prompt, argv or ())
-        if before is not None and dry_run:
-            tried = [(before, None, handing.agreed_before(call, before))]
-            handing.tell_dry(call, call.terminal.line, tried, as_json=as_json)
-            return
-        if before is not None:
-            _finish(call, [Handed(task=before, already=True, key=wishes.key or "")], [{}], as_json=as_json)
-            return
-        handed = [asking.request(call, wishes, prompt, argv or ())]
-    asking.say_rights(call, [agreed for _, agreed in handed], verbose=verbose or dry_run, as_json=as_json)
-    not_passed.say(call, [agreed for _, agreed in handed], as_json=as_json)
-    if dry_run:
-        tried = [(handing.would_be(call, each), each, asking.rights(agreed)) for each, agreed in handed]
-        handing.tell_dry(call, call.terminal.line, tried, as_json=as_json)
-        return
-    given = asking.add(call, handed)
-    _finish(call, given, [asking.rights(agreed) for _, agreed in handed], as_json=as_json)
-
-
-def _finish(call: Call, given: "list[Handed]", rights: "list[dict[str, object]]", *, as_json: bool) -> None:
-    """Tell of what was handed over, now or before, and tell a daemon: whoever handed it over before may not have come to that."""
-    rights = [
-        handing.agreed_before(call, each.task) if each.already else of for each, of in zip(given, rights, strict=True)
-    ]
-    _say(call, given, rights, as_json=as_json)
-    waiting = sum(each.task.state not in RESTING_TASK_STATES for each in given)
+    call = call.strictly()
+    request = asking.request(call, wished)
+    many = lines or json_lines
+    tasks = _lines(call, request, words, file, lines=lines, json_lines=json_lines) if many else []
+    request = request if many else asking.with_text(call, request, words, file)
+    checks = handing.checker(call)
+    found = checks.check_all(tasks) if many else checks.known(request) or [checks.check(request)]
+    emit = call.terminal.line
+    given = handing.hand_over(call, checks, found, emit, verbose=verbose, dry_run=dry_run, as_json=as_json)
+    _say(call, given, as_json=as_json)
+    # A daemon is poked for a task of an earlier call too: that call may not have come to it.
+    waiting = sum(handed.task.state not in RESTING_TASK_STATES for handed, _ in given)
     if waiting and not daemon.poke(call):
         daemon.say_none(call, waiting)
 
 
-def _many(
-    call: Call, wishes: asking.Wishes, words: tuple[str, ...], file: str | None, *, lines: bool, json_lines: bool
-) -> "list[tuple[AddRequest, Plan]]":
+def _lines(
+    call: Call, common: "HandOverRequest", words: tuple[str, ...], file: str | None, *, lines: bool, json_lines: bool
+) -> "list[Line]":
     from watchkeeper.cli import batch
     from watchkeeper.cli.command import after_dashes
 
-    if wishes.key is not None:
+    if common.key is not None:
         raise UsageError(
             "--key names one hand-over, and these are many.", hint='With --json-lines each line can have a "key".'
         )
@@ -109,24 +88,25 @@ def _many(
             "With --lines and --json-lines the tasks come from a file.", hint="Name it with -f, or pipe it in."
         )
     text = prompts.read(call, words, file, may_be_absent=False)
-    return batch.requests(call, batch.from_json(text, wishes) if json_lines else batch.from_lines(text, wishes))
+    return batch.from_json(call, text, common) if json_lines else batch.from_lines(text, common)
 
 
-def _say(call: Call, given: "list[Handed]", rights: "list[dict[str, object]]", *, as_json: bool) -> None:
-    for each in given:
-        if each.already:
-            handing.say_already(call, each)
+def _say(call: Call, given: "list[tuple[Handed, handing.Rights]]", *, as_json: bool) -> None:
+    tasks = [handed.task for handed, _ in given]
+    for handed, _ in given:
+        if handed.already:
+            handing.say_already(call, handed)
     if as_json:
         from watchkeeper.app.views import plain
 
-        for each, agreed in zip(given, rights, strict=True):
-            call.terminal.line({**plain.handed(each), **agreed})
+        for handed, rights in given:
+            call.terminal.line({**plain.handed(handed), **rights})
     elif call.terminal.is_terminal and len(given) > 1:
-        for each in given:
-            call.terminal.say(call.terminal.fit(f"{each.task.id}  {render.clean(each.task.spec.title)}"))
+        for task in tasks:
+            call.terminal.say(call.terminal.fit(f"{task.id}  {render.clean(task.spec.title)}"))
     else:
-        for each in given:
-            call.terminal.say(each.task.id)
+        for task in tasks:
+            call.terminal.say(task.id)
     call.terminal.stdout.flush()
-    if len(given) == 1 and given[0].task.state not in RESTING_TASK_STATES:
-        asking.say_waits(call, given[0].task)
+    if len(tasks) == 1 and tasks[0].state not in RESTING_TASK_STATES:
+        asking.say_waits(call, tasks[0])

@@ -27,12 +27,12 @@ def show(call: Call, as_json: bool) -> None:
 
     A flag wins over the environment, that over the repository's file, that over your own file, that over the default.
     """
-    from watchkeeper.cli import changing
+    from watchkeeper.app import harness_choice
     from watchkeeper.domain.store_url import masked
+    from watchkeeper.settings import load
 
-    call.heeds_repository = True
-    values = call.reading.settings.values
-    changing.check_harnesses(call)
+    values = load(call.settings_from, call.environ).values
+    harness_choice.check_options(call.reading)
     if as_json:
         call.terminal.document(
             [{"key": each.key, "value": masked(each.value), "origin": each.origin} for each in values]

@@ -9,7 +9,8 @@ import click
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option
-from watchkeeper.domain.model import OnLost, Task, TaskSpec, TaskState
+from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.profile import line
 from watchkeeper.ports.harness import EventKind
 
 if TYPE_CHECKING:
@@ -69,37 +70,24 @@ def _make_place(call: Call, directory: Path) -> None:
 
 
 def _hand_over(call: Call, directory: Path) -> Task:
-    from dataclasses import replace
-
-    from watchkeeper.app.add import AddRequest, add, plan
-    from watchkeeper.cli import harnesses, machines
-    from watchkeeper.environment import capture
+    from watchkeeper.app.add import hand_over
+    from watchkeeper.app.hand_over import HandOver, HandOverRequest
 
     parts, terminal = call.writing, call.terminal
-    spec = TaskSpec(
+    request = HandOverRequest(
         prompt=_PROMPT,
         title="A demonstration",
         harness="demo",
-        model=None,
         cwd=str(directory),
-        deadline_s=_DEADLINE_S,
-        on_lost=OnLost.HOLD,
-        machine=machines.own(call) or None,
+        deadline=_DEADLINE_S,
+        on_lost="hold",
+        project="",
+        shared=True,
     )
-    environment = capture(call.environ, (), parts.harness("demo"))
-    request = AddRequest(
-        spec=spec,
-        environment=environment,
-        by=call.person,
-        options=harnesses.options(call, "demo"),
-        limits=replace(parts.limits, inherits=call.inherited),
-        machine=machines.own(call),
-        place=call.place(spec.cwd, machines.own(call)),
-    )
-    agreed = plan(parts.harness("demo"), request)
+    checked = HandOver(parts, call.caller).check(request)
     terminal.prose(f'$ wk run --harness demo --follow "{_PROMPT}"', render.BOLD)
-    terminal.prose(render.clean(agreed.says))
-    return add(parts.store, parts.environments, parts.clock, parts.ids, request, agreed)
+    terminal.prose(render.clean(line(checked.profile)))
+    return hand_over(parts, [checked])[0].task
 
 
 def _start_daemon(call: Call) -> None:

@@ -13,6 +13,8 @@ from watchkeeper.cli.types import ACCOUNT, HARNESS, MACHINE
 from watchkeeper.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from watchkeeper.app.rules import Scope
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -53,7 +55,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
     Tasks that agree on machine, harness, account and project share a lane: what closes it keeps them all.
     """
     from watchkeeper.app.views import why
-    from watchkeeper.cli.here import here
+    from watchkeeper.cli.machines import here
 
     store = call.store
     if store is None:
@@ -76,9 +78,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
 @json_option
 @debug_option
 @click.pass_obj
-def pause(
-    call: Call, harness: str | None, account: str | None, project: str | None, machine: str | None, as_json: bool
-) -> None:
+def pause(call: Call, as_json: bool, **part: str | None) -> None:
     """Start nothing any more, or nothing of one part; what is at work goes on.
 
     \b
@@ -90,7 +90,7 @@ def pause(
     from watchkeeper.app import rules
     from watchkeeper.app.secrets import refuse_words
 
-    scope = _scope(call, harness, account, project, machine)
+    scope = _scope(call, part)
     refuse_words([("The project's name", scope.name)], call.environ)
     changed = rules.pause(call.writing.store, call.writing.clock, scope, call.person)
     word = "is paused" if changed else "was paused already"
@@ -102,13 +102,11 @@ def pause(
 @json_option
 @debug_option
 @click.pass_obj
-def resume(
-    call: Call, harness: str | None, account: str | None, project: str | None, machine: str | None, as_json: bool
-) -> None:
+def resume(call: Call, as_json: bool, **part: str | None) -> None:
     """Start tasks again that a pause kept. A pause of a part is lifted by naming that part."""
     from watchkeeper.app import rules
 
-    scope = _scope(call, harness, account, project, machine)
+    scope = _scope(call, part)
     changed = rules.resume(call.writing.store, call.writing.clock, scope, call.person)
     _say(call, scope, "{} goes on" if changed else "{} was not paused", changed=changed, as_json=as_json)
     if changed:
@@ -121,15 +119,7 @@ def resume(
 @json_option
 @debug_option
 @click.pass_obj
-def limit(
-    call: Call,
-    at_once: str,
-    harness: str | None,
-    account: str | None,
-    project: str | None,
-    machine: str | None,
-    as_json: bool,
-) -> None:
+def limit(call: Call, at_once: str, as_json: bool, **part: str | None) -> None:
     """Let at most N agents work at once, in all or for one part, on all machines together.
 
     The setting `queue.limit` holds beside it, for each machine by itself. What is at work already goes on.
@@ -143,7 +133,7 @@ def limit(
     from watchkeeper.app.secrets import refuse_words
 
     most = _number(at_once)
-    scope = _scope(call, harness, account, project, machine)
+    scope = _scope(call, part)
     refuse_words([("The project's name", scope.name)], call.environ)
     changed = rules.limit(call.writing.store, call.writing.clock, scope, most, call.person)
     says = "{} has no limit of its own" if most is None else f"{{}}: at most {render.counted(most, 'agent')} at once"
@@ -164,7 +154,7 @@ def _number(typed: str) -> int | None:
     return int(typed)
 
 
-def _scope(call: Call, harness: str | None, account: str | None, project: str | None, machine: str | None) -> "Scope":
+def _scope(call: Call, part: "Mapping[str, str | None]") -> "Scope":
     """The part that was named.
 
     Raises:
@@ -173,11 +163,10 @@ def _scope(call: Call, harness: str | None, account: str | None, project: str | 
         NotFound: there is no such account or machine.
         UnknownHarness: there is no such harness.
     """
+    from watchkeeper.app import machines
     from watchkeeper.app.rules import Scope
-    from watchkeeper.cli.here import find
 
-    named = {"harness": harness, "account": account, "project": project, "machine": machine}
-    given = [(scope, name) for scope, name in named.items() if name is not None]
+    given = [(scope, name) for scope, name in part.items() if name is not None]
     if len(given) > 1:
         raise UsageError("A rule is about one part of the queue.", hint="Name one of them; make another rule for each.")
     if not given:
@@ -188,26 +177,25 @@ def _scope(call: Call, harness: str | None, account: str | None, project: str | 
     if scope == "harness":
         _ = call.reading.harness(name)
     elif scope == "machine":
-        name = find(call, name, call.writing.state.node())
+        name = machines.find(call.reading, name, call.writing.state.node())
     elif scope == "account":
         _known_account(call, name)
     return Scope(scope=scope, name=name)
 
 
 def _known_account(call: Call, account: str) -> None:
-    from watchkeeper.app.accounts import require
+    from watchkeeper.cli.accounts import find
 
-    harness, colon, name = account.partition(":")
+    _, colon, name = account.partition(":")
     if not colon or not name:
         raise NotFound(f"'{render.clean(account)[:60]}' is no account.", hint="Accounts are called HARNESS:NAME.")
-    _ = call.reading.harness(harness)
-    _ = call.writing.store.read(lambda tx: require(tx, account))
+    _ = find(call, account)
 
 
 def _say(call: Call, scope: "Scope", says: str, *, changed: bool, as_json: bool) -> None:
     from watchkeeper.app import rules
     from watchkeeper.app.views import plain
-    from watchkeeper.cli.here import names
+    from watchkeeper.cli.machines import names
     from watchkeeper.domain.lanes import scope_says
 
     store = call.writing.store

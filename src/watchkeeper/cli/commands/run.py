@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.app.add import Handed
-from watchkeeper.cli import asking, daemon, handing, not_passed, prompts, render
+from watchkeeper.cli import asking, daemon, handing, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
 from watchkeeper.domain.model import RESTING_TASK_STATES, Task
@@ -14,6 +13,7 @@ from watchkeeper.errors import Exit
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from watchkeeper.app.add import Handed
     from watchkeeper.ports.harness import StreamEvent
 
 
@@ -75,33 +75,20 @@ def command(
     10 needs you (or cannot go on without you), 11 stopped.
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
-    wishes = asking.begin(call, asking.Wishes(**wished))  # pyright: ignore[reportArgumentType] - click gives each option its kind
-    words, argv = asking.split(call, words)
-    prompt = prompts.read(call, words, file, may_be_absent=argv is not None)
-    before = handing.known(call, wishes._asdict(), prompt, argv or ())
-    if before is not None and dry_run:
-        tried = [(before, None, handing.agreed_before(call, before))]
-        handing.tell_dry(call, call.terminal.document, tried, as_json=as_json)
-        return Exit.OK
-    if before is not None:
-        handed = Handed(task=before, already=True, key=wishes.key or "")
-        return _given(call, handed, {}, wait=wait, follow=follow, as_json=as_json)
-    request, agreed = asking.request(call, wishes, prompt, argv or ())
-    asking.say_rights(call, [agreed], verbose=verbose or dry_run, as_json=as_json)
-    not_passed.say(call, [agreed], as_json=as_json)
-    if dry_run:
-        tried = [(None, request, asking.rights(agreed))]
-        handing.tell_dry(call, call.terminal.document, tried, as_json=as_json)
-        return Exit.OK
-    handed = asking.add(call, [(request, agreed)])[0]
-    return _given(call, handed, asking.rights(agreed), wait=wait, follow=follow, as_json=as_json)
+    call = call.strictly()
+    request = asking.with_text(call, asking.request(call, wished), words, file)
+    checks = handing.checker(call)
+    found, emit = checks.known(request) or [checks.check(request)], call.terminal.document
+    given = handing.hand_over(call, checks, found, emit, verbose=verbose, dry_run=dry_run, as_json=as_json)
+    return Exit.OK if dry_run else _given(call, *given[0], wait=wait, follow=follow, as_json=as_json)
 
 
-def _given(call: Call, handed: Handed, rights: "dict[str, object]", *, wait: bool, follow: bool, as_json: bool) -> int:
+def _given(
+    call: Call, handed: "Handed", rights: "dict[str, object]", *, wait: bool, follow: bool, as_json: bool
+) -> int:
     """Tell of a task that was handed over, now or before, and stay with it if that was asked."""
     task = handed.task
     if handed.already:
-        rights = handing.agreed_before(call, task)
         handing.say_already(call, handed)
     _say_id(call, handed, rights, as_json=as_json, more=wait or follow)
     if task.state not in RESTING_TASK_STATES:
@@ -110,7 +97,7 @@ def _given(call: Call, handed: Handed, rights: "dict[str, object]", *, wait: boo
     return _stay(call, task, follow=follow, as_json=as_json) if wait or follow else Exit.OK
 
 
-def _say_id(call: Call, handed: Handed, rights: "dict[str, object]", *, as_json: bool, more: bool) -> None:
+def _say_id(call: Call, handed: "Handed", rights: "dict[str, object]", *, as_json: bool, more: bool) -> None:
     task = handed.task
     if as_json:
         from watchkeeper.app.views import plain

@@ -54,7 +54,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     """
     from watchkeeper.app.views import plain, why
     from watchkeeper.app.views.detail import detail
-    from watchkeeper.cli.here import here
+    from watchkeeper.cli.machines import here
 
     store, found_id = call.find(task_id)
     found = detail(store, call.runtime, call.reading.harness, found_id)

@@ -31,7 +31,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     what to do about each.
     """
     from watchkeeper.app.views import plain, why
-    from watchkeeper.cli.here import here
+    from watchkeeper.cli.machines import here
 
     store, found_id = call.find(task_id)
     found = why.why(store, here(call), found_id)

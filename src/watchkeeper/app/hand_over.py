@@ -1,0 +1,290 @@
+"""Hand tasks over: from what a person asks for to tasks that can be added to the queue.
+
+    HandOverRequest ──known──▶ Handed, where the same key made the task before
+                    ──check──▶ Checked ──add.hand_over──▶ Handed
+
+`check` decides everything and writes nothing, so a face can show what it decided before it goes on. Every face hands over through here.
+"""
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from functools import cache, partial
+
+from watchkeeper.app import account_choice, harness_choice, machines
+from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empty
+from watchkeeper.app.parts import Caller, Parts
+from watchkeeper.app.profiles import chosen, compile_profile
+from watchkeeper.app.relations import check_wishes
+from watchkeeper.app.secrets import refuse_words
+from watchkeeper.app.views.lookup import find
+from watchkeeper.app.working_directories import present
+from watchkeeper.domain import handover
+from watchkeeper.domain.model import OnLost, Task, TaskSpec
+from watchkeeper.domain.plain_text import clean
+from watchkeeper.environment import asked, capture, left_out
+from watchkeeper.errors import BadTask, KeyTaken, WatchkeeperError
+from watchkeeper.ports.harness import Program, declared, find_program
+from watchkeeper.settings import Settings
+
+MOST = 1000
+"""How many tasks are handed over at once: they are added in one transaction, and others wait for it."""
+
+TITLE = 60
+"""Characters of a title that is made from the task's text."""
+
+_SETTINGS = ("harness", "model", "deadline", "silence", "retries", "on_lost", "leftovers")
+"""Wishes that win over a setting of the same name."""
+
+_Flags = tuple[tuple[str, object], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HandOverRequest:
+    """What a person asks for. None and empty values leave the choice to the settings, as the options of `wk run` do."""
+
+    prompt: str = ""
+    argv: tuple[str, ...] = ()
+    """A command line to run instead of an agent program: the harness is `command` then."""
+    cwd: str
+    """The directory to work in, absolute."""
+    harness: str | None = None
+    account: str | None = None
+    """`NAME` or `HARNESS:NAME`."""
+    isolation: str | None = None
+    rights: str | None = None
+    options: tuple[tuple[str, str], ...] = ()
+    model: str | None = None
+    title: str | None = None
+    env: tuple[str, ...] = ()
+    """Variables to pass on to the agent, by name."""
+    deadline: float | None = None
+    """Seconds."""
+    silence: float | None = None
+    """Seconds."""
+    expect: str | None = None
+    retries: int | None = None
+    on_lost: str | None = None
+    leftovers: str | None = None
+    after: tuple[str, ...] = ()
+    """The tasks to wait for, each by its id or the beginning of it."""
+    not_before: datetime | None = None
+    not_before_typed: str | None = None
+    """The words that `not_before` was read from. A key stands for the words, whatever time they mean today."""
+    priority: int | None = None
+    machine: str | None = None
+    """`machines.ANY`, or what `machines.find` understands."""
+    labels: tuple[str, ...] = ()
+    project: str | None = None
+    shared: bool | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One task of many that are handed over together."""
+
+    number: int
+    """Its line in the file that they come from; errors name it."""
+    request: HandOverRequest
+    name: str | None = None
+    """What `after` of later lines calls it."""
+
+
+class HandOver:
+    """Checks hand-overs of one caller. Settings, git and programs are looked up once, however many tasks there are."""
+
+    def __init__(self, parts: Parts, caller: Caller, ask: harness_choice.Ask | None = None) -> None:
+        """`ask`: asks the person for a harness where it is not clear; None: that is refused."""
+        self._parts, self._caller = parts, caller
+        self._settings = cache(partial(_settings, parts))
+        self._harness = cache(partial(harness_choice.choose, parts, caller.environ, ask))
+        self._checkout = cache(parts.workspace.checkout)
+        self._place = cache(partial(present, parts))
+        self._programs: dict[object, Program] = {}
+
+    def known(self, request: HandOverRequest) -> Handed | None:
+        """The task that this very hand-over made before, if it did, whatever has become of its program and directory meanwhile.
+
+        Raises:
+            KeyTaken: its key stands for another hand-over.
+        """
+        request = _normal(request)
+        before = self._keyed(request.key or "", _digest(request))
+        return None if before is None else Handed(task=before, already=True, key=request.key or "")
+
+    def check(self, request: HandOverRequest) -> Checked:
+        """Check one task without storing it. Raises WatchkeeperError where it cannot be accepted."""
+        return self._checked(_normal(request), {})
+
+    def check_all(self, lines: Sequence[Line]) -> list[Checked]:
+        """Check many tasks, before any of them is stored.
+
+        Raises:
+            BadTask: there is none, or there are too many.
+            WatchkeeperError: one cannot be accepted; says which line.
+        """
+        if not lines:
+            raise BadTask("There is no task in the file.", hint="Write one on each line.")
+        if len(lines) > MOST:
+            raise BadTask(f"{len(lines)} tasks are too many at once.", hint=f"Hand over at most {MOST} at a time.")
+        return list(self._lines(lines))
+
+    def already(self, checked: Checked) -> Task | None:
+        """The task that handing over would give because its key made it before. Raises KeyTaken."""
+        return self._keyed(checked.key, checked.key_digest)
+
+    def _keyed(self, key: str, digest: str) -> Task | None:
+        store = self._parts.existing_store if key else None
+        return None if store is None else store.read(lambda tx: handed_over(tx, key, digest))
+
+    def _lines(self, lines: Sequence[Line]) -> Iterator[Checked]:
+        ids: dict[str, str] = {}
+        keys: dict[str, tuple[int, str]] = {}
+        names = {line.name for line in lines}
+        for line in lines:
+            _refuse_forward(line, ids, names)
+            try:
+                checked = self._checked(_normal(line.request), ids)
+            except WatchkeeperError as error:
+                error.args = (f"Line {line.number}: {error}",)
+                raise
+            if line.name is not None:
+                if line.name in ids:
+                    raise BadTask(
+                        f"Line {line.number}: two lines are named '{clean(line.name)[:60]}'.", hint="Rename one."
+                    )
+                ids[line.name] = self._parts.ids.task()
+                checked = replace(checked, id=ids[line.name])
+            first = keys.setdefault(checked.key, (line.number, checked.key_digest))
+            _refuse_doubled(first, line.number, checked.key, checked.key_digest)
+            yield checked
+
+    def _checked(self, request: HandOverRequest, ids: Mapping[str, str]) -> Checked:
+        """`ids`: of the tasks that are handed over with it, by the names that `after` uses."""
+        parts, caller = self._parts, self._caller
+        refuse_empty(request.prompt, request.argv)
+        if request.key is not None:
+            refuse_words([("The key", request.key)], caller.environ)  # a key is stored and shown
+        flags = _flags(request)
+        settings = self._settings(request.cwd, flags)
+        spec = self._spec(request, settings, ids)
+        harness = parts.harness(spec.harness)
+        spec, environ, keys = account_choice.choose(parts, caller.environ, spec, request.account)
+        spec = machines.bind(parts, spec, request.machine)
+        check_wishes(spec, parts.clock.now())
+        captured = capture(environ, (*spec.environment_names, *keys), harness)
+        given = dict(request.options)
+        options = chosen(
+            harness, settings.harness_options(spec.harness, declared(harness).options), request.rights, given
+        )
+        limits = replace(parts.limits, inherits=caller.inherits)
+        wanted = account_choice.wanted(parts, spec, captured, options, limits, caller.environ)
+        check(harness, spec, captured, caller.environ, keys)
+        # A task may name a program of its own.
+        looked = (request.cwd, flags, spec.harness, given.get("program"), spec.argv)
+        if looked not in self._programs:
+            self._programs[looked] = find_program(harness, spec, wanted.environment, options)
+        return Checked(
+            spec=spec,
+            profile=compile_profile(harness, spec, self._programs[looked], wanted),
+            environment=captured,
+            by=caller.by,
+            not_passed=left_out(caller.environ, (*spec.environment_names, *keys), harness),
+            machine=parts.machine,
+            place=self._place(spec.cwd),
+            key=request.key or "",
+            key_digest="" if request.key is None else _digest(request),
+        )
+
+    def _spec(self, request: HandOverRequest, settings: Settings, ids: Mapping[str, str]) -> TaskSpec:
+        checkout = self._checkout(request.cwd)
+        project = request.project if request.project is not None else checkout.project if checkout is not None else ""
+        return TaskSpec(
+            prompt=request.prompt,
+            title=clean(request.title) if request.title else title(request.prompt, request.argv),
+            harness=settings.run_harness or self._harness(),
+            model=settings.run_model,
+            cwd=request.cwd,
+            argv=request.argv,
+            environment_names=asked(self._caller.environ, settings.environment_names, request.env),
+            deadline_s=settings.run_deadline_s,
+            silence_s=settings.run_silence_s,
+            expect=request.expect or "work",
+            max_attempts=settings.run_retries + 1,
+            on_lost=OnLost(settings.run_on_lost),
+            leftovers=settings.run_leftovers,
+            priority=request.priority or 0,
+            isolation=request.isolation,
+            project=project,
+            checkout=None if checkout is None or request.shared else checkout.top,
+            after=task_ids(self._parts, request.after, ids),
+            not_before=request.not_before,
+            labels=tuple(dict.fromkeys(request.labels)),
+        )
+
+
+def title(prompt: str, argv: Sequence[str]) -> str:
+    """The title of a task that is given none: the first line of its text, or its command line."""
+    first = next((line for line in prompt.splitlines() if line.strip()), "")
+    text = clean(first) or clean(shlex.join(argv))
+    return text if len(text) <= TITLE else text[: TITLE - 1].rstrip() + "…"
+
+
+def task_ids(parts: Parts, typed: Sequence[str], named: Mapping[str, str]) -> tuple[str, ...]:
+    """The ids of the tasks that a person names, each by a name in `named`, by its id or by the beginning of its id.
+
+    Raises:
+        NoSuchTask: one is not there.
+        AmbiguousId: one could be several.
+    """
+    return tuple(dict.fromkeys(named[each] if each in named else find(parts.existing_store, each) for each in typed))
+
+
+def _normal(request: HandOverRequest) -> HandOverRequest:
+    """The same request; a harness that is named by the account is named."""
+    harness, account = account_choice.split(request.account, request.harness)
+    return replace(request, harness=harness, account=account)
+
+
+def _settings(parts: Parts, directory: str, flags: _Flags) -> Settings:
+    return parts.settings_in(directory, dict(flags))
+
+
+def _flags(request: HandOverRequest) -> _Flags:
+    """The settings that the request sets, by their keys."""
+    given = {name: getattr(request, name) for name in _SETTINGS}
+    if request.argv:
+        given["harness"] = "command"
+    return tuple((f"run.{name}", value) for name, value in given.items() if value is not None)
+
+
+def _digest(request: HandOverRequest) -> str:
+    """What is asked for, as it was typed."""
+    given: dict[str, object] = {each.name: getattr(request, each.name) for each in fields(request)}
+    typed, at = given.pop("not_before_typed"), request.not_before
+    given["not_before"] = typed or (None if at is None else at.isoformat())
+    given["command"] = given.pop("argv")
+    del given["key"]
+    return handover.digest(given)
+
+
+def _refuse_doubled(first: tuple[int, str], number: int, key: str, digest: str) -> None:
+    """A key stands for one content. Raises KeyTaken."""
+    if key and first[1] != digest:
+        names = " and ".join(handover.differing(first[1], digest))
+        raise KeyTaken(
+            f"Line {number}: the key '{clean(key)}' is already used in line {first[0]}, with another {names}. Nothing was added.",
+            hint="Choose another key for one of them.",
+        )
+
+
+def _refuse_forward(line: Line, before: Mapping[str, str], names: set[str | None]) -> None:
+    """A name is never taken for the beginning of some other task's id. Raises BadTask."""
+    for each in line.request.after:
+        if each in names and each not in before:
+            raise BadTask(
+                f"Line {line.number}: no line before it is named '{clean(each)[:60]}'.",
+                hint="A task waits for tasks of earlier lines: put that line first.",
+            )
