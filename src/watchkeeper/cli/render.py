@@ -9,6 +9,7 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import TextIO
 
 BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
@@ -48,9 +49,10 @@ def clean_text(text: str) -> str:
     """Text that is safe to print, on as many lines as it has."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(_safe(letter) for letter in text.replace("\r\n", "\n").replace("\t", "    "))
+    return "".join(map(_safe, text.replace("\r\n", "\n").replace("\t", "    ")))
 
 
+@lru_cache(maxsize=4096)
 def _safe(letter: str) -> str:
     if letter == "\n" or letter.isprintable():
         return letter
