@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import random
 import re
 import time
 from collections.abc import Callable
@@ -276,6 +277,33 @@ def test_no_secret_remains_in_any_encoding_however_it_is_cut(data: st.DataObject
     assert shown.count(b"[redacted N]") == 1
     assert len(shown) - len(b"[redacted N]") <= len(before) + len(after) + around, (planted, shown)
     assert streamed(redactor, data.draw(cut(whole))) == shown
+
+
+@given(st.data(), st.integers(8, 3000), st.integers(0, 2**32))
+def test_a_stream_hides_what_a_whole_hides(data: st.DataObject, size: int, seed: int) -> None:
+    """Secrets of any length, several encodings in a row, any cuts: the same result, and no part of a secret in it."""
+    drawn = random.Random(seed)
+    secret = "".join(drawn.choice("abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNP23456789-+/=") for _ in range(size))
+    redactor = Redactor([Secret("N", f"Q{secret}Z")])
+    encoded = [encode(f"Q{secret}Z") for encode in data.draw(st.lists(st.sampled_from(ENCODINGS), max_size=4))]
+    whole = data.draw(NOISE) + " | ".join(encoded).encode() + data.draw(NOISE)
+    shown = redactor.data(whole)
+    assert streamed(redactor, data.draw(cut(whole))) == shown
+    assert f"Q{secret}Z".encode() not in shown and (size < 16 or b"[redacted N]" in shown or not encoded)
+
+
+@pytest.mark.parametrize("size", [100, 300, 2_400, 16_000])
+def test_a_part_of_a_long_secret_shows_little_of_itself(size: int) -> None:
+    """At most 126 letters, and of a longer part at most 63 at its beginning; none at its end."""
+    drawn = random.Random(size)
+    secret = base64.b64encode(drawn.randbytes(size)).decode()[:size]
+    redactor = Redactor([Secret("N", secret)])
+    for _ in range(60):
+        first = drawn.randrange(size)
+        part = secret[first : first + drawn.choice([64, 126, 127, 200, 900, 3000])]
+        shown, mark, after = redactor.text(f"{part}|").partition("[redacted N]")
+        assert part.startswith(shown.removesuffix("|")) and (after == "|" if mark else len(part) <= 126)
+        assert len(shown) <= 63 or not mark
 
 
 def of_lines(size: int) -> str:

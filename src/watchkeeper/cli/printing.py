@@ -10,6 +10,7 @@ from watchkeeper.cli import render
 from watchkeeper.cli.output import Begins, Ends, Gap, Idle, Piece
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import EventKind, StreamEvent, StreamReader
+from watchkeeper.redaction.engine import may_be_cut
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -32,11 +33,15 @@ class Lines:
     """A reader for what has no events: every line is a text."""
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         """Take more and return the complete lines."""
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        *lines, rest = data.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*self._rest, lines[0]])
+            self._rest.clear()
+        self._rest.append(rest)
         return [
             StreamEvent(kind=EventKind.TEXT, text=text)
             for line in lines
@@ -101,13 +106,17 @@ class Printer:
             self._emit(event, number)
 
     def _feed(self, data: bytes) -> None:
-        for event in self._reader.feed(data):
+        events = self._reader.feed(data)
+        # A reader may have joined what came in several pieces, so secrets are hidden once more: in all texts at once, because most hold none.
+        whole = "".join(f"{event.text}\n" for event in events if not may_be_cut(event.text))
+        none_hidden = self._hide(whole) == whole
+        for event in events:
             if event.kind in {EventKind.TEXT, EventKind.TOOL}:
                 self.steps += 1
-            self._show(event)
+            clean = none_hidden and not may_be_cut(event.text)
+            self._show(event if clean else replace(event, text=self._hide(event.text)))
 
     def _show(self, event: StreamEvent) -> None:
-        event = replace(event, text=self._hide(event.text))  # a reader may have joined what came in several pieces
         self._last_at = event.at or self._last_at
         self.stamped = self.stamped or event.at is not None
         if self._since is not None and self._last_at is not None and self._last_at < self._since:
@@ -125,7 +134,7 @@ class RawPrinter:
         """Write with `write`."""
         self._write = write
         self._held: deque[bytes] | None = deque(maxlen=tail) if tail is not None else None
-        self._rest = b""
+        self._rest: list[bytes] = []
 
     def take(self, piece: Piece) -> None:
         """Take the next piece."""
@@ -144,17 +153,18 @@ class RawPrinter:
         if self._held is None:
             return
         held, self._held = self._held, None
-        if self._rest:
-            held.append(self._rest)
+        held.extend(b"".join(self._rest).splitlines(keepends=True))
         self._write(b"".join(held))
 
     def _put(self, data: bytes) -> None:
         if self._held is None:
             self._write(data)
             return
-        lines = (self._rest + data).splitlines(keepends=True)
-        self._rest = lines.pop() if lines and not lines[-1].endswith(b"\n") else b""
-        self._held.extend(lines)
+        self._rest.append(data)
+        if b"\n" in data:
+            lines = b"".join(self._rest).splitlines(keepends=True)
+            self._rest = [] if lines[-1].endswith(b"\n") else [lines.pop()]
+            self._held.extend(lines)
 
 
 def gap_says(size: int) -> str:

@@ -8,6 +8,7 @@ a file that holds it. Each stands for a whole argument. `{{prompt}}` is a litera
 import re
 from collections import deque
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
@@ -241,9 +242,10 @@ class _Line:
 
 def _text(raw: bytes | bytearray) -> str:
     text = raw.decode("utf-8", "replace")
-    return "".join(_shown(letter) for letter in text).rstrip()
+    return "".join(map(_shown, text)).rstrip()
 
 
+@lru_cache(maxsize=4096)
 def _shown(letter: str) -> str:
     if letter == "\0":
         return NUL

@@ -34,6 +34,11 @@ _BLOCK = 256 * 1024
 """Bytes that are searched at once."""
 
 
+def may_be_cut(text: str) -> bool:
+    """Whether a text is long or ends with an ellipsis, so its end may be the beginning of a secret."""
+    return len(text) >= _PERHAPS_CUT or text.endswith("…")
+
+
 class _Span(NamedTuple):
     """A range that is hidden; in their order the one that gives its name to those that overlap it comes first."""
 
@@ -65,10 +70,10 @@ class Redactor:
         return self.stream().finish(data, cut=cut)
 
     def text(self, text: str) -> str:
-        """The text with what is secret in it hidden. One that is long or ends with an ellipsis may have been cut off in the middle of a secret."""
+        """The text with what is secret in it hidden, also the beginning of a secret at its end if it may be cut off there."""
         whole = text.removesuffix("…")
         data = whole.encode("utf-8", "surrogatepass")
-        hidden = self.data(data, cut=whole != text or len(text) >= _PERHAPS_CUT)
+        hidden = self.data(data, cut=may_be_cut(text))
         if hidden == data:
             return text
         try:
@@ -107,10 +112,11 @@ class Redactor:
     def cut_known(self, data: bytes, start: int) -> _Span | None:
         """The first known secret, from `start` on, that the end of the data cuts off after a few characters."""
         found: list[_Span] = []
-        for finder, view in self._views(data):
+        base = max(0, len(data) - self._reach - CONTEXT)
+        for finder, view in self._views(data[base:]):
             begun = finder.begun(view.text[view.unbroken() : view.settled()], _CUT)
             if begun is not None:
-                at = max(start, view.begin(view.unbroken() + begun[0]))
+                at = max(start, base + view.begin(view.unbroken() + begun[0]))
                 found.append(_Span(at, 0, -len(data), begun[1]))
         return min(found, default=None)
 
