@@ -541,7 +541,7 @@ def test_only_what_waits_can_be_edited(wk: "Wk") -> None:
 
 
 def test_an_edit_of_something_else_keeps_a_time_that_has_passed(wk: "Wk") -> None:
-    task_id = wk.add("do it", "--not-before", "+1s")
+    task_id = wk.add("do it", "--not-before", "+1h")
     task = wk.task(task_id)
     assert task.wake_at is not None
     wk.become(task_id, TaskState.QUEUED, wake_at=None, wake_for=None)
