@@ -9,7 +9,7 @@ from watchkeeper.app.record import apply_run
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.daemon.workers import Late, Workers
-from watchkeeper.domain.model import Run, RunState
+from watchkeeper.domain.model import RunState
 from watchkeeper.domain.run_events import (
     Delayed,
 )
@@ -61,11 +61,11 @@ class WorkLoop(Loop, Generic[T]):
         over = self.workers.collect()
         moved = [self.finished(run_id, result) for run_id, result in over.results.items()]
         outage = self._report(over.problems)
-        runs = {run.id: run for run in self._store.read(lambda tx: tx.runs.live(self._machine, {self.state}))}
-        self._forget_all_but(set(runs))
+        run_ids = self._store.read(lambda tx: tx.runs.ids(self._machine, self.state))
+        self._forget_all_but(set(run_ids))
         for late in self.workers.late():
-            self._say_late(late, runs.get(late.run_id))
-        for run_id in runs:
+            self._say_late(late, is_there=late.run_id in run_ids)
+        for run_id in run_ids:
             _ = self.workers.offer(run_id, partial(self.work, run_id))
         if outage is not None:
             raise outage
@@ -91,15 +91,15 @@ class WorkLoop(Loop, Generic[T]):
         for gone in self._said.keys() - run_ids:
             del self._said[gone]
 
-    def _say_late(self, late: Late, run: Run | None) -> None:
+    def _say_late(self, late: Late, *, is_there: bool) -> None:
         """Say it in the log, and on record, where `wk why` and `wk show` find it."""
         self.log.info("run waits", run=late.run_id, says=late.says)
-        if run is None:
+        if not is_there:
             return
 
         def record(tx: Tx) -> None:
-            now = tx.runs.get(run.id)
-            if now.fence == run.fence and now.state is run.state:
-                _ = apply_run(tx, now, Delayed(reason=late.says), self._clock.now())
+            run = tx.runs.get(late.run_id)
+            if run.state is self.state:
+                _ = apply_run(tx, run, Delayed(reason=late.says), self._clock.now())
 
         self._store.transact("delayed", record, durable=False)

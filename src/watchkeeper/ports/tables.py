@@ -134,6 +134,10 @@ class Runs(Protocol):
         """
         ...
 
+    def ids(self, machine: str, state: RunState) -> list[str]:
+        """The ids of all runs of a machine that are in a state and not settled, oldest claim first."""
+        ...
+
     def of_task(self, task_id: str) -> list[Run]:
         """All runs of a task, oldest first."""
         ...

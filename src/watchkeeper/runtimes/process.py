@@ -282,9 +282,7 @@ class ProcessRuntime:
             return atomic.publish(files.fd, records.DECISION, atomic.encode(record), point="decide")
 
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
-        """Tell the shim to end its agent. True: it has acknowledged that. False: it was only signalled.
-
-        Takes two seconds at most, or ten while the shim waits for a processor or a disk.
+        """Tell the shim to end its agent; takes two seconds at most, ten if it waits to run. True: it has acknowledged. False: it was only signalled.
 
         A shim whose address was cleared away is told by a record in its directory.
 

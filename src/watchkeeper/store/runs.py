@@ -110,6 +110,10 @@ class StoredRuns:
             chosen = [row for row in chosen if row[_ID] in named or row[_EXECUTION] in named]
         return readable(self._rows, chosen, _run)
 
+    def ids(self, machine: str, state: RunState) -> list[str]:
+        """As the port says."""
+        return [str(row[0]) for row in self._rows.all("runs_ids", machine=machine, state=state.value)]
+
     def of_task(self, task_id: str) -> list[Run]:
         # All or none: what is decided of a task from its runs must not leave one out.
         return [_run(row) for row in self._rows.all("runs_of_task", task_id=task_id)]

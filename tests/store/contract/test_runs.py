@@ -190,6 +190,22 @@ def test_live_runs_oldest_claim_first(store: Store) -> None:
     assert [one.task_id for one in store.read(lambda tx: tx.runs.live())] == ["b", "a", "c"]
 
 
+def test_live_runs_by_state_and_by_name(store: Store) -> None:
+    """A name is the id of a run or of its execution."""
+    runs = [store.transact("claim", lambda tx, n=name: reserve(tx, add(tx, make_task(n)))) for name in ("b", "a", "c")]
+    store.transact("settle", lambda tx: settle(tx, runs[1]))
+    here, state = runs[0].machine, runs[0].state
+    assert store.read(lambda tx: tx.runs.ids(here, state)) == ["b.1", "c.1"]
+    assert store.read(lambda tx: tx.runs.ids("elsewhere", state)) == []
+    assert store.read(lambda tx: tx.runs.ids(here, RunState.RUNNING)) == []
+    assert store.read(lambda tx: tx.runs.live(here, {state})) == [runs[0], runs[2]]
+    assert store.read(lambda tx: tx.runs.live(here, {RunState.RUNNING})) == []
+    named = {"b.1", "a.1", runs[2].execution_id}
+    assert store.read(lambda tx: tx.runs.live(here, named=named)) == [runs[0], runs[2]]
+    assert store.read(lambda tx: tx.runs.live(here, {state}, named={"b.1"})) == [runs[0]]
+    assert store.read(lambda tx: tx.runs.live(here, named=())) == []
+
+
 def test_a_fence_is_given_once(store: Store, store_factory: Callable[[], Store]) -> None:
     other = store_factory()
     given = [one.transact("fence", lambda tx: tx.runs.next_fence()) for one in (store, other, store, store, other)]

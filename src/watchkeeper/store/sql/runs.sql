@@ -37,6 +37,10 @@ SELECT * FROM run_whole WHERE execution_id = :execution_id ORDER BY number DESC 
 -- name: runs_set_place
 UPDATE run SET place = :place WHERE id = :id AND fence = :fence AND state <> 'settled';
 
+-- name: runs_ids
+SELECT claim.run_id FROM claim JOIN run ON run.id = claim.run_id
+WHERE claim.machine = :machine AND run.state = :state ORDER BY claim.fence;
+
 -- name: runs_live_beside
 SELECT other.task_id, other.fence
 FROM run AS mine JOIN claim ON claim.machine = :machine JOIN run AS other ON other.id = claim.run_id
