@@ -72,12 +72,12 @@ def environment() -> Path:
     return python
 
 
-def workplace(package: str, path: Path, tests: list[str]) -> Path:
-    """A copy of the tree in which mutmut works, with its results of earlier runs."""
-    work = CACHE / package
+def workplace(path: Path, tests: list[str]) -> Path:
+    """A copy of the tree in which mutmut works, with its results of earlier runs for this path: files that it left out once it would leave out again."""
+    inside = path.resolve().relative_to(ROOT).as_posix()
+    work = CACHE / inside.replace("/", ".")
     for name in COPIED:
         copy_into(ROOT / name, work / name)
-    inside = path.resolve().relative_to(ROOT).as_posix()
     settings = {
         "source_paths": ["src/"],
         "only_mutate": [inside if path.is_file() else f"{inside}/*"],
@@ -112,7 +112,7 @@ def main(arguments: list[str]) -> int:
     if rules is None:
         print(f"tests/mutants/floors.toml has no floor for {package}.")
         return 2
-    python, work = environment(), workplace(package, path, tests or rules["tests"])
+    python, work = environment(), workplace(path, tests or rules["tests"])
     mutmut = str(python.with_name("mutmut"))
     _ = os.nice(_NICE)
     _ = subprocess.run([mutmut, "run", "--max-children", "1"], cwd=work, check=False)
