@@ -143,8 +143,8 @@ def test_a_shim_whose_later_record_is_there_has_left_the_earlier_ones(
     assert recorder.broken(in_order) == []
 
 
-def test_whoever_is_second_acts_on_a_decision_that_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one is killed at each of its steps. The second is told that the decision is taken, and after that it is there for good."""
+def test_the_second_to_decide_acts_on_a_decision_that_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one is killed at each of its steps. Once the second knows who decided, that decision stays."""
     seen: set[bool] = set()
     for step in range(20):
         path = root / f"{step}"
