@@ -7,7 +7,7 @@ Floors, the tests of each package and the survivors that are accepted stand in t
 second run tries only what has changed since. It takes about a second for each change on a machine that has nothing else to do.
 
 mutmut changes functions only, and in a process that it forks. What runs as a program of its own (a shim, `wk` in a process apart) is changed by the known
-mutants (`scripts/mutants.py`) instead.
+mutants (`scripts/known_mutants.py`) instead.
 """
 
 import fnmatch
@@ -20,7 +20,7 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from mutants import COPIED, ROOT, copy_into
+from known_mutants import COPIED, ROOT, copy_into
 
 FLOORS = ROOT / "tests" / "mutants" / "floors.toml"
 CACHE = ROOT / ".cache" / "mutation"

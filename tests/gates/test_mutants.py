@@ -1,20 +1,14 @@
 """The table of known mutants fits the source, and each names tests that there are. `just mutants` runs them."""
 
 import ast
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+from known_mutants import Mutant, load
+from mutate import FLOORS, package_of, score
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-try:
-    from mutants import Mutant, load
-    from mutate import FLOORS, package_of, score
-finally:
-    sys.path.remove(str(ROOT / "scripts"))
-
 MUTANTS = load()
 
 

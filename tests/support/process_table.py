@@ -54,7 +54,7 @@ class ProcessTable:
         """No process yet; from now on the code asks here."""
         self.steps = 0
         self.signalled: list[tuple[Process, int]] = []
-        self._at: tuple[int, Callable[[], None]] | None = None
+        self._at: tuple[int, Callable[[], object]] | None = None
         self._living: dict[int, Process] = {}
         self._opened: dict[int, Process] = {}
         self._install(monkeypatch)
@@ -82,7 +82,7 @@ class ProcessTable:
         self.end(process)
         return self.start(process.pid, ticks, **given)
 
-    def at_step(self, step: int, happens: Callable[[], None]) -> None:
+    def at_step(self, step: int, happens: Callable[[], object]) -> None:
         """Let something happen just before a step, counted from now on."""
         self.steps, self._at = 0, (step, happens)
 
