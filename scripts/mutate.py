@@ -3,8 +3,8 @@
     python scripts/mutate.py PATH             a file below src/watchkeeper, or a package
     python scripts/mutate.py PATH TESTS ...   with these tests in place of the package's
 
-Floors, the tests of each package and the survivors that are accepted stand in tests/mutants/floors.toml. The work is kept in `.cache/mutation`, so that a
-second run tries only what has changed since. It takes about a second for each change on a machine that has nothing else to do.
+Floors, the tests of each package and the survivors that are accepted stand in tests/mutants/floors.toml. The environment and the mutated tree stand in
+`.cache/mutation`. Each run begins anew: mutmut would keep the results of mutants whose tests have changed.
 
 mutmut changes functions only, and in a process that it forks. What runs as a program of its own (a shim, `wk` in a process apart) is changed by the known
 mutants (`scripts/known_mutants.py`) instead.
@@ -73,9 +73,10 @@ def environment() -> Path:
 
 
 def workplace(path: Path, tests: list[str]) -> Path:
-    """A copy of the tree in which mutmut works, with its results of earlier runs for this path: files that it left out once it would leave out again."""
+    """A fresh copy of the tree in which mutmut works."""
     inside = path.resolve().relative_to(ROOT).as_posix()
     work = CACHE / inside.replace("/", ".")
+    shutil.rmtree(work, ignore_errors=True)
     for name in COPIED:
         copy_into(ROOT / name, work / name)
     settings = {
