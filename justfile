@@ -60,7 +60,7 @@ e2e *arguments:
 # make each known mutant in a copy of the tree; its tests must fail: `just mutants proof`
 [no-exit-message]
 mutants *words:
-    python scripts/mutants.py {{ words }}
+    python scripts/known_mutants.py {{ words }}
 
 # change a file or package in every way that mutmut knows and count what the tests notice: `just mutate src/watchkeeper/domain/run.py`
 [no-exit-message]

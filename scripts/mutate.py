@@ -3,11 +3,11 @@
     python scripts/mutate.py PATH             a file below src/watchkeeper, or a package
     python scripts/mutate.py PATH TESTS ...   with these tests in place of the package's
 
-Floors, the tests of each package and the survivors that are accepted stand in tests/mutants/floors.toml. The work is kept in `.cache/mutation`, so that a
-second run tries only what has changed since. It takes about a second for each change on a machine that has nothing else to do.
+Floors, the tests of each package and the survivors that are accepted stand in tests/mutants/floors.toml. The environment and the mutated tree stand in
+`.cache/mutation`. Each run begins anew: mutmut would keep the results of mutants whose tests have changed.
 
 mutmut changes functions only, and in a process that it forks. What runs as a program of its own (a shim, `wk` in a process apart) is changed by the known
-mutants (`scripts/mutants.py`) instead.
+mutants (`scripts/known_mutants.py`) instead.
 """
 
 import fnmatch
@@ -20,7 +20,7 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple, cast
 
-from mutants import COPIED, ROOT, copy_into
+from known_mutants import COPIED, ROOT, copy_into
 
 FLOORS = ROOT / "tests" / "mutants" / "floors.toml"
 CACHE = ROOT / ".cache" / "mutation"
@@ -72,12 +72,13 @@ def environment() -> Path:
     return python
 
 
-def workplace(package: str, path: Path, tests: list[str]) -> Path:
-    """A copy of the tree in which mutmut works, with its results of earlier runs."""
-    work = CACHE / package
+def workplace(path: Path, tests: list[str]) -> Path:
+    """A fresh copy of the tree in which mutmut works."""
+    inside = path.resolve().relative_to(ROOT).as_posix()
+    work = CACHE / inside.replace("/", ".")
+    shutil.rmtree(work, ignore_errors=True)
     for name in COPIED:
         copy_into(ROOT / name, work / name)
-    inside = path.resolve().relative_to(ROOT).as_posix()
     settings = {
         "source_paths": ["src/"],
         "only_mutate": [inside if path.is_file() else f"{inside}/*"],
@@ -112,7 +113,7 @@ def main(arguments: list[str]) -> int:
     if rules is None:
         print(f"tests/mutants/floors.toml has no floor for {package}.")
         return 2
-    python, work = environment(), workplace(package, path, tests or rules["tests"])
+    python, work = environment(), workplace(path, tests or rules["tests"])
     mutmut = str(python.with_name("mutmut"))
     _ = os.nice(_NICE)
     _ = subprocess.run([mutmut, "run", "--max-children", "1"], cwd=work, check=False)

@@ -42,8 +42,9 @@ class Machine:
         self.clock = SteppedClock()
         self.root = root
         (root / "environments").mkdir(mode=0o700, exist_ok=True)
-        more = {} if vfs is None else {"vfs": vfs}
-        self.store = SqliteStore.open(root / "wk.db", root / "turnstile", create=vfs is not None, upgrade=False, **more)
+        self.store = SqliteStore.open(
+            root / "wk.db", root / "turnstile", create=vfs is not None, upgrade=False, vfs=vfs
+        )
         self.runtime = ProcessRuntime(root, root / "sockets", None, lambda: root / "image.py", self.clock)
         self.runtime.start_shim = self._start
         self.verbs = Verbs(root, self.store, self.clock, self.runtime, FileEnvironments(root / "environments"))
@@ -94,8 +95,8 @@ def _lived(root: Path, recorder: Recorder) -> tuple[list[tuple[int, Files]], Run
     note()
     start = machine.runtime.start_shim
 
-    def starts(of: Run) -> None:
-        start(of)
+    def starts(run: Run) -> None:
+        start(run)
         note()
 
     machine.runtime.start_shim = starts
@@ -120,25 +121,32 @@ def test_what_a_power_cut_forgets_is_found_out_again(
     (tmp_path / "work").mkdir()
     seen, run, prepared = _lived(tmp_path / "work", recorder)
     every = len(recorder.events)
-    cuts = range(prepared, every + 1, max(1, (every - prepared) // CUTS))
+    cuts = {*range(prepared, every + 1, max(1, (every - prepared) // CUTS)), *(at for at, _ in seen)}
     forgotten: set[RunState] = set()
     ends: set[TaskState] = set()
     for done, files in states(recorder.events, cuts, random.Random(7), 1):
-        root = tmp_path / "after"
-        there = [each for at, each in seen if at <= done][-1]
-        machine = _after(root, files, run, there, tmp_path / "work")
-        forgotten.add(machine.verbs.state())
-        monkeypatch.setattr(process, "boot_id", lambda: "the boot after the power cut")
-        for _ in range(4):
-            machine.look(run.id)
-        monkeypatch.undo()
-        _assert_told_apart(machine, there)
-        ends.add(machine.verbs.task().state)
-        machine.close()
+        for there in _directories_at(seen, done):
+            machine = _after(tmp_path / "after", files, run, there, tmp_path / "work")
+            forgotten.add(machine.verbs.state())
+            monkeypatch.setattr(process, "boot_id", lambda: "the boot after the power cut")
+            for _ in range(4):
+                machine.look(run.id)
+            monkeypatch.undo()
+            _assert_told_apart(machine, there)
+            ends.add(machine.verbs.task().state)
+            machine.close()
     assert {RunState.PREPARED, RunState.SETTLED} <= forgotten, (
         "the database forgot what was not durable, and kept what was"
     )
     assert ends == {TaskState.HELD, TaskState.DONE}
+
+
+def _directories_at(seen: list[tuple[int, Files]], done: int) -> Iterator[Files]:
+    """What may be in the directory after so many changes of the database: a step there comes after one of them and before the next."""
+    ends = [at for at, _ in seen[1:]]
+    for (since, there), until in zip(seen, [*ends, None], strict=True):
+        if since <= done and (until is None or done <= until):
+            yield there
 
 
 def _after(root: Path, files: Files, run: Run, there: Files, work: Path) -> Machine:

@@ -6,7 +6,7 @@ import pytest
 from support.records import NOON, make_run, make_task
 
 from watchkeeper.domain.model import DirectoryIdentity, Proof, Run, RunState, TaskState
-from watchkeeper.domain.removal import ObstacleKind, obstacles
+from watchkeeper.domain.removal import ObstacleKind, alive, obstacles
 from watchkeeper.domain.waiting import Dependency
 
 K = ObstacleKind
@@ -76,3 +76,28 @@ def test_every_reason_is_told_with_what_takes_it_away() -> None:
     found = obstacles(task, [settled(Proof.SWEPT)], [Dependency(task_id="t2", state=TaskState.QUEUED)])
     assert [each.kind for each in found] == [K.UNPROVEN, K.AWAITED, K.PINNED]
     assert all(each.says and each.hint.endswith(".") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("state", "says", "hint"),
+    [
+        (TaskState.QUEUED, "it is in the queue", "`wk cancel t1` takes it out."),
+        (TaskState.RUNNING, "it is running", "`wk stop t1` ends it."),
+        (TaskState.NEEDS_INPUT, "it waits for you", "`wk stop t1` gives it up."),
+    ],
+)
+def test_a_task_that_is_open_is_named_with_the_command_that_ends_it(state: TaskState, says: str, hint: str) -> None:
+    (found,) = obstacles(make_task(state=state), [], [])
+    assert (found.says, found.hint) == (says, hint)
+
+
+def test_what_was_seen_alive_is_named_with_the_command_that_ends_it() -> None:
+    found = alive(settled(Proof.UNPROVEN, 2), "the agent (pid 7)")
+    assert (found.kind, found.says) == (K.ALIVE, "the agent (pid 7) of run 2 is alive")
+    assert found.hint == "`wk kill t1` ends it."
+
+
+def test_a_pin_and_a_doubt_say_what_takes_them_away() -> None:
+    doubt, pin = obstacles(replace(DONE, pinned_at=NOON), [settled(Proof.SWEPT)], [])
+    assert (pin.says, pin.hint) == ("it is pinned", "`wk unpin t1` lets it go.")
+    assert doubt.hint == "Look for it; --force removes it on your word."

@@ -633,7 +633,7 @@ def test_what_a_stop_did_not_end_keeps_its_own_reason() -> None:
 def test_a_refused_sign_in_is_waited_for_where_its_end_can_be_noticed(
     opens: bool, keyed: bool, argv: tuple[str, ...]
 ) -> None:
-    """That is where a sign-in opens the lanes of the account. Everywhere else a person is told what to do."""
+    """That is where a sign-in opens the lanes of the account. Everywhere else the reason names the next step for a person."""
     owner = a_task(TaskState.RUNNING, spec=replace(a_spec(), argv=argv, account="work"))
     for runs in (1, 5):
         found = settle(

@@ -252,8 +252,8 @@ def test_tasks_that_stand_before_each_other_are_looked_at_once() -> None:
         ("m3", []),
     ],
 )
-def test_who_works_in_a_checkout_of_another_machine_is_not_named(machine: str, says: list[str]) -> None:
-    """Neither as one at work nor as one that is held: that checkout is another one."""
+def test_a_task_in_a_checkout_of_another_machine_is_not_named(machine: str, says: list[str]) -> None:
+    """A task that works there is not named, and a held one is not either: that checkout is another one."""
     anywhere = replace(LANE, machine=None)
     waiting = facts(lane=anywhere, parked=True, holders=("t2", "t3"), taken_on=("m1", "m2"), held=("t3",))
     found = reasons(make_task(), waiting, [], replace(HERE, machine=machine))

@@ -1,18 +1,14 @@
 """The table of known mutants fits the source, and each names tests that there are. `just mutants` runs them."""
 
 import ast
-import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from known_mutants import Mutant, load
+from mutate import FLOORS, package_of, score
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts"))
-try:
-    from mutants import Mutant, load
-finally:
-    sys.path.remove(str(ROOT / "scripts"))
-
 MUTANTS = load()
 
 
@@ -48,3 +44,22 @@ def test_a_mutant_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     for old in ("x = 1", "x = 2"):
         with pytest.raises(ValueError, match="does not fit"):
             Mutant("a", "a.py", old, "", ("t",)).apply(tmp_path)
+
+
+def test_every_floor_is_of_a_package_that_is_there_and_names_its_tests() -> None:
+    packages = tomllib.loads(FLOORS.read_text(encoding="utf-8"))["package"]
+    for name, rules in packages.items():
+        assert (ROOT / "src" / "watchkeeper" / name).is_dir()
+        assert 0 < rules["floor"] <= 100
+        assert rules["tests"] and all((ROOT / test).exists() for test in rules["tests"])
+        assert all(rules.get("accepted", {}).values()), "a survivor that is accepted has a reason"
+    assert package_of(ROOT / "src" / "watchkeeper" / "domain" / "run.py") == "domain"
+
+
+def test_a_score_counts_what_was_tried() -> None:
+    """A mutant that no test reaches is a survivor; one that hangs or breaks the interpreter was noticed."""
+    codes = {"a": 0, "b": 1, "c": 33, "d": None, "e": -24, "f": 0}
+    found = score(codes, ["f*"])
+    assert (found.noticed, found.survivors, found.accepted, found.not_tried) == (2, ["a", "c"], ["f"], 1)
+    assert found.percent == 50.0
+    assert score({}, []).percent == 0.0

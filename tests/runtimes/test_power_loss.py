@@ -143,9 +143,9 @@ def test_a_shim_whose_later_record_is_there_has_left_the_earlier_ones(
     assert recorder.broken(in_order) == []
 
 
-def test_whoever_is_second_acts_on_a_decision_that_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one is killed at each of its steps. The second is told that the decision is taken, and after that it is there for good."""
-    seen: set[bool] = set()
+def test_the_second_to_decide_acts_on_a_decision_that_stays(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one is killed at each of its steps. Once the second knows who decided, that decision stays."""
+    died, seen = True, set[bool]()
     for step in range(20):
         path = root / f"{step}"
         path.mkdir()
@@ -173,6 +173,7 @@ def test_a_prepared_directory_is_whole_or_absent_and_stays(stage: Stage, monkeyp
     """Whenever its process is killed, the next one completes it; then it is there for good, with everything in it."""
     executions = stage.state / "executions"
     executions.mkdir()
+    died, step = True, 0
     for step in range(100):
         run = stage.run(f"exec{step}")
         died = False

@@ -63,9 +63,7 @@ def test_a_pidfd_for_waiting_is_of_the_recorded_process_or_of_none(monkeypatch: 
 
 @pytest.mark.parametrize("dies", ["agent", "child"])
 @pytest.mark.parametrize("marked", [False, True], ids=["known by its record", "known by its mark"])
-def test_a_sweep_spares_whoever_gets_a_pid_of_the_agents(
-    monkeypatch: pytest.MonkeyPatch, dies: str, marked: bool
-) -> None:
+def test_a_sweep_spares_the_new_bearer_of_a_pid(monkeypatch: pytest.MonkeyPatch, dies: str, marked: bool) -> None:
     """The agent or its child ends during the sweep. Neither the new bearer of its pid nor what that started is touched."""
     reports: list[SweepReport] = []
 
@@ -143,7 +141,7 @@ ENDINGS: dict[str, Ending] = {
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("dies", ["shim", "agent"])
-def test_an_end_by_force_spares_whoever_gets_a_recorded_pid(
+def test_an_end_by_force_spares_the_new_bearer_of_a_pid(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, ending: str, dies: str
 ) -> None:
     """The shim or the agent ends while it is gone past; its pid is a stranger's from any step on."""
@@ -165,7 +163,7 @@ def test_an_end_by_force_spares_whoever_gets_a_recorded_pid(
 
 
 @pytest.mark.parametrize("dies", ["shim", "agent"])
-def test_an_end_by_the_row_alone_spares_whoever_gets_a_recorded_pid(
+def test_an_end_by_the_row_alone_spares_the_new_bearer_of_a_pid(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, dies: str
 ) -> None:
     """The directory is missing, so that the agent is known by its row, and its shim as its parent."""

@@ -80,7 +80,7 @@ class Recorder:
         self._remember(self._tree, self.root)
         self._patch(monkeypatch)
 
-    # What a test says
+    # For tests
 
     def promise(self, what: str, check: Check) -> None:
         """From here on this holds, whenever the power goes."""

@@ -5,7 +5,7 @@ combination. Names of files are taken for durable: they are made once, before th
 """
 
 import random
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -92,7 +92,9 @@ def _torn(pending: list[Event], rng: random.Random) -> list[Event]:
     return kept
 
 
-def states(events: list[Event], cuts: range, rng: random.Random, torn: int) -> Iterator[tuple[int, dict[str, bytes]]]:
+def states(
+    events: list[Event], cuts: Container[int], rng: random.Random, torn: int
+) -> Iterator[tuple[int, dict[str, bytes]]]:
     """For each cut (so many events happened): the files with none, all, and `torn` times some of what was not synced."""
     disks: dict[str, _Disk] = {}
     for done, event in enumerate([*events, None]):

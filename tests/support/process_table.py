@@ -1,6 +1,6 @@
 """A process table of a test's own in place of the kernel's. A pid may be given to another process between any two questions.
 
-Whoever asks the kernel for a process asks this table instead: the list of pids, a line of `stat`, an environment, a pidfd, a signal. Each question is a step,
+Every question to the kernel about a process goes to this table: the list of pids, a line of `stat`, an environment, a pidfd, a signal. Each question is a step,
 and at one step of its choice a test lets something happen. So a test can recycle a pid at every step that the code takes.
 
 A pidfd stays the pidfd of the process for which it was opened, as the kernel's does. What gets TERM or KILL dies at once.
@@ -39,7 +39,7 @@ class Process:
     """The ends that keep the pidfds of it from being readable."""
 
     def stat(self) -> Stat:
-        """What the kernel says of it."""
+        """A line of `/proc/PID/stat`."""
         leader = self.session or self.pid
         return Stat(
             pid=self.pid, command=self.name, state="S", parent=self.parent, group=leader, session=leader, threads=1,
@@ -54,7 +54,7 @@ class ProcessTable:
         """No process yet; from now on the code asks here."""
         self.steps = 0
         self.signalled: list[tuple[Process, int]] = []
-        self._at: tuple[int, Callable[[], None]] | None = None
+        self._at: tuple[int, Callable[[], object]] | None = None
         self._living: dict[int, Process] = {}
         self._opened: dict[int, Process] = {}
         self._install(monkeypatch)
@@ -82,7 +82,7 @@ class ProcessTable:
         self.end(process)
         return self.start(process.pid, ticks, **given)
 
-    def at_step(self, step: int, happens: Callable[[], None]) -> None:
+    def at_step(self, step: int, happens: Callable[[], object]) -> None:
         """Let something happen just before a step, counted from now on."""
         self.steps, self._at = 0, (step, happens)
 

@@ -1,7 +1,7 @@
 """Make each change of tests/mutants/mutants.toml in a copy of the tree, and run the tests that must notice it: they must fail there, and pass without it.
 
-python scripts/mutants.py            every mutant
-python scripts/mutants.py WORD ...   those whose name or file holds one of the words
+python scripts/known_mutants.py            every mutant
+python scripts/known_mutants.py WORD ...   those whose name or file holds one of the words
 """
 
 import os
