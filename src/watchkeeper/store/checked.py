@@ -31,10 +31,14 @@ def _fields(kind: "type[DataclassInstance]") -> tuple[tuple[str, _Fits], ...]:
 def _check(hint: object) -> _Fits:
     """The test for a type. The type is taken apart once, not for each value."""
     origin, inner = get_origin(hint), cast("tuple[object, ...]", get_args(hint))
+    if origin is tuple and inner[-1] is Ellipsis:
+        each = _check(inner[0])
+        return lambda value: isinstance(value, tuple) and all(map(each, cast("tuple[object, ...]", value)))
+    checks = [_check(one) for one in inner]
     if origin in {Union, UnionType}:
-        return _any([_check(one) for one in inner])
+        return lambda value: any(check(value) for check in checks)
     if origin is tuple:
-        return _each(_check(inner[0])) if inner[-1] is Ellipsis else _all([_check(one) for one in inner])
+        return lambda value: isinstance(value, tuple) and _all(checks, cast("tuple[object, ...]", value))
     if hint is bool:
         return lambda value: isinstance(value, bool)
     if origin is not None or not isinstance(hint, type):
@@ -43,21 +47,5 @@ def _check(hint: object) -> _Fits:
     return lambda value: isinstance(value, known) and not isinstance(value, bool)
 
 
-def _any(checks: list[_Fits]) -> _Fits:
-    return lambda value: any(fits(value) for fits in checks)
-
-
-def _each(fits: _Fits) -> _Fits:
-    return lambda value: isinstance(value, tuple) and all(map(fits, cast("tuple[object, ...]", value)))
-
-
-def _all(checks: list[_Fits]) -> _Fits:
-    def fits(value: object) -> bool:
-        items = cast("tuple[object, ...]", value)
-        return (
-            isinstance(value, tuple)
-            and len(items) == len(checks)
-            and all(one(item) for one, item in zip(checks, items, strict=True))
-        )
-
-    return fits
+def _all(checks: list[_Fits], items: tuple[object, ...]) -> bool:
+    return len(items) == len(checks) and all(check(item) for check, item in zip(checks, items, strict=True))
