@@ -49,6 +49,11 @@ def small_disk(place: Path, kib: int) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={kib}k", "small", str(place)], check=True)
 
 
+def unmount(place: Path, *options: str) -> None:
+    """Take away what is mounted at `place`. Nothing looks at the directory first, which would wait on a dead mount."""
+    subprocess.run(["umount", "-i", "-c", "-n", "-l", *options, str(place)], check=True)
+
+
 class DyingMount:
     """A mounted, empty directory that answers until `die` is called."""
 
@@ -73,8 +78,7 @@ class DyingMount:
     def close(self) -> None:
         """Cut the connection: all who wait get an error."""
         self.die()
-        # `-f` cuts the connection. Nothing looks at the directory first, which would wait.
-        subprocess.run(["umount", "-i", "-c", "-n", "-f", "-l", str(self._place)], check=True)
+        unmount(self._place, "-f")  # which cuts the connection
         self._server.join(10)
         os.close(self._fd)
 

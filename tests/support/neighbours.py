@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from support.mounts import DyingMount, small_disk
+from support.mounts import DyingMount, small_disk, unmount
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -125,6 +125,9 @@ class Neighbourhood:
         if self.dying is not None:
             self.dying.close()
         self.rig.close()
+        small = self.rig.root / "small"
+        if small.is_mount():
+            unmount(small)
 
     def _fill_a_disk(self, wait: str) -> None:
         if not self.with_mounts:

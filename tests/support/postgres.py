@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -171,6 +172,7 @@ class Databases:
         """Start nothing yet."""
         self._server: Server | None = None
         self._templates: dict[str, str] = {}
+        self._making = threading.Lock()
         self._made: list[str] = []
         self._idle: list[str] = []
         self._name = f"wk_{os.getpid()}_{time.monotonic_ns()}"
@@ -209,9 +211,10 @@ class Databases:
         self._idle.append(url)
 
     def _create(self, template: str) -> str:
-        name = f"{self._name}_{len(self._made)}"
-        ask(self._url("postgres"), f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
-        self._made.append(name)
+        with self._making:
+            name = f"{self._name}_{len(self._made)}"
+            ask(self._url("postgres"), f"CREATE DATABASE {name} TEMPLATE {template} ENCODING 'UTF8'")
+            self._made.append(name)
         return self._url(name)
 
     def drop(self, url: str) -> None:
