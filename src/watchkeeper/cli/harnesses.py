@@ -54,7 +54,10 @@ def choose(call: "Call") -> str:
 
     Raises:
         UsageError: it is not clear, and there is nobody to ask.
+        SettingsError: an option of the settings is not one of its harness.
     """
+    from watchkeeper.cli import changing
+
     configured = call.reading.settings.run_harness
     if configured:
         return configured
@@ -63,6 +66,7 @@ def choose(call: "Call") -> str:
     installed = [each.name for each in known if each.usable]
     if len(installed) == 1:
         return installed[0]
+    changing.check_harnesses(call)  # a misspelt option is why one of them cannot be used
     listed = ", ".join(installed) if installed else "none is installed"
     if call.terminal.stdin_is_terminal and call.terminal.stderr_is_terminal:
         return _ask(call, known)
