@@ -116,8 +116,7 @@ def _keys(call: "Call", spec: TaskSpec) -> tuple[str, ...]:
     from watchkeeper.environment import allowed
     from watchkeeper.ports.sign_in import signs_in
 
-    harness = call.reading.harness(spec.harness)
-    told = signs_in(harness)
+    told = signs_in(harness := call.reading.harness(spec.harness))
     given = {name for name in call.environ if allowed(name, harness)} | set(spec.environment_names)
     return tuple(name for name in (told.key_variables if told else ()) if name in given and call.environ.get(name))
 
