@@ -107,10 +107,8 @@ def move(
         nonlocal bound
         bound = bind(tx, node) if shared else 0
 
-    with (
-        suppress(DatabaseMoved),
-        closing(source.open()) as store,
-    ):  # of one that was moved, `move_all` finds what became
+    # What became of a database that was moved before, `move_all` finds out.
+    with suppress(DatabaseMoved), closing(source.open()) as store:
         refuse_at_work(store, source.says, node, shared=shared)
     moved = move_all(source, destination, adapt=adapt, progress=progress)
     return MovedFacts(
