@@ -1,6 +1,7 @@
 """Text that is safe to show: what a terminal would obey is replaced by what a person can see."""
 
 import unicodedata
+from functools import lru_cache
 
 _BLANK_ENDS = "\u2028\u2029\x85"
 _JOINERS = "\u200c\u200d"
@@ -17,9 +18,10 @@ def clean_text(text: str) -> str:
     """Text that is safe to print, on as many lines as it has."""
     if text.isascii() and text.isprintable():
         return text
-    return "".join(safe(letter) for letter in text.replace("\r\n", "\n").replace("\t", "    "))
+    return "".join(map(safe, text.replace("\r\n", "\n").replace("\t", "    ")))
 
 
+@lru_cache(maxsize=4096)
 def safe(letter: str) -> str:
     """A character that is safe to print, for this one."""
     if letter == "\n" or letter.isprintable():
