@@ -51,7 +51,7 @@ AT_ONCE = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditRequest:
-    """What a person wants changed. None and empty values change nothing."""
+    """What a person wants changed. None and empty values change nothing. Lengths of time are seconds; 0 is never."""
 
     title: str | None = None
     cwd: str | None = None
@@ -74,9 +74,7 @@ class EditRequest:
     no_labels: tuple[str, ...] = ()
     """Labels to take away."""
     deadline: float | None = None
-    """Seconds; 0: never."""
     silence: float | None = None
-    """Seconds; 0: never."""
     expect: str | None = None
     retries: int | None = None
 
@@ -253,7 +251,7 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         task = tx.tasks.get(was.id)
         require_editable(task)
         allowed = tx.outcomes.authorisation(was.id)
-        if task.spec != was.spec or _id(allowed) != _id(wanted.allowed):
+        if task.spec != was.spec or allowed != wanted.allowed:
             raise Stale(f"Task {was.id} was edited meanwhile.", hint="Look at it, and edit it again.")
         spec = replace(wanted.spec, after=_still_there(tx, task, wanted.spec.after))
         check_relations(tx, task.id, spec)
@@ -269,10 +267,6 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
         return tx.tasks.get(task.id)
 
     return store.transact("edit", work)
-
-
-def _id(authorisation: Authorisation | None) -> str | None:
-    return None if authorisation is None else authorisation.id
 
 
 def _still_there(tx: Tx, task: Task, after: tuple[str, ...]) -> tuple[str, ...]:

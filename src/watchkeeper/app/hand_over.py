@@ -37,12 +37,10 @@ TITLE = 60
 _SETTINGS = ("harness", "model", "deadline", "silence", "retries", "on_lost", "leftovers")
 """Wishes that win over a setting of the same name."""
 
-_Flags = tuple[tuple[str, object], ...]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandOverRequest:
-    """What a person asks for. None and empty values leave the choice to the settings, as the options of `wk run` do."""
+    """What a person asks for. None and empty values leave the choice to the settings, as the options of `wk run` do. Lengths of time are seconds."""
 
     prompt: str = ""
     argv: tuple[str, ...] = ()
@@ -60,9 +58,7 @@ class HandOverRequest:
     env: tuple[str, ...] = ()
     """Variables to pass on to the agent, by name."""
     deadline: float | None = None
-    """Seconds."""
     silence: float | None = None
-    """Seconds."""
     expect: str | None = None
     retries: int | None = None
     on_lost: str | None = None
@@ -98,7 +94,7 @@ class HandOver:
     def __init__(self, parts: Parts, caller: Caller, ask: harness_choice.Ask | None = None) -> None:
         """`ask`: asks the person for a harness where it is not clear; None: that is refused."""
         self._parts, self._caller = parts, caller
-        self._settings = cache(partial(_settings, parts))
+        self._settings = cache(parts.settings_in)
         self._harness = cache(partial(harness_choice.choose, parts, caller.environ, ask))
         self._checkout = cache(parts.workspace.checkout)
         self._place = cache(partial(present, parts))
@@ -248,11 +244,7 @@ def _normal(request: HandOverRequest) -> HandOverRequest:
     return replace(request, harness=harness, account=account)
 
 
-def _settings(parts: Parts, directory: str, flags: _Flags) -> Settings:
-    return parts.settings_in(directory, dict(flags))
-
-
-def _flags(request: HandOverRequest) -> _Flags:
+def _flags(request: HandOverRequest) -> tuple[tuple[str, object], ...]:
     """The settings that the request sets, by their keys."""
     given = {name: getattr(request, name) for name in _SETTINGS}
     if request.argv:

@@ -1,6 +1,6 @@
 """What the use cases of a person get: who asks, and the parts of this installation."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -94,8 +94,8 @@ class Parts(Protocol):
         """The id of this machine where several share the database, else empty."""
         ...
 
-    def settings_in(self, directory: str, flags: Mapping[str, object]) -> Settings:
-        """The settings that hold in a directory, its repository's file included, under `flags` by their keys. Raises SettingsError."""
+    def settings_in(self, directory: str, flags: Iterable[tuple[str, object]]) -> Settings:
+        """The settings that hold in a directory, its repository's file included, under `flags`: keys with values. Raises SettingsError."""
         ...
 
     def harness(self, name: str) -> Harness:

@@ -123,8 +123,7 @@ def _profile(
         options = {name: value for name, value in options.items() if name != "program"}
         options |= {name: value for name, value in configured.items() if name == "program"}
         program = find_program(harness, spec, applied, options)
-    wanted = replace(wanted, options=options)
-    return compile_profile(harness, spec, program, wanted)
+    return compile_profile(harness, spec, program, replace(wanted, options=options))
 
 
 def retry(parts: Parts, again: Again, *, by: str) -> Task:
@@ -193,9 +192,7 @@ def refuse_unreadable(task: Task) -> None:
 
 
 def _refuse_if_changed(tx: Tx, again: Again) -> None:
-    newest, allowed = tx.outcomes.authorisation(again.task_id), again.allowed
-    same = (None if newest is None else newest.id) == (None if allowed is None else allowed.id)
-    if tx.tasks.get(again.task_id).spec != again.spec or not same:
+    if (tx.tasks.get(again.task_id).spec, tx.outcomes.authorisation(again.task_id)) != (again.spec, again.allowed):
         raise Stale(f"Task {again.task_id} was changed meanwhile.", hint="Look at it, and try it again.")
 
 

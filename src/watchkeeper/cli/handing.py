@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
 
+    Emit = Callable[[Mapping[str, object]], None]
+
 _DRY = "Nothing was handed over."
 """What a dry run says at its end."""
 
@@ -37,7 +39,7 @@ def hand_over(
     call: "Call",
     checks: "HandOver",
     found: "Handed | Sequence[Checked]",
-    emit: "Callable[[Mapping[str, object]], None]",
+    emit: "Emit",
     *,
     verbose: bool,
     dry_run: bool,
@@ -86,13 +88,7 @@ def _agreed_before(call: "Call", task: "Task") -> Rights:
     return profile.agreed(allowed.says, allowed.profile, ())
 
 
-def _tell_dry(
-    call: "Call",
-    emit: "Callable[[Mapping[str, object]], None]",
-    tried: "Sequence[tuple[Task | None, str, Rights]]",
-    *,
-    as_json: bool,
-) -> None:
+def _tell_dry(call: "Call", emit: "Emit", tried: "Sequence[tuple[Task | None, str, Rights]]", *, as_json: bool) -> None:
     """Tell what handing over would give: for each the task that is there already, or the title of a new one, and what would be agreed on."""
     for task, title, rights in tried:
         if as_json:

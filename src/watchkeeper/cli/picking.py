@@ -178,16 +178,9 @@ def _holds(task: Task, wanted: Picked) -> bool:
 def act_on_each(
     call: "Call", typed: Sequence[str], act: Callable[[str], Task], words: str, *, as_json: bool
 ) -> tuple[list[Task], int]:
-    """Do something to each of these tasks, and report each.
+    """Do something to each of these tasks and report each: in `words`, or as one JSON document. `act` takes an id and returns the task as it is then.
 
-    Args:
-        call: the call.
-        typed: the tasks, each by its id or the beginning of it.
-        act: does it to the task of an id and returns the task as it is then.
-        words: what is said of a task it was done to.
-        as_json: print the tasks it was done to as one document.
-
-    Returns: the tasks that it was done to, and the exit code of the first that it could not be done to.
+    Returns the tasks that it was done to, and the exit code of the first that it could not be done to.
     """
     from watchkeeper.app.views import plain
     from watchkeeper.cli import errors
@@ -197,10 +190,21 @@ def act_on_each(
         try:
             tasks.append(act(call.find(name)[1]))
         except WatchkeeperError as error:
-            code = code or errors.ours(error, call.terminal, as_json=as_json)
+            failed = errors.ours(error, call.terminal, as_json=as_json)
+            code = code or failed
             continue
         if not as_json:
             call.terminal.say(f"{tasks[-1].id}  {words}: {clean(tasks[-1].spec.title)}")
     if as_json:
         call.terminal.document([plain.task(task) for task in tasks])
     return tasks, code
+
+
+def pin_each(call: "Call", typed: Sequence[str], *, pinned: bool, as_json: bool) -> int:
+    """Pin or unpin each of these tasks; the exit code of the first that it could not be done to."""
+    from watchkeeper.app.mark import pin
+
+    def act(task_id: str) -> Task:
+        return pin(call.writing.store, call.writing.clock, task_id, pinned=pinned, by=call.person)
+
+    return act_on_each(call, typed, act, "is kept on top" if pinned else "is not pinned any more", as_json=as_json)[1]

@@ -1,6 +1,6 @@
 """The object graph: every adapter and use case, joined when it is first asked for. A command that lists tasks opens the database and nothing more."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -73,9 +73,9 @@ class Watchkeeper(ThisMachine):
         parts._passed_over = passed_over
         return parts
 
-    def settings_in(self, directory: str, flags: Mapping[str, object]) -> Settings:
-        """The settings that hold in a directory, its repository's file included, under `flags` by their keys. Raises SettingsError."""
-        return load(Path(directory), self.environ, flags, passed_over=self._passed_over)
+    def settings_in(self, directory: str, flags: Iterable[tuple[str, object]]) -> Settings:
+        """The settings that hold in a directory, its repository's file included, under `flags`: keys with values. Raises SettingsError."""
+        return load(Path(directory), self.environ, dict(flags), passed_over=self._passed_over)
 
     @cached_property
     def store(self) -> "Store":

@@ -165,6 +165,7 @@ def _scope(call: Call, part: "Mapping[str, str | None]") -> "Scope":
     """
     from watchkeeper.app import machines
     from watchkeeper.app.rules import Scope
+    from watchkeeper.cli.accounts import find
 
     given = [(scope, name) for scope, name in part.items() if name is not None]
     if len(given) > 1:
@@ -179,17 +180,10 @@ def _scope(call: Call, part: "Mapping[str, str | None]") -> "Scope":
     elif scope == "machine":
         name = machines.find(call.reading, name, call.writing.state.node())
     elif scope == "account":
-        _known_account(call, name)
+        if not all(name.partition(":")):
+            raise NotFound(f"'{render.clean(name)[:60]}' is no account.", hint="Accounts are called HARNESS:NAME.")
+        _ = find(call, name)
     return Scope(scope=scope, name=name)
-
-
-def _known_account(call: Call, account: str) -> None:
-    from watchkeeper.cli.accounts import find
-
-    _, colon, name = account.partition(":")
-    if not colon or not name:
-        raise NotFound(f"'{render.clean(account)[:60]}' is no account.", hint="Accounts are called HARNESS:NAME.")
-    _ = find(call, account)
 
 
 def _say(call: Call, scope: "Scope", says: str, *, changed: bool, as_json: bool) -> None:

@@ -4,7 +4,7 @@ import click
 
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.pinning import mark
+from watchkeeper.cli.picking import pin_each
 from watchkeeper.cli.types import TASK_ID
 
 
@@ -15,4 +15,4 @@ from watchkeeper.cli.types import TASK_ID
 @click.pass_obj
 def command(call: Call, task_ids: tuple[str, ...], as_json: bool) -> int:
     """Take back `wk pin`."""
-    return mark(call, task_ids, pinned=False, as_json=as_json)
+    return pin_each(call, task_ids, pinned=False, as_json=as_json)
