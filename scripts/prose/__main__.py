@@ -10,7 +10,7 @@ from proselint.registry import CheckRegistry  # pyright: ignore[reportMissingTyp
 from proselint.tools import LintFile, LintResult  # pyright: ignore[reportMissingTypeStubs] - its types are in its source
 
 from prose.rules import BUILT_IN, CHECKS
-from prose.texts import BY_SUFFIX
+from prose.texts import prose_of
 
 ROOT = Path(__file__).parents[2]
 BASELINE = Path(__file__).with_name("baseline.toml")
@@ -26,6 +26,7 @@ LEFT_OUT = (
     "tests/gates/test_prose.py",  # as the fixtures
 )
 SHOWN = 20
+SUFFIXES = {".py", ".md", ".sql"}
 
 
 def main(arguments: list[str]) -> int:
@@ -33,9 +34,7 @@ def main(arguments: list[str]) -> int:
     registry = CheckRegistry()
     registry.register_many((*built_in, *CHECKS))
     names = [name for name in arguments if not name.startswith("--")] or tracked()
-    found = {
-        name: lint(ROOT / name) for name in names if Path(name).suffix in BY_SUFFIX and not name.startswith(LEFT_OUT)
-    }
+    found = {name: lint(name) for name in names if not name.startswith(LEFT_OUT)}
     if "--write" in arguments:
         write({name: len(all_) for name, all_ in found.items() if all_})
         return 0
@@ -65,12 +64,13 @@ def tracked() -> list[str]:
     return subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
 
 
-def lint(path: Path) -> list[LintResult]:
+def lint(name: str) -> list[LintResult]:
     """The findings in one file."""
-    prose = BY_SUFFIX[path.suffix](path.read_text(encoding="utf-8"))
+    file = ROOT / name
+    prose = prose_of(name, file.read_text(encoding="utf-8")) if file.suffix in SUFFIXES else ""
     if not prose.strip():
         return []
-    return LintFile(str(path), prose).lint({"max_errors": 10_000, "checks": {**BUILT_IN, "house": True}})
+    return LintFile(name, prose).lint({"max_errors": 10_000, "checks": {**BUILT_IN, "house": True}})
 
 
 def show(name: str, findings: list[LintResult], limit: int) -> None:

@@ -36,13 +36,23 @@ class Page:
         return "".join(self._shown)
 
 
-def python(text: str) -> str:
-    """Docstrings, comments and sentences in a Python module."""
+def python(text: str, *, with_data: bool = True) -> str:
+    """Docstrings, comments and sentences in a Python module; the sentences of a test are data (`with_data`)."""
     page = Page(text)
+    before = tokenize.NEWLINE
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        is_prose = token.type == tokenize.COMMENT or (token.type == tokenize.STRING and _is_sentence(token.string))
-        if is_prose:
+        starts_line = before in {
+            tokenize.NEWLINE,
+            tokenize.INDENT,
+            tokenize.DEDENT,
+            tokenize.NL,
+            tokenize.COMMENT,
+            tokenize.ENCODING,
+        }
+        is_text = token.type == tokenize.STRING and (starts_line or with_data) and _is_sentence(token.string)
+        if is_text or token.type == tokenize.COMMENT:
             page.show(page.position(*token.start), page.position(*token.end))
+        before = token.type
     return page.prose()
 
 
@@ -77,4 +87,9 @@ def _sql_comments(text: str) -> Iterator[re.Match[str]]:
     return re.finditer(r"--[^\n]*", text)
 
 
-BY_SUFFIX = {".py": python, ".md": markdown, ".sql": sql}
+def prose_of(name: str, text: str) -> str:
+    """The prose of a Python, Markdown or SQL file; empty for any other."""
+    if name.startswith("tests/") and name.endswith(".py"):
+        return python(text, with_data=False)
+    read = {".py": python, ".md": markdown, ".sql": sql}.get("." + name.rpartition(".")[2])
+    return read(text) if read else ""
