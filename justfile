@@ -68,6 +68,10 @@ tables:
     python scripts/write_tables.py
     python scripts/write_cli_reference.py
 
+# draw the rooms of docs/architecture.md, and the walk of a real task through them
+rooms:
+    python scripts/write_rooms.py
+
 # write the lock files anew, with hashes (`just lock --upgrade` takes newer versions)
 lock *arguments:
     python scripts/lock.py {{ arguments }}
