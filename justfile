@@ -17,10 +17,15 @@ fmt:
 fmt-check:
     ruff format --check .
 
-# ruff, with everything on that has no reason to be off
+# ruff, with everything on that has no reason to be off, and the prose linter
 [no-exit-message]
-lint:
+lint: prose
     ruff check .
+
+# the prose linter (docs/writing.md): `just prose --all FILE` shows everything, `just prose --write` lowers the baseline
+[no-exit-message]
+prose *arguments:
+    PYTHONPATH=scripts python -W ignore -m prose {{ arguments }}
 
 # basedpyright, strict over src
 [no-exit-message]
@@ -72,6 +77,10 @@ tables:
     python scripts/write_schema.py
     python scripts/write_tables.py
     python scripts/write_cli_reference.py
+
+# draw the rooms of docs/architecture.md, and the walk of a real task through them
+rooms:
+    python scripts/write_rooms.py
 
 # write the lock files anew, with hashes (`just lock --upgrade` takes newer versions)
 lock *arguments:
