@@ -1,5 +1,6 @@
 """The net under the events: look at every live run now and then, so that a lost hint costs time and never work."""
 
+import time
 from collections.abc import Callable
 
 from watchkeeper.app.enforce import renew
@@ -15,9 +16,12 @@ _SLEPT_S = 30.0
 """A pass that comes so much later than planned means that the machine slept or we were stopped."""
 
 _REST_PER_LOOK = 9.0
-"""After a pass the loop rests at least so many times as long as the pass took: the net uses a tenth of the time at most, however many runs there are."""
+"""After a pass the loop rests at least so many times the processor time of the pass: the net uses a tenth of a processor at most, however many runs there are.
 
-_LONGEST_REST_S = 30.0
+What a pass waits for, such as the end of a process, does not count: a lost hint must not wait for it.
+"""
+
+_LONGEST_REST_S = 10.0
 
 
 class ReconcileLoop(Loop):
@@ -47,7 +51,7 @@ class ReconcileLoop(Loop):
 
     def tick(self) -> Ticked:
         """Look at every live run of this machine."""
-        now_s = self._clock.boottime_s()
+        now_s, used_s = self._clock.boottime_s(), time.thread_time()
         late_s = 0.0 if self._planned_s is None else now_s - self._planned_s
         if late_s > _SLEPT_S:
             self.log.info("woke late", by_s=round(late_s))
@@ -60,7 +64,7 @@ class ReconcileLoop(Loop):
         # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
         changed, self._mark = self._store.changed(self._mark)
         # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.
-        rest_s = min(_LONGEST_REST_S, (self._clock.boottime_s() - now_s) * _REST_PER_LOOK)
+        rest_s = min(_LONGEST_REST_S, (time.thread_time() - used_s) * _REST_PER_LOOK)
         self._planned_s = self._clock.boottime_s() + max(self._every_s, rest_s)
         return Ticked(worked=changed or bool(runs), rest_s=rest_s)
 
