@@ -144,3 +144,14 @@ def test_a_proof_on_record_stays(proof: Proof) -> None:
     ):
         assert decide_run(was, event).run == was
     assert decide_run(replace(a_run(RunState.ENDED), proof=proof), ExitSeen(exit=end)).run.exit == EXIT
+
+
+def test_a_settled_run_is_what_its_outcome_says() -> None:
+    """Kind, reason and session; a session that the outcome does not name stays."""
+    run = replace(a_run(RunState.ENDED), harness_session="s1", stop_failed="Its shim does not answer.")
+    failed = replace(an_outcome(Disposition.FAILED, FailureKind.LOST), reason="It was lost.")
+    settled = decide_run(run, Settled(outcome=failed)).run
+    assert (settled.kind, settled.reason, settled.harness_session) == (FailureKind.LOST, "It was lost.", "s1")
+    assert (settled.settled_at, settled.stop_failed) == (failed.at, None)
+    named = decide_run(run, Settled(outcome=replace(failed, harness_session="s2"))).run
+    assert named.harness_session == "s2"
