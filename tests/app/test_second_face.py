@@ -34,7 +34,8 @@ class Face:
 
     def wants(self, **given: Any) -> HandOverRequest:
         """A request of this person; for the demo agent unless it says otherwise."""
-        return HandOverRequest(**{"prompt": TEXT, "cwd": str(self.work), "harness": "demo", **given})
+        fields: dict[str, Any] = {"prompt": TEXT, "cwd": str(self.work), "harness": "demo"}
+        return HandOverRequest(**(fields | given))
 
     def hands_over(self, **given: Any) -> Handed:
         """Check a request and hand it over."""
@@ -98,9 +99,7 @@ def test_what_is_decided_is_refused_in_the_same_words(face: Face) -> None:
 
 
 def test_a_key_makes_one_task(face: Face) -> None:
-    first = face.hands_over(
-        key="k", not_before=datetime(2999, 1, 1, tzinfo=UTC).replace(year=2027), not_before_typed="+2h"
-    )
+    first = face.hands_over(key="k", not_before=datetime(2027, 1, 1, tzinfo=UTC), not_before_typed="+2h")
     later = face.hands_over(key="k", not_before=datetime(2027, 5, 1, tzinfo=UTC), not_before_typed="+2h")
     assert not first.already and later.already and later.task.id == first.task.id
     with pytest.raises(KeyTaken, match="another prompt"):
