@@ -21,7 +21,7 @@ from watchkeeper.domain.run_events import (
 )
 from watchkeeper.domain.settlement import RetryPolicy
 from watchkeeper.domain.task import RunHeld
-from watchkeeper.harnesses.registry import get_harness
+from watchkeeper.harnesses.registry import Registry
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime
@@ -82,7 +82,7 @@ class Verbs:
     def settler(self) -> Settler:
         """Settles ended runs."""
         return Settler(
-            store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=get_harness,
+            store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=Registry().get,
             policy=RetryPolicy(),
         )  # fmt: skip
 

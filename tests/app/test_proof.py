@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from app.stage import Verbs
-from support.records import NOON, make_outcome, make_profile
+from support.handing import again, retry_with
+from support.records import NOON, make_outcome
 
 from watchkeeper.app.perform import Performer
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.remove import NotRemovable, Remover
-from watchkeeper.app.retry import retry
 from watchkeeper.app.stop import stop
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.failure import FailureKind
@@ -35,7 +35,6 @@ from watchkeeper.errors import Refused
 from watchkeeper.ports.runtime import Runtime, ShimUnreachable, SweepReport
 from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes.boot import boot_id
-from watchkeeper.runtimes.system import RandomIds
 
 AGENT = AgentIdentity(pid=4_000_001, start_ticks=2, boot_id=boot_id(), started_at=NOON)
 
@@ -174,15 +173,15 @@ def test_a_retry_looks_for_a_living_agent_unless_its_end_is_proven(
     _ = settled(verbs, proof)
     monkeypatch.setattr(verbs.runtime, "living_agent", lambda run: AGENT)
 
-    def again() -> None:
-        given = (verbs.store, verbs.environments, verbs.runtime, verbs.clock, RandomIds(), "t1", {})
-        _ = retry(*given, profile=make_profile(), by="ada")
+    def try_again() -> None:
+        parts = {"environments": verbs.environments, "runtime": verbs.runtime, "clock": verbs.clock}
+        _ = retry_with(verbs.store, again(verbs.store), **parts)
 
     if proof is Proof.PROVEN:
-        again()
+        try_again()
         return
     with pytest.raises(Refused, match=f"still alive .pid {AGENT.pid}"):
-        again()
+        try_again()
 
 
 class _Counting:

@@ -24,7 +24,8 @@ T = TypeVar("T")
 
 def _checked(parts: Watchkeeper, spec: TaskSpec) -> Checked:
     """A task that may be handed over, also for a directory that is not on this machine."""
-    harness, environment, machine = parts.harness("demo"), capture(parts.environ, (), "demo"), parts.state.node()
+    harness, machine = parts.harness("demo"), parts.state.node()
+    environment = capture(parts.environ, (), harness)
     wanted = Wanted(environment=environment, options={}, machine=machine)
     profile = compile_profile(harness, spec, harness.find(environment, {}), wanted)
     return Checked(spec=spec, profile=profile, environment=environment, by="ada", machine=machine)
