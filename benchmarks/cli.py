@@ -98,7 +98,7 @@ def main() -> int:
     _ = parser.add_argument("--rounds", type=int, default=15)
     _ = parser.add_argument("--directory", type=Path, default=None)
     arguments = parser.parse_args()
-    # An installed program is compiled; where Python is told to write no bytecode, ours would be compiled at each start.
+    # An installed program is compiled; where Python may not write bytecode, ours would be compiled at each start.
     _ = compileall.compile_dir(Path(watchkeeper.__file__).parent, quiet=1)
     python = sys.executable
     wk = str(Path(python).with_name("wk"))

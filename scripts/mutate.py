@@ -103,7 +103,7 @@ def results(work: Path, path: Path) -> dict[str, int | None]:
 
 
 def main(arguments: list[str]) -> int:
-    """Run; the exit code is 1 if the score is below the floor, 2 if the argument is none."""
+    """Run; the exit code is 1 if the score is below the floor, 2 if the argument is invalid."""
     if not arguments:
         print(__doc__)
         return 2

@@ -10,8 +10,8 @@ A durable step (commit, link, rename, sync, spawn, signal) has a point before an
     WATCHKEEPER_CRASH_ERRNO=11       do not die: every time, be refused the step with this error
     WATCHKEEPER_CRASH_LOG=/a/file    append the name of every point that is reached, one a line
 
-"Die" is SIGKILL to ourselves: nothing is flushed, no handler runs, exactly as if somebody had typed `kill -9`. The shim, which
-imports nothing of ours, carries the same few lines with the same variables.
+"Die" is SIGKILL to ourselves: nothing is flushed, no handler runs, exactly as after `kill -9`. The shim, which
+imports none of our modules, has the same few lines with the same variables.
 """
 
 import os
@@ -36,7 +36,7 @@ def crashpoint(name: str) -> None:
     if refusal is not None and armed == name:
         raise OSError(int(refusal), os.strerror(int(refusal)))
     if armed in {name, f"{name}:{_hits[name]}"} and (armed != name or _hits[name] == 1) and _may_die():
-        import signal  # noqa: PLC0415 - in ordinary life nobody dies here
+        import signal  # noqa: PLC0415 - needed only in tests
 
         name = os.environ.get("WATCHKEEPER_CRASH_SIGNAL", "KILL")
         os.kill(os.getpid(), signal.Signals[f"SIG{name}"])  # noqa: TID251 - the one process that may be killed without a check is this one
@@ -49,7 +49,7 @@ def _is_open() -> bool:
 
 
 def _may_die() -> bool:
-    """With `WATCHKEEPER_CRASH_ONCE`, only whoever makes the file dies."""
+    """With `WATCHKEEPER_CRASH_ONCE`, only the process that creates the file dies."""
     once = os.environ.get("WATCHKEEPER_CRASH_ONCE")
     if once is None:
         return True

@@ -65,7 +65,7 @@ def asked(environ: Mapping[str, str], configured: Iterable[str], named: Sequence
     """The names that are asked for beside the allow-list: those of the settings that are set, and those that were named for this task.
 
     Raises:
-        BadTask: a name was given twice for this task: one of them was meant to be another. That the settings name it too is no mistake.
+        BadTask: a name was given twice for this task: one of them was meant to be another. The settings may name it too.
     """
     doubled = next((name for number, name in enumerate(named) if name in named[:number]), None)
     if doubled is not None:
@@ -83,7 +83,7 @@ def capture(environ: Mapping[str, str], names: Iterable[str], harness: Harness) 
         harness: the harness.
 
     Raises:
-        BadTask: a name that was asked for is not set, cannot be a name, or is one of ours.
+        BadTask: a name that was asked for is not set, cannot be a name, or is reserved.
     """
     wanted = dict.fromkeys(names)
     for name in wanted:

@@ -1,6 +1,6 @@
 """Everything that can be said to a user when something is wrong.
 
-    WatchkeeperError                    70  a fault of ours
+    WatchkeeperError                    70  a bug in Watchkeeper
     ├── UsageError                       2  the command line is off
     ├── NotFound                         3  no such task, or several
     │   ├── NoSuchTask
@@ -172,7 +172,7 @@ class DatabaseMoved(DatabaseUnusable):
 
 
 class DatabaseBusy(DatabaseUnusable):
-    """The database is held by somebody else for too long."""
+    """Timed out waiting for another process to release the database."""
 
 
 class DatabaseFull(DatabaseUnusable):

@@ -1,6 +1,6 @@
 r"""JSON that is safe to look at and loses nothing: what a terminal would obey, or could not show, is escaped as \uXXXX.
 
-That is the second set of control characters, marks that reverse or hide text, line ends of Unicode, and halves of surrogates. A byte that is no UTF-8, in a
+That is the second set of control characters, marks that reverse or hide text, line ends of Unicode, and halves of surrogates. A byte that is not UTF-8, in a
 path for example, is the half of a surrogate U+DC80 to U+DCFF (Python's `surrogateescape`): `os.fsencode(json.loads(text))` gives the byte back.
 """
 

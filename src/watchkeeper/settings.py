@@ -1,6 +1,6 @@
 """Settings: a flag wins over the environment, that over the repository's file, that over the user's file, that over the default.
 
-Every value knows where it came from. Unknown keys and wrong types are refused, with the file and the key. A repository's file can be written by whoever works
+Every value knows where it came from. Unknown keys and wrong types are refused by file and key. A repository's file can be written by every agent that works
 there, agents included, so it may set only what is harmless: what agents may do and spend, which programs run and what they see is the user's alone.
 
 Named tuples where the project has dataclasses elsewhere: the class of a frozen dataclass takes most of a millisecond to make, and every command would wait.
@@ -164,12 +164,12 @@ _KEYS = (
     _key("daemon.start_grace", _positive, "5s", "duration", "How long an agent's supervisor may take to start."),
     _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
     _key("daemon.look_limit", _positive, "30s", "duration", "How long a look into an agent's directory may take."),
-    _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may go on after its final answer, unless leftovers are waited for."),
+    _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may continue after its final answer, unless leftovers are waited for."),
     _key("daemon.stalled_after", _positive, "10m", "duration", "After how long without anything new in its output a run is said to make no progress."),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
     _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
-    _key("prune.keep_tasks_days", _count(0, 36500), 36500, "days", "How long ended tasks are kept.", default_says="for ever"),
+    _key("prune.keep_tasks_days", _count(0, 36500), 36500, "days", "How long ended tasks are kept.", default_says="forever"),
     _key("prune.keep_history_days", _count(1, 36500), 90, "days", "How long the history of removed tasks is kept."),
     _key("store.url", read_store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
          default_says="sqlite"),
@@ -316,7 +316,7 @@ def _written(file: Path, passed_over: Wrong = None) -> dict[str, object]:
     try:
         return _flat(cast("dict[str, object]", tomllib.loads(raw.decode())), "", file)
     except (ValueError, RecursionError) as error:
-        problem = SettingsError(f"The settings in {file} are no TOML: {error}.", hint="Mend the file.")
+        problem = SettingsError(f"The settings in {file} are not valid TOML: {error}.", hint="Fix the file.")
         if passed_over is None or b"store" in raw:  # it may name the database, and another must not be taken for it
             raise problem from error
     passed_over.append(problem)
@@ -368,7 +368,7 @@ def value_of(name: str, value: object, origin: str) -> Value:
     if origin.startswith("repository ") and key.user_only:
         raise SettingsError(
             f"'{name}' cannot be set by a repository ({origin}).",
-            hint="Whoever works in the repository can write that file; set it in your own file or by a flag.",
+            hint="Every agent in the repository can write that file; set it in your own file or by a flag.",
         )
     try:
         return Value(key=name, value=key.read(value), origin=origin)

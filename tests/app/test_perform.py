@@ -106,7 +106,7 @@ class _Together(_Silent):
 
 
 def test_many_that_are_to_end_are_told_side_by_side(verbs: Verbs) -> None:
-    """One after the other would wait for ever here."""
+    """One after the other would wait forever here."""
     for number in range(6):
         _running(verbs, f"t{number}")
     for number in range(6):

@@ -99,7 +99,7 @@ def of_an_older_version(wk: Wk, task_id: str, says: str) -> None:
 
 
 OLD_LINE = (
-    "claude 0.9 in {cwd}: may edit files there and run any command and read the web, as you; asks nobody, so it can reach all that you can; "
+    "claude 0.9 in {cwd}: may edit files there and run any command and read the web, as you; never asks, so it can reach all that you can; "
     "takes the project's instructions and none of its settings, nothing of your configuration; network: yours; sandbox: none."
 )
 """The sentence of an older version."""

@@ -213,8 +213,8 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("nonsense", 5, "Line 2: this is no JSON"),
-        ("[]", 5, "Line 2: this is no JSON object"),
+        ("nonsense", 5, "Line 2: this is not JSON"),
+        ("[]", 5, "Line 2: this is not a JSON object"),
         ('{"promt": "x"}', 5, "Line 2: there is no 'promt'"),
         ('{"prompt": 7}', 5, "'prompt' must be a text"),
         ('{"prompt": "x", "labels": [1]}', 5, "'labels' must be a list"),
@@ -229,7 +229,7 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
         ('{"prompt": "x", "retries": 99}', 9, "Line 2:"),
         ('{"prompt": "x", "name": "a"}', 5, "two lines are named 'a'"),
         ('{"prompt": "x", "name": "b", "after": ["b"]}', 5, "Line 2: no line before it is named 'b'"),
-        ('{"prompt": "x", "title": "a", "title": "b"}', 5, "Line 2: this is no JSON ('title' is there twice)"),
+        ('{"prompt": "x", "title": "a", "title": "b"}', 5, "Line 2: this is not JSON ('title' is there twice)"),
         ('{"prompt": ""}', 5, "Line 2: The task is empty"),
         ('{"prompt": "x", "harness": "demo", "argv": ["true"]}', 5, "command line"),
     ],
@@ -618,7 +618,7 @@ def test_doctor_audits_what_is_kept_of_waits(wk: "Wk") -> None:
     wk("queue", "pause", "--harness", "demo")
     assert "1 part paused" in queue()["says"]
     wk("queue", "pause")
-    assert (queue()["level"], queue()["hint"]) == ("note", "`wk queue resume` lets it go on.")
+    assert (queue()["level"], queue()["hint"]) == ("note", "`wk queue resume` resumes it.")
     store = wk.parts.store
     inside(store).query("UPDATE task SET unmet = 0 WHERE id = :id", {"id": second})  # pyright: ignore[reportArgumentType] - it is SQLite's here
     assert queue()["level"] == "note" and second in queue()["says"] and queue()["faults"]

@@ -141,7 +141,7 @@ def test_ls_says_when_there_is_no_room(wk: "Wk", monkeypatch: pytest.MonkeyPatch
     waits = wk.add("waits")
     wk.become(waits, TaskState.QUEUED, wake_at=wk.parts.clock.now() - timedelta(seconds=1), reason="It was busy.")
     answer = wk("ls", "--state", "queued", WATCHKEEPER_QUEUE_LIMIT="1")
-    assert "waits (waits: limit, 1 of 1 agents are at work)" in answer.out
+    assert "waits (waits: limit, 1 of 1 agents are running)" in answer.out
     assert "waits: " not in wk("ls").out
 
 
@@ -378,7 +378,7 @@ def test_sizes_are_shown_as_they_are_written(wk: "Wk") -> None:
     """64M, not 67.1 MB."""
     assert "64M " in wk("config", "show").out
     assert "10m " in wk("config", "show").out
-    assert "for ever " in wk("config", "show").out
+    assert "forever " in wk("config", "show").out
 
 
 def test_settings_are_looked_at_before_they_are_written(wk: "Wk") -> None:

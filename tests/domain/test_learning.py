@@ -146,7 +146,7 @@ def test_a_task_waits_for_a_sign_in_only_if_one_can_be_noticed(
 ) -> None:
     """Else a person is asked, and the hint says for what."""
     task = agents_task()
-    trace = Trace(finished=True, ok=False, kind=FailureKind.SIGNED_OUT, reason="Nobody is signed in.")
+    trace = Trace(finished=True, ok=False, kind=FailureKind.SIGNED_OUT, reason="Not signed in.")
     run = make_run(task, 1, agent=AGENT, exit=EXIT)
     outcome = settle(Facts(task=task, run=run, at=ENDED + timedelta(1), trace=trace, gone_proven=True, bearing=bearing))
     assert isinstance(outcome, Outcome)

@@ -645,7 +645,7 @@ def test_a_refused_sign_in_is_waited_for_where_its_end_can_be_noticed(
         assert isinstance(found, Outcome)
         if opens and not keyed and not argv:
             assert (found.disposition, found.wake_at) == (Disposition.RETRY, LATER + timedelta(seconds=15))
-            login = f"`wk account login {owner.spec.account_id}` signs in; its tasks go on by themselves then."
+            login = f"`wk account login {owner.spec.account_id}` signs in; its tasks then continue by themselves."
             assert found.reason.endswith(login)
         else:
             assert (found.disposition, found.wake_at) == (Disposition.NEEDS_INPUT, None)

@@ -90,7 +90,7 @@ class Trouble:
         self.signal(self.shim, signal.SIGSTOP)
 
     def shim_stopped_again_and_again(self) -> None:
-        """Whoever lets it go on is undone at once: what it is told it never hears."""
+        """Whoever resumes it is undone at once: what it is told it never hears."""
         keeper = subprocess.Popen(
             ["python3", "-c", _KEEP_STOPPED, str(self.shim[0])], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )

@@ -87,7 +87,7 @@ def test_a_symlink_is_not_followed(stage: Stage) -> None:
 
 
 def test_the_directory_of_a_living_shim_stays(stage: Stage) -> None:
-    """Whoever asks for its removal is mistaken."""
+    """A command for its removal is mistaken."""
     run = stage.prepared()
     lock = stage.hold(run)
     with pytest.raises(Refused, match="living shim"):

@@ -27,7 +27,7 @@ def _hung(stage: Stage, agent: Child) -> tuple[Run, Child]:
 
 
 def test_a_hung_shim_goes_last(stage: Stage) -> None:
-    """The agent has its grace, then KILL; then the shim, which would keep its lock for ever."""
+    """The agent has its grace, then KILL; then the shim, which would keep its lock forever."""
     agent = stage.python(TERM_DEAF, WATCHKEEPER_EXECUTION=stage.id)
     assert agent.line() == "up"
     run, shim = _hung(stage, agent)

@@ -90,7 +90,7 @@ def test_of_more_than_may_be_kept_both_ends_are_read(tmp_path: Path, count_read:
 
 
 def test_a_log_that_grows_is_read_as_far_as_it_went(tmp_path: Path) -> None:
-    """Leftovers may write for ever."""
+    """Leftovers may write forever."""
     path = tmp_path / "stdout.log"
     path.write_bytes(b"x" * (3 * kept_log.CHUNK))
     got = 0

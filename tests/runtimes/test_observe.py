@@ -376,7 +376,7 @@ def test_a_directory_that_is_swapped_while_we_look_is_foreign(stage: Stage, monk
 
 
 def test_patience_is_measured_on_a_clock_that_does_not_jump(stage: Stage) -> None:
-    """Setting the time of day neither gives a launch up nor keeps it for ever."""
+    """Setting the time of day neither gives a launch up nor keeps it forever."""
     run = stage.prepared(shim_started_at=stage.clock.now())
     assert seen(stage, run).since_spawn_s == 0.0
     stage.clock.wall += timedelta(hours=3)
@@ -401,7 +401,7 @@ def test_a_shim_from_before_us_has_waited_already(stage: Stage) -> None:
 
 
 def test_later_runs_get_more_time_to_start(stage: Stage) -> None:
-    """So a slow machine does not give up every launch for ever."""
+    """So a slow machine does not give up every launch forever."""
     run = stage.prepared()
     graces = [seen(stage, replace(run, number=number)).start_grace_s for number in (1, 2, 6, 50)]
     assert graces == [5.0, 10.0, 30.0, 30.0]

@@ -165,8 +165,8 @@ def test_what_a_repository_may_set(place: Place) -> None:
         ("[environment]\nnames = ['a-b']\n", "must be a list of names of variables"),
         ("[environment]\nnames = [3]\n", "must be a list of names of variables"),
         ("[harness.x]\ny = []\n", "must be a string"),
-        ("[run\n", "are no TOML: .*line 1"),
-        ("\xff", "are no TOML"),
+        ("[run\n", "are not valid TOML: .*line 1"),
+        ("\xff", "are not valid TOML"),
     ],
 )
 def test_what_is_refused(place: Place, text: str, says: str) -> None:

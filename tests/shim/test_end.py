@@ -364,7 +364,7 @@ def test_a_stop_before_the_agent_has_begun_is_not_lost(bench: Bench) -> None:
 
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_shim_whose_directory_was_deleted_ends_after_its_agent(bench: Bench, deaf: bool) -> None:
-    """There is nowhere to write to, for ever: it does not stay for that; nor does one whose address was cleared away."""
+    """There is nowhere to write to, forever: it does not stay for that; nor does one whose address was cleared away."""
     execution = bench.execution(sh("echo up; read go < fifo"))
     os.mkfifo(execution.path.parent / "fifo")
     execution.start()

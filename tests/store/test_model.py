@@ -27,7 +27,7 @@ class Known:
 
 
 class Queue(RuleBasedStateMachine):
-    """Tokens (a run as it was read, a task as it was read) stay drawable for ever: that is the point."""
+    """Tokens (a run as it was read, a task as it was read) stay drawable forever: that is the point."""
 
     kind = "sqlite"
     runs = Bundle("runs")

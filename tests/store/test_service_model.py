@@ -1,4 +1,4 @@
-"""Random lives of tasks, agents and daemons while services fail and limits end: never two probes, never a lane that stays closed for ever.
+"""Random lives of tasks, agents and daemons while services fail and limits end: never two probes, never a lane that stays closed forever.
 
 What a daemon does in several transactions is done by several rules, so that others come in between, or the rest never comes: that is a crash there.
 """
@@ -240,7 +240,7 @@ class Services(RuleBasedStateMachine):
         self.bench.clock.step(A_MONTH_S)
         while any(self.bench.task(f"t{number}").state is TaskState.QUEUED for number in range(self.added)):
             run = self.bench.claim()
-            assert run is not None, "a lane is closed for ever"
+            assert run is not None, "a lane is closed forever"
             _ = self.bench.ends(self.bench.begin(run))
         assert self.bench.claim() is None
         assert self.bench.store.read(lambda tx: next_look(tx, "m1", self.bench.clock.now())) is None

@@ -96,7 +96,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         alone=True,
     ),
     Row(
-        what="too many requests (429), for ever",
+        what="too many requests (429), forever",
         claude=Cell(kind=K.OVERLOADED, scenario="rate_forever", looks="429", asks=2),
         codex=Cell(kind=K.OVERLOADED, scenario="rate_forever", looks="last status: 429", asks=2),
     ),
@@ -106,7 +106,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         codex=Cell(kind=None, scenario="overloaded_once", looks="the program tries again by itself", asks=4),
     ),
     Row(
-        what="overloaded (529), for ever",
+        what="overloaded (529), forever",
         claude=Cell(kind=K.OVERLOADED, scenario="overloaded_forever", looks="529", asks=2),
         codex=Cell(kind=K.OVERLOADED, scenario="overloaded_forever", looks="unexpected status 529", asks=2),
     ),
@@ -124,7 +124,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         alone=True,
     ),
     Row(
-        what="unavailable (503), for ever",
+        what="unavailable (503), forever",
         claude=Cell(kind=K.OVERLOADED, scenario="unavailable_forever", looks="503", asks=2),
         codex=Cell(kind=K.OVERLOADED, scenario="unavailable_forever", looks="unexpected status 503", asks=2),
     ),

@@ -1,4 +1,4 @@
-"""A scratch installation in which tasks are given to a real agent program, which speaks to a stub model with a key that is none."""
+"""A scratch installation in which tasks are given to a real agent program, which speaks to a stub model with a made-up key."""
 
 import contextlib
 import json

@@ -29,7 +29,7 @@ def later(seconds: float) -> datetime:
 
 
 def make_spec(**given: Any) -> TaskSpec:
-    """What somebody asked for."""
+    """What the caller asked for."""
     fields: dict[str, Any] = {
         "prompt": "Fix it.", "title": "Fix", "harness": "command", "model": None, "cwd": "/tmp", "argv": ("true",)
     }  # fmt: skip

@@ -97,7 +97,7 @@ def test_a_git_that_hangs_is_named(repo: Path, tmp_path: Path) -> None:
 
 
 def test_what_a_hung_git_has_started_holds_nothing_up(repo: Path, tmp_path: Path) -> None:
-    """It has git's own standard error, and may keep it open for ever."""
+    """It has git's own standard error, and may keep it open forever."""
     bin_ = tmp_path / "bin"
     bin_.mkdir()
     (bin_ / "git").write_text(

@@ -1,7 +1,7 @@
 """Accounts: add and remove them, and give a run the environment of its account.
 
 A task names its account; what the account is stands in the database, what is known of its sign-in beside it for each machine. The sign-in itself is kept by
-the program in the account's home and passes through no hand of ours.
+the program in the account's home and never passes through our code.
 """
 
 import os
@@ -28,7 +28,7 @@ _MOST = 100_000
 _NAMED = 5
 
 
-class HomeGone(Exception):  # noqa: N818 - a state of the account that its tasks wait for, not an error of ours
+class HomeGone(Exception):  # noqa: N818 - a state of the account that its tasks wait for, not a program error
     """The account, or its home, is not there."""
 
 
@@ -74,12 +74,12 @@ def check(harness: Harness, account: Account) -> None:
 
 
 def _check_owner(home: Path) -> None:
-    """Refuse a home in which somebody else could read a sign-in, or put another one. Root may use anybody's."""
+    """Refuse a home in which another user could read or replace a sign-in. Root may use any home."""
     status = home.stat()
     if status.st_mode & stat.S_IWOTH:
         raise UsageError(f"Everybody may write to '{home}'.", hint=f"Close it: chmod o-w {shlex.quote(str(home))}")
     if os.geteuid() not in {0, status.st_uid}:
-        raise UsageError(f"'{home}' belongs to somebody else.", hint="Leave --home out for a managed one.")
+        raise UsageError(f"'{home}' belongs to another user.", hint="Leave --home out for a managed one.")
 
 
 def add(store: Store, clock: Clock, homes: Homes, account: Account) -> bool:
@@ -135,7 +135,7 @@ def remove(store: Store, clock: Clock, account_id: str, by: str) -> Account:
 
 
 def find(tx: Tx, account_id: str) -> Account | None:
-    """The account that somebody added by that id."""
+    """The account that a person added by that id."""
     return next((account for account in tx.accounts.all() if account.id == account_id), None)
 
 
@@ -145,12 +145,12 @@ def of_task(tx: Tx, task: Task) -> Account | None:
 
 
 def find_any(tx: Tx, account_id: str) -> Account | None:
-    """The account of that id, those among them that nobody adds."""
+    """The account of that id, including those that exist from the start."""
     return implicit(account_id) or find(tx, account_id)
 
 
 def implicit(account_id: str) -> Account | None:
-    """The account of that id if it is one that nobody adds."""
+    """The account of that id if it is one that exists from the start."""
     harness, _, name = account_id.partition(":")
     return Account(harness=harness, name=name) if name in IMPLICIT else None
 
@@ -170,7 +170,7 @@ def users(tx: Tx, account_id: str) -> list[Task]:
 
 
 def unknown(accounts: Sequence[Account], account_id: str) -> NotFound:
-    """What is said of an account that nobody added."""
+    """How an account is described that exists from the start."""
     harness, _, name = account_id.partition(":")
     known = sorted(account.id for account in accounts if account.harness == harness)
     listed = ", ".join([f"{harness}:{OWN}", *known])
@@ -221,7 +221,7 @@ class AccountEnvironments:
     ) -> Mapping[str, str]:
         """The environment of a run under an account; None is an account that is gone.
 
-        A key that wins over the home's sign-in stays only if the account or the task (`asked`) names it: it is somebody else's.
+        A key that wins over the home's sign-in stays only if the account or the task (`asked`) names it: otherwise it belongs to another account.
 
         Raises:
             HomeGone: the account or its home is not there.

@@ -129,7 +129,7 @@ def hand_over(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
     try:
         done = parts.store.transact("add", work)
     except (BadTask, NotFound, KeyTaken):
-        # Said inside the transaction, so nothing names them. After any other error the commit may have taken place; pruning forgets what nobody names.
+        # Raised inside the transaction, so no record names them. After any other error the commit may have taken place; pruning removes what no record names.
         for each in kept:
             environments.forget(each)
         raise

@@ -1,4 +1,4 @@
-"""Journal each change of why a single task waits, once, in the transaction that makes it. What closes whole lanes is told by the claim.
+"""Journal each change of why a single task waits, once, in the transaction that makes it. The claim journals what closes whole lanes.
 
 `task.waiting` names the first of the task's own reasons; `task.ready` says that none is left: from then on its lane alone decides.
 """
@@ -43,7 +43,7 @@ def tell_parked(tx: Tx, at: datetime, task_id: str, holder: str) -> None:
 
 
 def tell_dependents(tx: Tx, was: Task, task: Task, at: datetime) -> None:
-    """A task is done, has failed or was stopped, or is none of that any more: tell what that is to those that wait for it."""
+    """A task is done, has failed or was stopped, or no longer is: update the tasks that wait for it."""
     if _class(was.state) == _class(task.state):
         return
     for other in tx.tasks.some(tx.waits.dependents(task.id)):

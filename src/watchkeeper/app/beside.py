@@ -1,4 +1,4 @@
-"""Who else was at work in the same place: what changed there may be theirs."""
+"""Which other tasks ran in the same place: the changes there may be theirs."""
 
 import os
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ def place_of(before: Mapping[str, object] | None, cwd: str) -> str:
 
 
 def with_others(tx: Tx, run: Run, changes: Changes | None) -> Changes | None:
-    """The changes, and beside whom they came about. Where there are none, nobody is named."""
+    """The changes, and the tasks that ran beside. Without changes no task is named."""
     if changes is None or not (changes.files or changes.commits):
         return changes
     return replace(changes, beside=tuple(tx.runs.beside(run, MOST_BESIDE)))

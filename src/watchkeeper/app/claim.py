@@ -32,7 +32,7 @@ class _Again:
 
 
 def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id: str) -> Claim | None:
-    """Claim the next task, or None if there is none that may run here now; why its lane is closed is told once for each change.
+    """Claim the next task, or None if there is none that may run here now; each change of why its lane is closed is journalled once.
 
     The same operation id gives the same answer again, so a caller that did not see the answer asks once more; one that was cancelled claims nothing.
 
@@ -81,7 +81,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
 
 
 def _own(tx: Tx, machine: MachineRecord, *, is_shared: bool) -> MachineRecord | None:
-    """This machine's record. Where nobody shares the database, the lock that its daemon holds says that it is as we know it: one that is torn is mended."""
+    """This machine's record. If the database is not shared, the daemon's lock proves the record's content, so a torn one is rebuilt."""
     try:
         found = tx.machines.get(machine.id)
         if found is not None or is_shared:
@@ -119,7 +119,7 @@ def _try(
 
 
 def set_aside(tx: Tx, damage: Damage, at: datetime) -> None:
-    """Put a task aside of whose records one cannot be read, or contradicts the others: it is not claimed before that is mended. Its agent, if any, goes on."""
+    """Put a task aside if one of its records cannot be read or contradicts the others: it is not claimed until that is mended. Its agent continues."""
     if tx.damage.keep(damage, at):
         data = {"record": damage.name, "reason": damage.reason}
         _ = tx.journal.append(
@@ -187,7 +187,7 @@ def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> 
     _ = apply_task(tx, task, Claimed(run_id=run.id, at=at), at)
     approval = tx.outcomes.authorisation(task.id)
     if approval is None:
-        raise Refused(f"Nobody has authorised task {task.id}, so it is not launched.")
+        raise Refused(f"Task {task.id} has no authorisation, so it is not launched.")
     tx.outcomes.record_launch(run, approval.id)
     _ = tx.journal.append("run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value})
     return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
@@ -204,7 +204,7 @@ def _first_reasons(lanes: Sequence[Lane], here: Place) -> dict[int, Reason]:
 
 
 def _tell_closed(tx: Tx, lanes: Sequence[Lane], here: Place) -> None:
-    """Journal each change of why a lane's tasks wait, once. A lane without ready tasks has nobody to tell."""
+    """Journal each change of why a lane's tasks wait, once. A lane without ready tasks is skipped."""
     told, reasons = tx.rules.told(here.machine), _first_reasons(lanes, here)
     known = {lane.id: lane for lane in lanes}
     for lane_id in told.keys() | reasons.keys():

@@ -1,4 +1,4 @@
-"""Telling what is begun for a run and may take long, so that whoever asks why it waits is answered."""
+"""Record which slow step of a run has begun, to explain why the run waits."""
 
 from collections.abc import Callable
 

@@ -270,6 +270,6 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
 
 
 def _still_there(tx: Tx, task: Task, after: tuple[str, ...]) -> tuple[str, ...]:
-    """Without what it waited for once and was removed since: nobody waits for that any more, and an edit of something else is no new wish for it."""
+    """Without the tasks that it waited for and that were removed since: an edit of another field does not ask for them again."""
     there = {each.task_id for each in tx.waits.dependencies(task.id)}
     return tuple(each for each in after if each in there or each not in task.spec.after)

@@ -18,7 +18,7 @@ class EndAnswer:
     """What one attempt came to."""
 
     over: bool
-    """Nothing more is to be tried: its shim was told, or nothing of it was found alive any more."""
+    """There is nothing more to try: its shim received the request, or nothing of it was found alive any more."""
     says: str
     sweep: SweepReport | None = None
     """The sweep that was made, if one was."""
@@ -58,16 +58,16 @@ def _tell(
 ) -> EndAnswer:
     try:
         if runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why):
-            return EndAnswer(over=True, says="Its shim was told.")
+            return EndAnswer(over=True, says="Its shim received the request.")
     except ShimUnreachable as problem:
         if verdict.kind is VerdictKind.WAITING:
             return EndAnswer(over=False, says=str(problem))  # it starts, and an agent may come after any sweep
     sweep = hide(runtime.sweep(run, asked=True))
-    # Of a run whose agent nobody has seen, that nothing was found says nothing: it may be about to start.
+    # If the agent was never seen, an empty search proves nothing: it may be about to start.
     return _swept(sweep, surely=run.agent is not None or bool(sweep.ended))
 
 
 def _swept(sweep: SweepReport, *, surely: bool) -> EndAnswer:
     over = surely and sweep.proof is not Proof.UNPROVEN
-    says = "Nothing of it is found alive." if over else " ".join(sweep.spared) or "Nobody knows whether it has started."
+    says = "Nothing of it is found alive." if over else " ".join(sweep.spared) or "Whether it has started is unknown."
     return EndAnswer(over=over, says=says, sweep=sweep)

@@ -1,6 +1,6 @@
 """End a run that is not settled, because its task is to stop or the service ends with its agents: by its shim if that answers, else by identity.
 
-    tell the shim ─▶ it acknowledges: it acts, and what is overdue is told again (`renew`)
+    tell the shim ─▶ it acknowledges: it acts, and an overdue request is sent again (`renew`)
         └▶ it does not: one step after the other past it, until nothing is found alive; what stands in the way is on record and shown
 
 A wish is dropped by nothing but the end of the run: neither by a shim that was killed, nor by a directory that was deleted.
@@ -24,7 +24,7 @@ from watchkeeper.ports.runtime import Forced, Runtime, ShimUnreachable, SweepRep
 from watchkeeper.ports.store import OutboxRow, Store, Tx
 
 OVERDUE_S = 4.0
-"""How long after its grace a run that was told to end may take before it is told again, and that is said."""
+"""How long after its grace a run that was asked to end may take before the request is sent again and reported."""
 
 _FORCED = frozenset({EndReason.STOP, EndReason.KILL, EndReason.INTERRUPTED})
 """A person wants these ended. What only we judged hopeless is left to its shim."""
@@ -96,7 +96,7 @@ def _settle(tx: Tx, run: Run, clock: Clock) -> None:
 
 
 def renew(store: Store, clock: Clock, machine: str) -> list[str]:
-    """Have every run that was told to stop, and has not ended in time, told again; returns these. It was acknowledged, so nothing else would be done.
+    """Send the request again to every run that was asked to stop and has not ended in time; returns these. It was acknowledged, so nothing else would be done.
 
     Raises:
         StateError: the database cannot be used.
@@ -136,6 +136,6 @@ _LONGEST_GRACE_S = 15.0
 
 def _overdue_says(run: Run) -> str:
     if run.exit is not None:
-        return "Its shim was told and its agent has ended, but what that left has not, or the rest of the output waits for room on the disk."
+        return "Its shim received the request and its agent has ended, but what that left has not, or the rest of the output waits for room on the disk."
     agent = f"its agent (pid {run.agent.pid})" if run.agent is not None else "its agent"
-    return f"Its shim was told, and {agent} has not ended; it may wait for a disk or a device."
+    return f"Its shim received the request, and {agent} has not ended; it may wait for a disk or a device."

@@ -54,7 +54,7 @@ class Followers:
     executions: Executions
     harness: Callable[[str], Harness]
     answered_grace_s: float = 60.0
-    """How long a program may go on after its final answer."""
+    """How long a program may continue after its final answer."""
     stalled_after_s: float = 600.0
     """After how long without anything new a run makes no progress."""
     _by_run: dict[str, Follower] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Followers:
                 continue
             try:
                 told = self._follow(run) or told
-            except Exception as problem:  # noqa: BLE001 - a reader may be anybody's; whatever it is, the other runs go on and this one is tried again
+            except Exception as problem:  # noqa: BLE001 - a reader may come from a plug-in; after any error the other runs continue and this one is tried again
                 # What was read of it in part is read anew from the beginning.
                 self._by_run.pop(run.id, None)
                 wait_s = _FIRST_REST_S if trouble is None else min(_LONGEST_REST_S, trouble.wait_s * 2)
@@ -163,7 +163,7 @@ class Followers:
         return True
 
     def _tell_answer(self, run: Run, account: str, at: datetime) -> bool:
-        """Record that the service answers, if that is worth a record; True if it lets tasks of the account go on."""
+        """Record that the service answers, if that is worth a record; True if it lets tasks of the account continue."""
         now = self.clock.now()
         seen = ServiceAnswered(run_id=run.id, at=at, now=now)
         known = self.store.read(lambda tx: tx.accounts.states(run.machine)).get(account)

@@ -3,7 +3,7 @@
     HandOverRequest ──known──▶ Handed, where the same key made the task before
                     ──check──▶ Checked ──add.hand_over──▶ Handed
 
-`check` decides everything and writes nothing, so a face can show what it decided before it goes on. Every face hands over through here.
+`check` decides everything and writes nothing, so a face can show the decision before it continues. Every face hands over through here.
 """
 
 import shlex

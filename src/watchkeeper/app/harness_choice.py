@@ -8,7 +8,7 @@ from watchkeeper.app.parts import Parts
 from watchkeeper.errors import BadTask, HarnessError, SettingsError, UsageError
 
 NEVER_GUESSED = frozenset({"command", "demo"})
-"""Harnesses that are used only when they are named: one is no agent, the other asks no model."""
+"""Harnesses that are used only when they are named: one is not an agent, the other asks no model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,7 +43,7 @@ _LOOKS = 3
 """How often a directory is looked at whose branch is switched meanwhile."""
 
 
-class NotAllowed(Exception):  # noqa: N818 - a state of the task that a person resolves, not an error of ours
+class NotAllowed(Exception):  # noqa: N818 - a state of the task that a person resolves, not a program error
     """What would run is not what was allowed."""
 
 
@@ -108,7 +108,7 @@ class Launcher:
             profile, order = self._order(found, environment, survey)
             directory = self.runtime.prepare(order)
         except HomeGone as problem:
-            # It may be on a disk that is not mounted now: the task keeps its place, as if nobody were signed in.
+            # It may be on a disk that is not mounted now: the task keeps its place, as it does without a sign-in.
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
             self._refuse(run, _says(problem, environment, task, account), FailureKind.PROGRAM_MISSING)

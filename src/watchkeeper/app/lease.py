@@ -46,7 +46,7 @@ def begin(store: Store, clock: Clock, me: Me, *, watch_s: float = WATCH_S) -> Ma
         watched = watched or answer.other
         if answer.found is Contest.TAKEN or answer.other != watched:
             raise _taken(me, answer.other)
-        # What is waited for is that another host stays silent, and silence tells nobody of itself.
+        # The wait is for the silence of another host, and silence sends no event.
         time.sleep(min(_LOOK_S, watch_s))
 
 
@@ -115,7 +115,7 @@ class Lease:
         return self.store.transact("lease", work)
 
     def give_back(self) -> None:
-        """Nobody acts for this machine from now on. Raises DatabaseUnusable."""
+        """Record that no daemon acts for this machine from now on. Raises DatabaseUnusable."""
         _ = self.store.transact("lease_end", lambda tx: tx.machines.renew(self.machine, self._until(0)))
 
     def _until(self, seconds: float) -> datetime:

@@ -19,7 +19,7 @@ def refuse_at_work(store: Store, where: str, node: str, *, shared: bool) -> None
         shared: whether other machines can reach the new database.
 
     Raises:
-        Refused: a daemon holds a lease on it, or agents of another machine are at work.
+        Refused: a daemon holds a lease on it, or agents of another machine are running.
     """
     now, (machines, live) = store.time(), store.read(lambda tx: (tx.machines.all(), tx.runs.live()))
     names = {each.id: each.name or each.id for each in machines}
@@ -32,7 +32,7 @@ def refuse_at_work(store: Store, where: str, node: str, *, shared: bool) -> None
     others = {names.get(run.machine, run.machine) for run in live if run.machine != node}
     if others and not shared:
         raise Refused(
-            f"Agents are at work on {', '.join(sorted(others))}, which could not reach the database of this machine: nothing was copied."
+            f"Agents are running on {', '.join(sorted(others))}, which could not reach the database of this machine: nothing was copied."
         )
 
 

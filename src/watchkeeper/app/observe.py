@@ -97,7 +97,7 @@ class Observer:
         evidence = self.runtime.observe(run, stop_asked=stop_asked)
         verdict = judge(evidence)
         if verdict.kind is VerdictKind.TAKE_DECISION and verdict.decide_by is not None:
-            # Whoever links first has decided; either way the second look reads the answer.
+            # The first process to link has decided; either way the second look reads the answer.
             _ = self.runtime.take_decision(run, verdict.decide_by)
             evidence = self.runtime.observe(run, stop_asked=stop_asked)
             verdict = judge(evidence)
@@ -162,7 +162,7 @@ class Observer:
         return AgentSeen(agent=replace(agent, started_at=self.clock.recorded(agent.started_at)))
 
     def _regained(self, tx: Tx, run: Run) -> Run:
-        """Its evidence came back. A stop that was asked for before or meanwhile has told nobody yet."""
+        """Its evidence came back. A stop that was requested before or meanwhile has not been sent yet."""
         at = self.clock.now()
         task = apply_task(tx, tx.tasks.get(run.task_id), RunRegained(at=at), at)
         if task.stop is None:

@@ -40,7 +40,7 @@ class Ended:
 
 
 def end_now(runtime: Runtime, run: Run, how: StopHow, grace_s: float) -> Ended:
-    """End a run from here, whoever else may be at it, and wait for the end of its agent: the grace, and a few seconds more.
+    """End a run directly, even if a daemon does so too, and wait for the end of its agent: the grace, and a few seconds more.
 
     Raises:
         OSError: the system is in trouble.
@@ -63,7 +63,7 @@ def end_now(runtime: Runtime, run: Run, how: StopHow, grace_s: float) -> Ended:
         if made.swept or (made.done and _has_ended(runtime, run, deadline)):
             return Ended(over=True)
         if time.monotonic() >= deadline:
-            return Ended(over=False, says=made.says or "Its shim was told, and its agent has not ended.")
+            return Ended(over=False, says=made.says or "Its shim received the request, and its agent has not ended.")
         time.sleep(min(made.wait_s or _AGAIN_S, _AGAIN_S))
 
 
@@ -131,7 +131,7 @@ def put_on_record(store: Store, clock: Clock, runtime: Runtime, task_id: str | N
 
 
 def _record(store: Store, clock: Clock, note: StopNote) -> None:
-    """Stop its task, unless that has gone on to another run since: a person must have wanted that. Whatever became of the task, the note is told."""
+    """Stop its task, unless the task has started another run since: a person must have asked for that. The note is recorded in either case."""
     at = clock.recorded(note.at)
 
     def concerned(tx: Tx) -> Task | None:

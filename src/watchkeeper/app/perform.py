@@ -58,7 +58,7 @@ class Performed:
     """The runs that something was done for."""
     given_up: list[GivenUp] = field(default_factory=list[GivenUp])
     silent: list[str] = field(default_factory=list[str])
-    """Runs whose shims have not answered for so long that somebody should know."""
+    """Runs whose shims have not answered for so long that a person should know."""
 
 
 class _Act(NamedTuple):

@@ -7,7 +7,7 @@ from watchkeeper.ports.store import Tx
 
 
 def place(tx: Tx, machine: str, limit: int, now: datetime) -> Place:
-    """How things stand at this moment for whoever would claim on that machine."""
+    """The current state for a claim on that machine."""
     return Place(
         machine=machine,
         now=now,

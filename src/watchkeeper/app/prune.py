@@ -1,4 +1,4 @@
-"""Remove what is provably no longer needed: old execution directories, directories of runs that were never prepared, environments of nobody."""
+"""Remove what is provably no longer needed: old execution directories, directories of runs that were never prepared, environments without a task."""
 
 import contextlib
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class Pruner:
     ago: Ago
 
     def prune(self) -> list[str]:
-        """Remove what may go; returns the ids of the executions that went. What belongs to no run of ours is never touched."""
+        """Remove what may go; returns the ids of the executions that went. What belongs to no run of this database is never touched."""
         self.executions.tidy()
         removed: list[str] = []
         problems: list[Exception] = []
@@ -43,7 +43,7 @@ class Pruner:
         return removed
 
     def _tell(self, tx: Tx, run: Run) -> None:
-        """So that whoever looks for its output is told what became of it."""
+        """Record it, so that `wk logs` can report what became of the output."""
         data = {"execution": run.execution_id, "after_days": self.keep_days}
         _ = tx.journal.append("execution.pruned", self.clock.now(), task_id=run.task_id, run=run, data=data)
 
@@ -85,6 +85,6 @@ class Pruner:
 
 
 def _lets_go(tx: Tx, run: Run) -> bool:
-    """Whether a run's task has ended and nobody wants to keep it."""
+    """Whether a run's task has ended and is not pinned or kept."""
     task = tx.tasks.get(run.task_id)
     return task.state in FINAL_TASK_STATES and task.pinned_at is None

@@ -19,10 +19,10 @@ _AT_ONCE = 8 * 1024 * 1024
 
 _PASSING = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 _LONGEST_LOOK_S = 5.0
-"""Two looks that are further apart had a sleep of the machine, or a stop of ours, between them."""
+"""Two looks that are further apart had a sleep of the machine, or a suspension of this process, between them."""
 
 _LOST = b"\0"
-"""No secret goes on behind a part that is not kept."""
+"""A secret does not continue after a part that is not kept."""
 _STDERR_TAIL = 8 * 1024
 _ANSWERS = frozenset({EventKind.TEXT, EventKind.TOOL})
 """What a program prints only once its model has answered."""
@@ -46,7 +46,7 @@ def read_trace(
     """What a run's output came to, its words without secrets. It costs what is kept of the output, and is read as far as it went when this began.
 
     What happened is judged by the output as it is. Where it holds a secret, the words are read again from output without it: a reader that shortens them
-    could cut a secret in two, and nobody would know the halves.
+    could cut a secret in two, and the halves would not be recognised.
 
     Raises:
         OSError: the system lacks descriptors or memory.
@@ -79,7 +79,7 @@ def take(reader: StreamReader, piece: bytes | Hole) -> list[StreamEvent]:
 
 
 def hide(stream: RedactedStream, piece: bytes | Hole) -> bytes:
-    """Hand a piece of a log to whoever hides the secrets in it; a secret does not go on behind a hole."""
+    """Hand a piece of a log to the redactor; a secret does not continue after a hole."""
     return stream.feed(_LOST if isinstance(piece, Hole) else piece)
 
 
@@ -122,7 +122,7 @@ class Follower:
     open_errors: Callable[[], AbstractContextManager[Log | None]] | None = None
     """Opens its standard error, which counts for progress only."""
     waits: bool = False
-    """Whatever goes on after the final answer is waited for."""
+    """Wait for what continues after the final answer."""
     offset: int = 0
     errors_offset: int = -1
     told_session: str | None = None

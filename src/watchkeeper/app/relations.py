@@ -82,7 +82,7 @@ def check_relations(tx: Tx, task_id: str, spec: TaskSpec) -> None:
 
 
 def refuse_circle(tx: Tx, task_id: str, spec: TaskSpec) -> None:
-    """Refuse a task that would wait for itself by way of others. A new one cannot: nobody waits for it yet, so of many that are added none need be asked.
+    """Refuse a task that would wait for itself by way of others. A new one cannot: no task waits for it yet, so new tasks need no check.
 
     Raises:
         BadTask: says by way of which.

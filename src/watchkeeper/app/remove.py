@@ -19,7 +19,7 @@ from watchkeeper.ports.runtime import ExecutionName, Executions, Runtime
 from watchkeeper.ports.store import OutboxRow, Store, Tx
 
 MAX_ATTEMPTS = 12
-"""How often a directory that is not to be touched is tried before it is left for good, and that is told."""
+"""How often the removal of an untouchable directory is tried before it is given up and journalled."""
 
 
 class NotRemovable(Refused):
@@ -119,7 +119,7 @@ class Remover:
 def discard(store: Store, clock: Clock, executions: Executions, row: OutboxRow, effect: RemoveExecution) -> bool:
     """Delete a removed execution's directory, its logs kept before if that was asked for. False: it is not to be touched now, so try again.
 
-    After a bounded number of tries it is left for good, and that is told in the journal.
+    After a bounded number of tries the removal is given up, and the journal records that.
 
     Raises:
         OSError: the system failed; try again.

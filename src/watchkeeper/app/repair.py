@@ -36,7 +36,7 @@ def require(damage: Damage, what: Repair, descriptions: Descriptions) -> None:
     """Refuse what cannot be done to a record.
 
     Raises:
-        UsageError: it is none of the choices.
+        UsageError: it is not one of the choices.
         Refused: an agent of its task may be at work.
         OSError: the directories cannot be read.
     """

@@ -1,10 +1,10 @@
 """Make a backup fit to be the database again, before it is put in place.
 
-A backup is older than the world. What it says of runs that were live is no trouble: their directories tell what became of them, and the same function judges
+A backup is older than the world. What it says of runs that were live does no harm: their directories tell what became of them, and the same function judges
 that as after any crash. Two things are:
 
 - Numbers. Fences and numbers of the journal that were given after the backup must not be given again, so a great many are skipped.
-- Work that the backup knows nothing of. A task that was waiting may have run since; started again it would do its work twice (R8). Where a directory proves
+- Work that is missing in the backup. A task that was waiting may have run since; started again it would do its work twice (R8). Where a directory proves
   that it ran, the task is stopped; `wk retry` starts it again. Directories may have been removed since, so whatever else would start by itself waits for a
   person: the queue is paused.
 """
@@ -41,7 +41,7 @@ class Since:
     """What the execution directories tell of the time after a backup."""
 
     unknown: tuple[DescribedExecution, ...]
-    """Executions of this database that the backup knows nothing of."""
+    """Executions of this database that are missing in the backup."""
     begun: tuple[DescribedExecution, ...]
     """Those that have begun; the backup may know some of them only as reserved."""
     may_have_run: tuple[str, ...]
@@ -52,7 +52,7 @@ class Since:
 
     @property
     def alive(self) -> tuple[DescribedExecution, ...]:
-        """Agents that may be at work, and that nobody would watch."""
+        """Agents that may be running, and that no daemon would watch."""
         return tuple(one for one in self.unknown if one.lock is not LockState.FREE)
 
 
@@ -78,7 +78,7 @@ def look_around(store: Store, facts: BackupFacts, described: list[DescribedExecu
 
 
 def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
-    """Skip numbers, take over what began since, stop what may have run since, pause the queue, and tell it in the journal."""
+    """Skip numbers, take over what began since, stop what may have run since, pause the queue, and journal it."""
     staged.skip_numbers(since.largest_fence)
     store = staged.store
     for one in since.begun:

@@ -15,7 +15,7 @@ from watchkeeper.errors import NoSuchTask, RecordTorn, Stale, WatchkeeperError
 from watchkeeper.ports.store import Store
 
 FOR_EVER_DAYS = 36500
-"""Who keeps tasks for so long keeps them for ever: nobody need look for what is older."""
+"""A retention time of this length means forever: there is nothing older to look for."""
 
 _PAGE = 200
 _HISTORY_PAGE = 2000
@@ -107,7 +107,7 @@ class Retention:
             after = on
 
     def _one(self, swept: Swept, task_id: str, *, by: str, dry_run: bool) -> None:
-        # Somebody else was first, or it cannot be read and stays.
+        # Another process was first, or it cannot be read and stays.
         with contextlib.suppress(NoSuchTask, RecordTorn):
             task = self.store.read(lambda tx: tx.tasks.get(task_id))
             try:

@@ -130,7 +130,7 @@ def retry(parts: Parts, again: Again, *, by: str) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of the person who asks.
 
     Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: the person may know more. If
-    that fails, the account is closed again; if it is answered, all go on.
+    that fails, the account is closed again; if it is answered, all continue.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
     The working directory is approved as it is now, whatever it was before. What a person allowed since the task was read is not overwritten.
 
@@ -177,7 +177,7 @@ def retry(parts: Parts, again: Again, *, by: str) -> Task:
     try:
         return store.transact("retry", work)
     except (Refused, NotFound):
-        # Said inside the transaction, so nothing names it. After any other error the commit may have taken place; pruning forgets what nobody names.
+        # Raised inside the transaction, so no record names it. After any other error the commit may have taken place; pruning removes what no record names.
         environments.forget(environment_id)
         raise
 
@@ -209,7 +209,7 @@ def _lift_closure(tx: Tx, task: Task, at: datetime) -> bool:
 
 
 def _refuse_beside_a_living_agent(store: Store, runtime: Runtime, task_id: str, machine: str) -> None:
-    """Nobody's word makes two agents in one directory right, where it can be seen that the first one lives."""
+    """A person's statement cannot permit two agents in one directory while the first one is seen alive."""
     for run in store.read(lambda tx: tx.runs.of_task(task_id))[-1:]:
         if run.state not in {RunState.HELD, RunState.SETTLED} or run.proof is Proof.PROVEN:
             continue

@@ -1,4 +1,4 @@
-"""Pause and resume parts of the queue, and limit how many agents are at work for them: a person's word, kept in the database, the same for every machine."""
+"""Pause and resume parts of the queue, and set their concurrency limits. Kept in the database, the same for every machine."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class Scope:
 
 
 def pause(store: Store, clock: Clock, scope: Scope, by: str) -> bool:
-    """Start nothing of that part any more; what runs goes on. False if it is paused already."""
+    """Pause that part; running tasks continue. False if it is paused already."""
     return _change(store, clock, scope, "queue.paused", by, lambda rule: replace(rule, paused=True))
 
 

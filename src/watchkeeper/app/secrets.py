@@ -85,7 +85,7 @@ def refuse_secrets(
     Args:
         spec: the task, all of which is stored.
         environment: what is captured for the agent.
-        caller: the whole environment of whoever asks, of which only what has a secret's name counts.
+        caller: the caller's whole environment, of which only variables with a secret's name count.
         asked: names that the task's account asks for.
 
     Raises:
@@ -119,12 +119,12 @@ def refuse_profile(profile: LaunchProfile, environment: Mapping[str, str]) -> No
 
 
 def refuse_words(places: Iterable[tuple[str, str]], caller: Mapping[str, str]) -> None:
-    """Refuse words that somebody typed and that would be stored, each with where it stands, if one holds a secret. Raises BadTask as `refuse_secrets`."""
+    """Refuse typed words that would be stored, each with where it stands, if one holds a secret. Raises BadTask as `refuse_secrets`."""
     _refuse(places, _of_caller(caller))
 
 
 def refuse_values(variables: Sequence[str], caller: Mapping[str, str]) -> None:
-    """Refuse `NAME=FROM` where FROM is no variable that is set and looks like the secret itself. Raises BadTask."""
+    """Refuse `NAME=FROM` where FROM is not a variable that is set and looks like the secret itself. Raises BadTask."""
     refuse_words((("The name of a variable", variable) for variable in variables), caller)
     for name, _, source in (variable.partition("=") for variable in variables):
         if source and source not in caller and looks_random(source):
@@ -147,7 +147,7 @@ def _of_caller(caller: Mapping[str, str]) -> list[Secret]:
 
 
 def _places(spec: TaskSpec) -> Iterator[tuple[str, str]]:
-    """Everything that somebody typed and that is stored. The task before its title, which is made of it."""
+    """Everything that the caller typed and that is stored. The task before its title, which is made of it."""
     yield from (("The command line", word) for word in spec.argv)
     yield "The task", spec.prompt
     yield "The title", spec.title

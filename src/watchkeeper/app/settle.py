@@ -141,7 +141,7 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
         kind = held.kind or FailureKind.UNKNOWN
         _ = apply_task(tx, task, RunHeld(reason=decided.reason, kind=kind, at=at), at)
         return None
-    _learn(tx, facts, decided)  # first: a run that is settled is no probe any more
+    _learn(tx, facts, decided)  # first: a settled run is not a probe any more
     _ = apply_run(tx, run, Settled(outcome=decided), at)
     tx.outcomes.add(decided)
     _ = apply_task(tx, task, RunSettled(outcome=decided, service_answered=facts.service_answered), at)
@@ -149,7 +149,7 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
 
 
 def _service_answered(tx: Tx, task: Task, run: Run, trace: Trace | None, at: datetime) -> bool:
-    """Whether the service answered somebody of the account since this run began, or since it failed the task's run before."""
+    """Whether the service answered a task of the account since this run began, or since it failed the task's run before."""
     if shows_answer(trace):
         return True
     before = tx.outcomes.get(f"{task.id}.{run.number - 1}")

@@ -213,7 +213,7 @@ class Asker:
     looker: Looker
 
     def ask(self, account: Account, environ: Mapping[str, str]) -> Look:
-        """What the program of an account says, under somebody's environment."""
+        """What the program of an account reports, under a task's environment."""
         try:
             harness = self.harness(account.harness)
             environment = self.accounts.apply(harness, account, environ)

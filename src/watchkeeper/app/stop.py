@@ -28,7 +28,7 @@ def stop(
     """Ask for the end of a task and return how it stands now. A task that has ended stays as it ended.
 
     What happens to its run depends on how far that is: a reserved one is proven never launched here and now; one in the launch window is decided by
-    whoever takes the decision first; a running agent is ended by its shim; a held one is settled on the person's word, and what may be alive of it is
+    the first process to take the decision; a running agent is ended by its shim; a held one is settled on the person's word, and what may be alive of it is
     ended afterwards. `at`: when it was asked for, if not now. That goes for a task too that was settled before without proof of its end.
 
     Raises:

@@ -10,7 +10,7 @@ from watchkeeper.ports.store import Authorisation, Tx
 def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDirectory | None:
     """The directory that was approved, with its checkout as the task's own last run under that approval left it.
 
-    None: nothing was recorded. A run may switch the branch, and the next try of the same task goes on from there; what anybody else switches is noticed.
+    None: nothing was recorded. A run may switch the branch, and the next try of the same task continues from there; a switch by another process is noticed.
     """
     if allowed is None or allowed.place is None:
         return None

@@ -1,4 +1,4 @@
-"""What the person is told of accounts, and how they sign in."""
+"""How accounts are shown to a person, and how the person signs in."""
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -27,7 +27,7 @@ _WORKS = "works"
 
 
 def warn_if_out(call: "Call", task: Task) -> None:
-    """Say so if a task waits because nobody is signed in."""
+    """Print it if a task waits for a sign-in."""
     parts = call.writing
     state = parts.store.read(lambda tx: tx.accounts.states(parts.state.node())).get(task.spec.account_id)
     if state is not None and state.sign_in is SignIn.OUT:

@@ -148,7 +148,7 @@ def _split(wanted: "HandOverRequest", words: tuple[str, ...]) -> tuple[tuple[str
         return after, None
     if after[0].startswith("-"):
         raise UsageError(
-            f"'{render.clean(after[0])[:60]}' after `--` is no program.",
+            f"'{render.clean(after[0])[:60]}' after `--` is not a program.",
             hint="A task that begins with a dash is one word after `--`, in quotes; or use -f or standard input.",
         )
     return words, after

@@ -40,7 +40,7 @@ def from_json(call: "Call", text: str, common: "HandOverRequest") -> "list[Line]
     """A task for each line that is not empty, each a JSON object.
 
     Raises:
-        BadTask: a line is no such object; says which line, and why.
+        BadTask: a line is not such an object; names the line and the reason.
     """
     lines = enumerate(text.split("\n"), 1)
     return [_parsed(call, number, line, common) for number, line in lines if line.strip()]
@@ -64,9 +64,9 @@ def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> 
     try:
         found = cast("object", json.loads(line, object_pairs_hook=_once))
     except (ValueError, RecursionError) as error:
-        raise wrong(f"this is no JSON ({error}).", "Write one object on each line.") from error
+        raise wrong(f"this is not JSON ({error}).", "Write one object on each line.") from error
     if not isinstance(found, dict):
-        raise wrong("this is no JSON object.", "Write one object on each line.")
+        raise wrong("this is not a JSON object.", "Write one object on each line.")
     data = cast("dict[str, object]", found)
     unknown = sorted(set(data) - set(_KEYS))
     if unknown:

@@ -163,7 +163,7 @@ class Call:
 
     @property
     def inside_agent(self) -> bool:
-        """Whether an agent of ours calls."""
+        """Whether the caller is an agent under Watchkeeper."""
         return inside_agent(self.environ)
 
     @property

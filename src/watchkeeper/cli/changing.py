@@ -75,7 +75,7 @@ def look_before(call: "Call", key: str, typed: str, *, check: bool) -> list[str]
     """What is to be said before another database is chosen; nothing for other settings.
 
     Raises:
-        Refused: agents of this machine, or its daemon, are at work on the present one.
+        Refused: agents of this machine, or its daemon, are using the present one.
         DatabaseUnusable: and its kinds: the new one cannot be reached.
     """
     from watchkeeper.settings import value_of
@@ -96,7 +96,7 @@ def _present(call: "Call", *, check: bool) -> list[str]:
     if daemon.running(call) is not None:
         raise Refused(
             "A daemon works on the present database.",
-            hint="`wk daemon stop` ends it; agents go on. Then `wk store copy --to URL` takes everything along.",
+            hint="`wk daemon stop` ends it; agents continue. Then `wk store copy --to URL` takes everything along.",
         )
     try:
         store = call.store
@@ -108,7 +108,9 @@ def _present(call: "Call", *, check: bool) -> list[str]:
     ) as problem:  # the driver may be missing, or the URL may be one that it does not understand
         if not check:
             return []
-        problem.hint = f"{problem.hint} What is at work there would have nobody to look after it; --no-check leaves it all the same.".strip()
+        problem.hint = (
+            f"{problem.hint} Running agents there would lose their daemon; --no-check leaves it all the same.".strip()
+        )
         raise
     if store is None:
         return []
@@ -116,7 +118,7 @@ def _present(call: "Call", *, check: bool) -> list[str]:
     live, counts = store.read(lambda tx: (tx.runs.live(here), tx.tasks.counts()))
     if live:
         raise Refused(
-            f"{render.counted(len(live), 'run')} of this machine are on record in the present database, and would have nobody to look after them.",
+            f"{render.counted(len(live), 'run')} of this machine are on record in the present database, and would lose their daemon.",
             hint="`wk store copy --to URL` takes everything along, agents at work included.",
         )
     from watchkeeper.domain.model import FINAL_TASK_STATES

@@ -126,7 +126,7 @@ def _database(call: "Call") -> Check:
             notes = remarks(served)
             level = Level.NOTE if notes else Level.OK
             return Check(name="database", level=level, says=" ".join([headline(served), *notes]))
-        with contextlib.suppress(RecordTorn):  # a record is none of the file's faults: the next look names it
+        with contextlib.suppress(RecordTorn):  # a torn record is not damage of the file: the next check names it
             store.check()
         count = sum(store.read(lambda tx: tx.tasks.counts()).values())
         size = render.size(_size_of_database(call.reading.state.database))
@@ -205,7 +205,7 @@ def _daemon(call: "Call") -> Check:
         if info.version != __version__:
             return Check(
                 name="daemon", level=Level.NOTE, says=f"pid {info.pid} is of version {info.version}, this is {__version__}",
-                hint="wk daemon restart; agents go on, and the new daemon takes them over",
+                hint="wk daemon restart; agents continue, and the new daemon takes them over",
             )  # fmt: skip
         return Check(
             name="daemon", level=Level.OK, says=f"pid {info.pid}, version {info.version}", facts={"pid": info.pid}
@@ -250,7 +250,7 @@ def _sockets(call: "Call") -> Check:
     def look() -> Check:
         count = call.reading.left_over_sockets()
         if count:
-            says = f"{render.counted(count, 'directory', 'directories')} of earlier versions in which nobody listens"
+            says = f"{render.counted(count, 'directory', 'directories')} of earlier versions without a listener"
             return Check(name="sockets", level=Level.NOTE, says=says, hint="A daemon removes them within the hour.")
         return Check(name="sockets", level=Level.OK, says="no left-over directories")
 

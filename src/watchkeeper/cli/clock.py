@@ -33,7 +33,7 @@ def says(watched: "Watched") -> str:
 
 
 def warn(call: "Call", watched: "Watched") -> None:
-    """Say so to whoever prunes."""
+    """Print it to the person who prunes."""
     told = says(watched)
     if told:
         call.terminal.note(f"{told}, so what ended before is kept. {TRUST}")

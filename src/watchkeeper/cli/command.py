@@ -22,7 +22,7 @@ SETTINGS: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_conte
 class Command(click.Command):
     """A command that takes `--debug` itself, too; everything after the first `--` can be kept apart.
 
-    Every command is one: here, and nowhere else, what an agent of ours may not type is refused, before any of it is looked at.
+    Every command is one: here, and nowhere else, a command that an agent may not give is refused, before its arguments are parsed.
     """
 
     splits = False

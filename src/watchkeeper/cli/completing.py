@@ -1,4 +1,4 @@
-"""What a shell offers on Tab. Looks only, and stays silent whatever is wrong: a shell's prompt is no place for complaints."""
+"""What a shell offers on Tab. Looks only, and stays silent whatever is wrong: a shell's prompt is the wrong place for complaints."""
 
 import os
 from contextlib import suppress

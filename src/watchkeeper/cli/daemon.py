@@ -18,7 +18,7 @@ _FIRST_LOOK_S = 2.0
 _SAY_AGAIN_S = 60.0
 
 _PAGE, _PAGES = 500, 40
-"""How many pages of so many entries of the journal are searched for a daemon's own start: many agents go on at once, and tell much."""
+"""How many pages of so many entries of the journal are searched for a daemon's own start: many agents run at once, and produce many entries."""
 
 
 def running(call: "Call") -> "DaemonInfo | None":
@@ -77,7 +77,7 @@ NONE = "No daemon runs, so nothing new is started or settled until one does"
 
 
 class Vigil:
-    """Looks, while somebody waits, whether there is still a daemon for what is waited for, and says so when there is none, again and again."""
+    """Checks during a wait whether there is still a daemon for the awaited tasks, and reports again and again when there is none."""
 
     def __init__(self, call: "Call") -> None:
         """Begin; what holds now has been said."""
@@ -116,7 +116,7 @@ def poke(call: "Call") -> bool:
 
 
 def frozen_says(info: "DaemonInfo") -> str:
-    """What is said of a daemon that somebody has stopped."""
+    """How a suspended daemon is described."""
     return f"The daemon is stopped (SIGSTOP) and does nothing: kill -CONT {info.pid}"
 
 

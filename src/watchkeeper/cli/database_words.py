@@ -19,7 +19,7 @@ def headline(found: "StoreFacts") -> str:
 
 
 def remarks(found: "StoreFacts") -> list[str]:
-    """What is worth a word and is nothing wrong with what is stored."""
+    """Notes that do not mean damage of what is stored."""
     said: list[str] = []
     if found.skew_s is not None and abs(found.skew_s) >= _OFF_BY_S:
         which = "ahead of" if found.skew_s > 0 else "behind"

@@ -50,7 +50,7 @@ def within(work: Callable[[], T], *, tasks: int = 0) -> T:
     def run() -> None:
         try:
             found.append(work())
-        except BaseException as problem:  # noqa: BLE001 - raised again below, by whoever waits
+        except BaseException as problem:  # noqa: BLE001 - raised again below, by the waiting thread
             wrong.append(problem)
         finally:
             over.set()

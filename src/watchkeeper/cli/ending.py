@@ -138,7 +138,7 @@ def _ask_all(call: "Call", reports: list[Report], how: StopHow, grace_s: float |
 
     def work() -> None:
         for report in asked:
-            if given_up.is_set():  # nobody waits for this any more
+            if given_up.is_set():  # no caller waits for this any more
                 return
             _ask(call, report, how, grace_s)
 
@@ -321,13 +321,13 @@ def _run_of(call: "Call", report: Report) -> Run | None:
 
 
 def _is_acted_on(call: "Call", report: Report) -> bool:
-    """Whether a daemon has done something about a wish, or somebody else must, because the run is on another machine."""
+    """Whether a daemon has acted on a request, or another machine must, because the run is there."""
     run = _run_of(call, report)
     return run is None or run.stop_told is not None or run.stop_failed is not None
 
 
 def _waits_for_room(call: "Call", report: Report) -> bool:
-    """Whether its agent has ended, and its shim cannot write the rest because the disk is full. That can take for ever, and is not waited for."""
+    """Whether its agent has ended, and its shim cannot write the rest because the disk is full. That can take forever, and is not waited for."""
     from watchkeeper.domain.evidence import ENDED_WITHOUT_ROOM, judge
 
     run = _run_of(call, report)

@@ -1,4 +1,4 @@
-"""How the ends of tasks are told: what `wk stop` and `wk kill` print, in words and as JSON, and their exit code."""
+"""How the ends of tasks are reported: what `wk stop` and `wk kill` print, in words and as JSON, and their exit code."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -128,7 +128,7 @@ def _doubt(report: Report) -> str:
     if run is None or report.proof is Proof.PROVEN:
         return ""
     if report.proof is Proof.SWEPT:
-        return "; nothing of it was found alive, which is no proof"
+        return "; nothing of it was found alive, which does not prove its end"
     pid = f"; its agent was pid {run.agent.pid}" if run.agent is not None else ""
     return f", but it is not proven that nothing of it is alive{pid} (wk show {run.task_id})"
 

@@ -1,6 +1,6 @@
 """From an error to one sentence, what to do next, and an exit code.
 
-What ended a command is told once: as text, or with `--json` as one JSON object on standard error, without what looks like a secret. `--debug` adds the
+The cause of a command's end is printed once: as text, or with `--json` as one JSON object on standard error, without what looks like a secret. `--debug` adds a
 traceback.
 """
 
@@ -22,7 +22,7 @@ BROKEN_PIPE = 141
 
 
 class Detached(Exception):  # noqa: N818 - a wish of the person, not a failure
-    """Somebody pressed Ctrl-C while only looking: nothing was stopped. Its message says how to stop."""
+    """Ctrl-C during a look: nothing was stopped. Its message says how to stop."""
 
 
 def usage(error: "click.ClickException", terminal: Terminal, *, as_json: bool) -> int:
@@ -43,7 +43,7 @@ def ours(error: WatchkeeperError, terminal: Terminal, *, as_json: bool) -> int:
 
 
 def unknown(error: BaseException, terminal: Terminal, log: str, *, as_json: bool) -> int:
-    """Tell a fault of ours."""
+    """Report a bug."""
     where = f" The daemon's log is {log}." if log else ""
     message = f"Something went wrong inside wk: {type(error).__name__}: {error}."
     hint = f"Your tasks are not affected. `wk --debug …` shows where it happened.{where}"

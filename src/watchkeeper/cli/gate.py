@@ -1,4 +1,4 @@
-"""What an agent of ours may type. Whatever is not listed here is refused inside an agent, also a command that nobody has thought about yet.
+"""Which commands an agent may give. A command that is not listed here is refused inside an agent, also a future one.
 
 Reading is allowed, and what changes nothing but the caller's own terminal. An order needs a grant, and no run has one.
 """
@@ -43,8 +43,8 @@ def check(parent: "click.Context | None", name: str | None) -> None:
     """Refuse a command that is not allowed where it is typed.
 
     Raises:
-        InsideAgent: an agent of ours wants a daemon.
-        Refused: an agent of ours gives another order.
+        InsideAgent: an agent under Watchkeeper wants a daemon.
+        Refused: an agent under Watchkeeper gives another order.
     """
     words = _inside(parent, name)
     if words is None or words in ALLOWED:
@@ -55,7 +55,7 @@ def check(parent: "click.Context | None", name: str | None) -> None:
 
 
 def check_options(context: "click.Context") -> None:
-    """Refuse an option that is an order, of a command that is none. Raises Refused."""
+    """Refuse an option that changes something, of a command that only reads. Raises Refused."""
     words = _inside(context.parent, context.info_name)
     for option in ALLOWED.get(words or "", ()):
         if context.params.get(option):
@@ -63,7 +63,7 @@ def check_options(context: "click.Context") -> None:
 
 
 def _inside(parent: "click.Context | None", name: str | None) -> str | None:
-    """The command's words, if an agent of ours types them."""
+    """The command's words, if an agent under Watchkeeper gives them."""
     call = cast("Call | None", parent.obj) if parent is not None else None
     if call is None or parent is None or not call.inside_agent:
         return None

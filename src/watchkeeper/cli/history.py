@@ -84,7 +84,7 @@ def _stalled(facts: Facts) -> str:
 
 
 def _answered(facts: Facts) -> str:
-    return "it has given its final answer, and goes on" if facts.get("since") else "it took up its work again"
+    return "it has given its final answer, and continues" if facts.get("since") else "it took up its work again"
 
 
 def _settled(facts: Facts) -> str:
@@ -183,7 +183,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.added": _added,
     "task.claimed": "its turn has come",
     "task.run_held": _with("held", "reason"),
-    "task.run_regained": "goes on: the evidence came back",
+    "task.run_regained": "continues: the evidence came back",
     "task.run_settled": _came_to,
     "task.stop_asked": _stop_asked,
     "task.stopped_off_record": lambda facts: (
@@ -218,9 +218,9 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.stalled": _stalled,
     "run.stop_wanted": _with("its agent is to end", "how", " by "),
     "run.interrupt_wanted": "its agent is to end together with the daemon",
-    "run.stop_told": "its shim was told to end it",
+    "run.stop_told": "its shim was asked to end it",
     "run.stop_failed": _with("it could not be ended yet, and is tried again", "reason"),
-    "run.stop_overdue": _with("it has not ended in time, so its shim is told again", "reason"),
+    "run.stop_overdue": _with("it has not ended in time, so its shim is asked again", "reason"),
     "run.session_seen": _with("its conversation is", "harness_session", " "),
     "run.settled": _settled,
     "run.swept": _swept,

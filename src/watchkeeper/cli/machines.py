@@ -23,7 +23,7 @@ def here(call: "Call") -> "Here":
 
 
 def where(call: "Call", task: "Task") -> str:
-    """In brackets, on which other machine a task is at work, and since when that was not heard of; empty for one that is at work here."""
+    """In brackets, on which other machine a task runs, and since when that machine is silent; empty for one that runs here."""
     store = call.store
     if store is None or not store.is_shared or task.run_id is None:
         return ""

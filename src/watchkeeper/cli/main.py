@@ -73,7 +73,7 @@ class Lazy(click.Group):
 @click.version_option(__version__, message="watchkeeper %(version)s")
 @click.pass_context
 def wk(ctx: click.Context, debug: bool) -> None:
-    """Run coding agents in the background, and trust what you are told about them.
+    """Run coding agents in the background, and trust what is shown about them.
 
     A task is handed over once and survives everything: the terminal, the daemon, a crash. Start with `wk demo`; it
     needs no model and no account.

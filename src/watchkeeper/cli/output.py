@@ -1,7 +1,7 @@
-"""Reading what agents print: a log that grows, that may have holes, and that goes on in the next run.
+"""Reading what agents print: a log that grows, that may have holes, and that continues in the next run.
 
 `pieces` is one walk through it for everybody: `wk logs`, `wk run --follow`, the demonstration. It tells where a run begins and ends, hands out bytes in which
-the run's secrets are hidden, and says when it is about to wait, so that whoever consumes it can flush.
+the run's secrets are hidden, and reports when it is about to wait, so that the consumer can flush.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -27,12 +27,12 @@ class Begins:
 
     run: Run
     hide: Callable[[str], str] = str
-    """Hides its secrets in a text. They are hidden in the bytes; whoever joins pieces of text hides them there once more."""
+    """Hides its secrets in a text. They are hidden in the bytes; a caller that joins pieces of text hides them there once more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ends:
-    """Nothing more of this run will come, or nobody waits for it."""
+    """Nothing more of this run will come, or no caller waits for it."""
 
     run: Run
 
@@ -144,7 +144,7 @@ def pieces(
 
 
 def removed(task_id: str) -> NoSuchTask:
-    """What is said of a task that was removed while somebody waited for it."""
+    """How a task is described that was removed during a wait for it."""
     return NoSuchTask(f"Task {task_id} was removed meanwhile.")
 
 

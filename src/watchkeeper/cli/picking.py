@@ -115,7 +115,7 @@ def pick(call: "Call", verb: Verb, wanted: Picked, *, asks: bool = True) -> Sequ
 
     Raises:
         UsageError: neither or both were typed.
-        Refused: it was not agreed to, or there is nobody to ask.
+        Refused: it was not agreed to, or there is no person to ask.
         DatabaseUnusable: the database cannot tell.
     """
     if wanted.task_ids and wanted.is_filtered:
@@ -143,7 +143,7 @@ def agree(call: "Call", verb: Verb, count: int, wanted: Picked) -> None:
     """Ask for confirmation, with the number of tasks.
 
     Raises:
-        Refused: they are not, or there is nobody to ask.
+        Refused: they are not, or there is no person to ask.
     """
     if wanted.yes:
         return

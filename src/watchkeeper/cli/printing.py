@@ -61,7 +61,7 @@ class Printer:
         since: datetime | None = None,
         heading: Callable[[str], None] | None = None,
     ) -> None:
-        """`reader` makes a new reader for each run; `heading` is told of every run but the first."""
+        """`reader` makes a new reader for each run; `heading` is called with every run but the first."""
         self._emit = emit
         self._make_reader = reader
         self._since = since

@@ -17,7 +17,7 @@ def read(call: "Call", words: tuple[str, ...], file: str | None, *, may_be_absen
 
     Raises:
         UsageError: it was given twice, in pieces, or not at all.
-        BadTask: it cannot be read, or is no text.
+        BadTask: it cannot be read, or is not text.
     """
     if len(words) > 1:
         raise UsageError(
@@ -54,7 +54,7 @@ def _text(data: bytes, where: str) -> str:
         if len(data) > MAX_PROMPT_BYTES:
             return data[:MAX_PROMPT_BYTES].decode("utf-8", "replace") + " "  # too long anyway: refused for that
         raise BadTask(
-            f"What {where} holds is no text in UTF-8 (byte {error.start}).", hint="Convert it, for example with iconv."
+            f"What {where} holds is not text in UTF-8 (byte {error.start}).", hint="Convert it, for example with iconv."
         ) from error
 
 
@@ -62,5 +62,5 @@ def _checked(word: str) -> str:
     try:
         _ = word.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise BadTask("The task is no text in UTF-8.", hint="Give it in a file with -f, in UTF-8.") from error
+        raise BadTask("The task is not text in UTF-8.", hint="Give it in a file with -f, in UTF-8.") from error
     return word

@@ -32,6 +32,6 @@ def look(call: "Call") -> Found:
         return Found("note", " ".join(faults[:_NAMED]) + more, hint, faults)
     paused = [rule for rule in rules if rule.paused]
     if any(rule.scope == "all" for rule in paused):
-        return Found("note", "paused: nothing is started", "`wk queue resume` lets it go on.")
+        return Found("note", "paused: nothing is started", "`wk queue resume` resumes it.")
     parts = f"; {counted(len(paused), 'part')} paused (wk queue show)" if paused else ""
     return Found("ok", f"waiting reasons are consistent{parts}")

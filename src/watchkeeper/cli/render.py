@@ -215,7 +215,7 @@ class Terminal:
         return text if columns is None else shorten(text, max(10, columns - used))
 
     def status(self, text: str) -> None:
-        """Update the one line that shows what is going on; nothing where no person looks."""
+        """Update the status line; nothing without a terminal."""
         if not self.stderr_is_terminal:
             return
         columns = max(_NARROWEST, _columns_of_terminal())

@@ -18,7 +18,7 @@ def install(call: "Call", *, now: bool, force: bool, as_json: bool) -> None:
 
     Raises:
         DaemonError: systemd cannot be reached, or did not take it.
-        Refused: a file of somebody else's has the name, or somebody has changed ours.
+        Refused: a foreign file has the name, or ours was changed.
     """
     from watchkeeper.ports.unit import UnitState
 
@@ -48,12 +48,12 @@ def install(call: "Call", *, now: bool, force: bool, as_json: bool) -> None:
     )
     if not unit.lingers():
         call.terminal.prose(
-            "After your last logout the system ends what you started, agents too. To let them go on: loginctl enable-linger"
+            "After your last logout the system ends what you started, agents too. To keep them: loginctl enable-linger"
         )
 
 
 def _start(call: "Call", unit: "Unit") -> None:
-    """Have the service be the daemon; one that was started otherwise leaves first, its agents go on."""
+    """Have the service be the daemon; one that was started otherwise leaves first, its agents continue."""
     from watchkeeper.daemon import client
 
     _ = client.stop(call.writing, "leave")

@@ -1,4 +1,4 @@
-"""What people are told of the service and the limit of an account."""
+"""How the service and the limit of an account are shown."""
 
 from typing import TYPE_CHECKING
 

@@ -30,7 +30,7 @@ def tell_stderr(
     emit: Callable[[StreamEvent, int], None] | None = None,
     heading: Callable[[str], None] | None = None,
 ) -> None:
-    """Tell of what the newest run, or run `number`, printed on standard error: whoever sees only the rest may miss what matters.
+    """Print a note of what the newest run, or run `number`, printed on standard error: it may matter most.
 
     Of a run that failed the last lines are shown with `emit`, under a heading; of any other, and without `emit`, it is said how many there are.
     """

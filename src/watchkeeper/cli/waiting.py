@@ -69,7 +69,7 @@ def plain(still: "Standstill | None") -> dict[str, object] | None:
 
 
 class Outlook:
-    """Notices, while somebody waits, that nothing more happens to any of the tasks unless a person acts."""
+    """Notices during a wait that none of the tasks makes progress until a person acts."""
 
     def __init__(self, call: "Call", store: "Store") -> None:
         """Begin."""
@@ -112,7 +112,7 @@ class Rest:
     removed: frozenset[str]
     """Those that were removed before they came to rest."""
     still: "dict[str, Standstill]"
-    """Why nothing more happens to those that are not at rest; empty if one of them may go on."""
+    """Why those that are not at rest make no progress; empty if one of them may continue."""
 
     def is_over(self, task_id: str) -> bool:
         """Whether nothing more is to be expected of a task."""

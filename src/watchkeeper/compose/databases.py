@@ -54,7 +54,7 @@ def open_postgres(url: str, *, host: str, create: bool, upgrade: bool, met: "Met
 
 
 def listen(url: str | None, *, host: str) -> "Wake | None":
-    """Begin to listen for commits; None where nobody tells of them."""
+    """Begin to listen for commits; None where there is no such channel."""
     if url is None:
         return None
     with driver():

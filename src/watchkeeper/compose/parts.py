@@ -65,7 +65,7 @@ class Watchkeeper(ThisMachine):
     ) -> "Watchkeeper":
         """Load the settings and join.
 
-        `repository`: the repository's file counts. Whoever works there can write it, so what must always work, such as `wk stop`, does not look at it; the
+        `repository`: the repository's file counts. Every agent there can write it, so what must always work, such as `wk stop`, does not look at it; the
         daemon serves every directory and heeds none of their files. `passed_over`: see `settings.load`. Raises SettingsError.
         """
         settings = load(cwd, environ, repository=repository and not is_daemon, passed_over=passed_over)

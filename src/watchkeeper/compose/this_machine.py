@@ -31,7 +31,7 @@ class ThisMachine:
         """The state directory. Raises StateDirectoryUnusable."""
         from watchkeeper.runtimes.state_directory import StateDirectory, locate
 
-        # A machine that was told which database it shares has everything to look at before anything was kept here.
+        # A machine with a shared database has everything to look at before anything was kept here.
         return StateDirectory.open(locate(self.environ), create=self._writes or self.settings.store_url is not None)
 
     @cached_property
@@ -59,13 +59,13 @@ class ThisMachine:
         return self.sockets / "wake.sock"
 
     def clear_sockets(self) -> int:
-        """Remove sockets at which nobody listens, and directories of earlier versions for them; returns how many. Raises OSError."""
+        """Remove sockets without a listener, and directories of earlier versions for them; returns how many. Raises OSError."""
         from watchkeeper.runtimes.dead_sockets import clear
 
         return clear(self.sockets, self.environ)
 
     def left_over_sockets(self) -> int:
-        """How many directories for sockets of earlier versions nobody uses any more. Looks only."""
+        """How many socket directories of earlier versions are unused. Looks only."""
         from watchkeeper.runtimes.dead_sockets import left_over
 
         return sum(1 for _ in left_over(self.environ, time.time()))
@@ -94,7 +94,7 @@ class ThisMachine:
         return SystemdUnit(path, self.environ, usual=is_usual(path, self.environ))
 
     def tell_parent(self, word: str) -> None:
-        """Tell whoever started this daemon that it is ready, or why not."""
+        """Report to the process that started this daemon that it is ready, or why not."""
         from watchkeeper.runtimes.daemon_host import tell_parent
 
         tell_parent(word)

@@ -56,7 +56,7 @@ class ClaimLoop(Loop):
     def _due_s(self, looked: datetime) -> float | None:
         """When the next waiting task, or the next probe of a service, becomes due.
 
-        One that was due when the last claim looked was seen by it, unless it may not claim at all. One that became due since then is due at once: nobody
+        One that was due when the last claim looked was seen by it, unless it may not claim at all. One that became due since then is due at once: no process
         else tells of it.
         """
         wake_at = self._store.read(lambda tx: next_look(tx, self._claimant.machine.id, looked))

@@ -44,13 +44,13 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
     began = time.monotonic()
     while True:
         heard = host.tell(Order.LOOK)
-        # Asked after it was told: one that says that it is ending may have heard it in vain.
+        # Asked after the order was sent: a daemon that reports that it is ending may have missed the order.
         info = host.info()
         ending = info.ending if info is not None else ""
         if info is not None and info.store not in {"", parts.store_name}:
             raise DaemonError(
                 f"The daemon that runs works on another database ({info.store}).",
-                hint="`wk daemon stop` ends it; agents go on. `wk config show` says which database is set here.",
+                hint="`wk daemon stop` ends it; agents continue. `wk config show` says which database is set here.",
             )
         if heard and ending != Order.LEAVE:
             return Ensured.ENDING if ending else Ensured.ALREADY
@@ -125,7 +125,7 @@ def stop(
         parts: everything, joined.
         how: what becomes of the agents: left running under their shims, waited for, or ended with receipts.
         within_s: give up waiting after so long; None waits for as long as it takes, except that a daemon told to leave does so within seconds.
-        on_wait: called about once a second while waiting, with what keeps the daemon from doing what it was told, or an empty text.
+        on_wait: called about once a second while waiting, with what keeps the daemon from carrying out the order, or an empty text.
 
     Raises:
         DaemonError: it did not hear, or did not end in time.
@@ -149,7 +149,7 @@ def stop(
 
 
 def _tell_when_it_listens(host: DaemonHost, order: Order) -> bool:
-    """Tell it, waiting for one that is still starting; False if none runs. Raises DaemonError."""
+    """Send the order, and wait for a daemon that is still starting; False if none runs. Raises DaemonError."""
     deadline = time.monotonic() + _START_S
     while host.is_held():
         if host.tell(order):

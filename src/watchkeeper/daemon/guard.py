@@ -23,7 +23,7 @@ class GuardLoop(Loop):
         machine: MachineRecord,
         lost: Callable[[str], None],
     ) -> None:
-        """`lost` is told the reason, from this loop's thread. `store` is one without a fence."""
+        """`lost` is called with the reason, from this loop's thread. `store` is one without a fence."""
         super().__init__(log, every_s)
         self._host = host
         self._store = store

@@ -12,7 +12,7 @@ class LeaseLoop(Loop):
     name = "lease"
 
     def __init__(self, log: Log, lease: Lease, lost: Lost) -> None:
-        """`lost` is told, from this loop's thread, when another daemon took over."""
+        """`lost` is called, from this loop's thread, when another daemon took over."""
         super().__init__(log, RENEW_S)
         self._lease = lease
         self._lost = lost

@@ -88,7 +88,7 @@ class Loop(ABC):
             ticked = await to_thread.run_sync(self._named_tick, limiter=self._limiter)
         except DatabaseNewer:
             raise  # a newer version has taken the database over: this daemon has nothing to do any more
-        except Exception as problem:  # noqa: BLE001 - the top of a loop: whatever it is, the other roles go on and this one tries again
+        except Exception as problem:  # noqa: BLE001 - the top of a loop: after any error the other roles continue and this one tries again
             return self._failed(problem)
         if self._trouble is not None:
             self.log.info("recovered", loop=self.name, after_failures=self._failures)

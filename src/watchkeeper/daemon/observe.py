@@ -21,7 +21,7 @@ class ObserveLoop(Loop):
     def __init__(
         self, log: Log, every_s: float, store: Store, machine: str, observer: Observer, seen: Callable[[Run], None]
     ) -> None:
-        """Observe with `observer`; `seen` is told of every run whose agent works."""
+        """Observe with `observer`; `seen` is called with every run whose agent works."""
         super().__init__(log, every_s)
         self._store = store
         self._machine = machine

@@ -13,10 +13,10 @@ _TERMINAL_SIGNALS = (signal.SIGINT, signal.SIGHUP)
 
 
 def take_title(state: Path) -> None:
-    """Be no Python among others to whoever ends processes by their name, and heed no signal that a terminal sends where there is none."""
+    """Set an own process title, so that `pkill python` does not match, and ignore the signals that only a terminal sends."""
     set_title(b"wk-daemon " + os.fsencode(state))
     for number in set(_TERMINAL_SIGNALS) - set(heeded()):
-        _ = signal.signal(number, _let_pass)  # unlike ignoring, a handler of ours is not inherited
+        _ = signal.signal(number, _let_pass)  # unlike SIG_IGN, a handler is not inherited
 
 
 def heeded() -> tuple[signal.Signals, ...]:
@@ -29,7 +29,7 @@ def heeded() -> tuple[signal.Signals, ...]:
 
 
 def _let_pass(_number: int, _frame: object) -> None:
-    """Nobody at a terminal sent it, so another process was meant."""
+    """There is no terminal, so the signal was meant for another process."""
 
 
 def end_within(seconds: float, say: Callable[[], None]) -> threading.Timer:

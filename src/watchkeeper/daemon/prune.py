@@ -7,7 +7,7 @@ from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 
 BY = "prune"
-"""In whose name tasks are removed that ended so long ago that nobody wants to keep them."""
+"""In whose name tasks are removed whose retention time is over."""
 
 _AT_ONCE = 2000
 _HISTORY_EVERY = 24

@@ -61,9 +61,9 @@ class ReconcileLoop(Loop):
         _ = look([run for run in runs if run.state in OBSERVED], self._observer, self.log)
         for run_id in renew(self._store, self._clock, self._machine):
             self.log.info("stop overdue", run=run_id)
-        # A command that died between its commit and its hint has told nobody; that somebody committed costs microseconds to see.
+        # A command that died between its commit and its hint has sent no hint; to see that another process committed costs microseconds.
         changed, self._mark = self._store.changed(self._mark)
-        # What is reserved, ended or undecided is somebody else's work: wake them even if nothing moved, for their own hints may have been lost.
+        # Reserved, ended and undecided runs are the work of other loops: wake those even if nothing moved, because their own hints may have been lost.
         rest_s = min(_LONGEST_REST_S, (time.thread_time() - used_s) * _REST_PER_LOOK)
         self._planned_s = self._clock.boottime_s() + max(self._every_s, rest_s)
         return Ticked(worked=changed or bool(runs), rest_s=rest_s)

@@ -68,7 +68,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
         kept = parts.put_off_limits()
         if kept:
             log.info("limited", by=", ".join(kept))
-        # A daemon that is suspended while it holds the database's turnstile would keep everybody waiting.
+        # A daemon that is suspended while it holds the database's write lock would make every other process wait.
         _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         take_title(parts.state.path)
         with host.hold(_describe(parts, 0)), _last_words(parts):
@@ -85,7 +85,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
 
 @contextmanager
 def _last_words(parts: Watchkeeper) -> Generator[None]:
-    """Why a daemon ends that nobody told to end is there for `wk daemon status`."""
+    """Keep the reason of an end without an order for `wk daemon status`."""
     try:
         yield
     except WatchkeeperError as problem:
@@ -96,7 +96,7 @@ def _last_words(parts: Watchkeeper) -> Generator[None]:
 
 
 def _serve(service: "_Service", log: Log) -> None:
-    """Live one life. Raises DatabaseNewer if a newer version takes the database over meanwhile: going on would only fail, again and again."""
+    """Run until the end. Raises DatabaseNewer if a newer version takes the database over meanwhile: every further attempt would fail."""
     try:
         anyio.run(service.main, backend="asyncio")
     except BaseExceptionGroup as problems:
@@ -159,7 +159,7 @@ class _Service:
         """Why it ends without having been told to."""
 
     def let_go(self) -> None:
-        """After the end: say that nobody acts for this machine any more.
+        """After the end: record that no daemon acts for this machine any more.
 
         Raises:
             DaemonError: it ended because the state directory, or the machine's id, is not its own any more.
@@ -267,9 +267,9 @@ class _Service:
         loops.reconcile.wakes = (loops.lease, *loops.reconcile.wakes)  # it notices that the machine slept
 
     def _give_up(self, tasks: TaskGroup, loops: Loops, reason: str, hint: str) -> None:
-        """End, because something is not ours any more. The first reason is the one that is told."""
+        """End, because a resource does not belong to this daemon any more. The first reason is the one that is reported."""
         if self._lost is None:
-            self._lost = DaemonError(f"{reason} So this daemon has ended itself; its agents go on.", hint=hint)
+            self._lost = DaemonError(f"{reason} So this daemon has ended itself; its agents continue.", hint=hint)
         loops.claim.closed = True
         self._leave(tasks)
 
@@ -339,7 +339,7 @@ class _Service:
         if order is Order.LEAVE:
             self._leave(tasks)
             return
-        # First it is said, then it is done: whoever hands work over after the one has heard of it, whoever did so before the other is served or counted.
+        # Announce first, then end: a caller that hands work over after the announcement knows of it, and one that did so before is served or counted.
         self._order = order
         self._say_ending(order)
         loops.claim.closed = True
@@ -350,7 +350,7 @@ class _Service:
             tasks.start_soon(steadily, self._log, "retire", work, self._say_trouble)
 
     def _leave(self, tasks: TaskGroup) -> None:
-        """From here on a command that wants something done sees that nobody listens, and has a successor started when we are gone."""
+        """From here on a command that needs a daemon sees that none listens, and starts a successor when this one has ended."""
         end_within(LEAVE_S, lambda: self._log.info("gave up", pid=os.getpid()))
         self._say_ending(Order.LEAVE)
         self._drop_inbox()
@@ -360,7 +360,7 @@ class _Service:
         self._say_ending(self._order, says)
 
     def _say_ending(self, order: Order, trouble: str = "") -> None:
-        # Where the record cannot be written we end all the same: whoever ordered it is told what waits.
+        # The daemon ends even if the record cannot be written: the caller learns what waits.
         with contextlib.suppress(OSError):
             self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, order.value, trouble))
 

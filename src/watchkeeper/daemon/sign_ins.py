@@ -1,4 +1,4 @@
-"""While tasks wait for a sign-in or a program, look whether it is there, so that they go on without a command."""
+"""While tasks wait for a sign-in or a program, look whether it is there, so that they continue without a command."""
 
 from watchkeeper.app.sign_ins import SignIns
 from watchkeeper.daemon.log import Log

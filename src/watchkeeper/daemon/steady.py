@@ -23,7 +23,7 @@ async def steadily(
         tell: told of each trouble in words, and with an empty text when it is over. Must not raise.
 
     Raises:
-        DatabaseNewer: going on would only fail, again and again.
+        DatabaseNewer: every further attempt would fail.
     """
     trouble, failures = "", 0
     while True:
@@ -31,7 +31,7 @@ async def steadily(
             await work()
         except DatabaseNewer:
             raise
-        except Exception as problem:  # noqa: BLE001 - the top of a task: whatever it is, the daemon goes on and tries again
+        except Exception as problem:  # noqa: BLE001 - the top of a task: after any error the daemon continues and tries again
             said = f"{type(problem).__name__}: {problem}"
             if said != trouble:
                 log.problem("tick failed", problem, loop=name)

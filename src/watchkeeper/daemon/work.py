@@ -56,7 +56,7 @@ class WorkLoop(Loop, Generic[T]):
         """Take what is over, and begin what is due.
 
         Raises:
-            StateError: the database is in trouble, which is no run's own.
+            StateError: the database is in trouble, which does not concern one run.
         """
         over = self.workers.collect()
         moved = [self.finished(run_id, result) for run_id, result in over.results.items()]

@@ -2,7 +2,7 @@
 
     offer(run) ──▶ room? not at work already? not resting? ──▶ a thread ──▶ collect()
 
-At most so many are at work at once. One that takes too long is abandoned: it takes no more room, its result is used if it comes after all, and until then
+At most so many run at once. One that takes too long is abandoned: it takes no more room, its result is used if it comes after all, and until then
 nothing else is begun for the same run, so no work is ever done twice at once. The threads keep no process alive.
 """
 
@@ -60,7 +60,7 @@ class _Rest:
     until_s: float
     wait_s: float
     soft: bool = False
-    """Whoever is told that something has happened may end it."""
+    """The observer of an event may end the work."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,11 +88,11 @@ class Workers(Generic[T]):
 
         Args:
             name: of the loop.
-            done: called, from the work's own thread, whenever one is over, with whether others are at work.
+            done: called, from the work's own thread, whenever one is over, with whether others are running.
             says: what a work is at that says nothing else, as the beginning of a sentence.
             abandon_s: one that takes longer is abandoned.
             most: works at once that are not abandoned.
-            now_s: a clock that only goes on, and not while the machine sleeps.
+            now_s: a monotonic clock that stops while the machine sleeps.
         """
         self._name = name
         self._usual = Step(says)
@@ -106,7 +106,7 @@ class Workers(Generic[T]):
         self._rests: dict[str, _Rest] = {}
 
     def offer(self, run_id: str, work: Callable[[], T]) -> bool:
-        """Begin the work of a run; False if it is at work or rests, or if there is no room."""
+        """Begin the work of a run; False if it is running or resting, or if there is no room."""
         with self._guard:
             rest = self._rests.get(run_id)
             if run_id in self._works or not self._has_room() or (rest is not None and self._now_s() < rest.until_s):
@@ -126,7 +126,7 @@ class Workers(Generic[T]):
             return True
 
     def doing(self, run_id: str, says: str = "", about: str = "") -> None:
-        """What the work of a run is at, for whoever asks why it takes long; nothing: the usual."""
+        """The current step of a run's work, to explain why it takes long; empty: the usual."""
         with self._guard:
             if run_id in self._works:
                 self._works[run_id].step = Step(says, about) if says else self._usual
@@ -182,7 +182,7 @@ class Workers(Generic[T]):
             return max(0.02, min(times) - now_s) if times else None
 
     def wait(self, within_s: float) -> bool:
-        """Wait until none is at work; False if that took too long."""
+        """Wait until none is running; False if that took too long."""
         with self._guard:
             return self._guard.wait_for(lambda: not self._works, within_s)
 

@@ -1,6 +1,6 @@
 """A scripted agent: a real process that does what its prompt says, one instruction a line.
 
-It is run by path with `python -I -S`, so it uses the standard library only and imports nothing of ours. Like a real agent
+It is run by path with `python -I -S`, so it imports the standard library only. Like a real agent
 program it prints one JSON object a line, starts shell tools in sessions of their own, and says with a final `result` event
 how it went. A prompt in plain prose gets a little story instead, so that a whole run can be seen without a model.
 
@@ -25,7 +25,7 @@ from typing import NoReturn
 
 MAX_LIFE_S, POLL_S = 3600.0, 0.01
 TOOL_TEXT = 4000
-"""Characters of a tool's output that are told."""
+"""Characters of a tool's output that are printed."""
 _KINDS = """signed_out quota overloaded network context_full turn_limit budget permission_denied bad_request program_missing directory_missing
 directory_changed program_broken sandbox crash deadline silence refused nothing_recorded asked never_launched lost interrupted stopped environment_unknown
 unknown"""
@@ -33,12 +33,12 @@ KINDS = frozenset(_KINDS.split())
 """Failure kinds that a script may name."""
 
 
-class Bad(Exception):  # noqa: N818 - a script's fault, not an error of ours
+class Bad(Exception):  # noqa: N818 - a mistake in a script, not an error of the program
     """A line of the script cannot be done."""
 
 
-class ToolFailed(Exception):  # noqa: N818 - what a tool says, not an error of ours
-    """A command ended with another code than 0; the agent is told and goes on."""
+class ToolFailed(Exception):  # noqa: N818 - the result of a tool, not an error of the program
+    """A command ended with another code than 0; the agent sees it and continues."""
 
 
 class Agent:
@@ -80,7 +80,7 @@ class Agent:
         """Pretend to need a sign-in, if there is a home to have it in."""
         home = os.environ.get("DEMO_HOME")
         if home and not os.path.lexists(f"{home}/signed-in"):
-            self.result(kind="signed_out", text="Nobody is signed in.")
+            self.result(kind="signed_out", text="Not signed in.")
 
     def echo_prompt(self) -> None:
         """Say the whole prompt."""
@@ -193,7 +193,7 @@ class Agent:
         self.result(kind=_kind(kind), text=text or f"The script says: fail {kind}.")
 
     def fail_once(self, kind: str, path: str, times: str | None) -> None:
-        """Fail the first time, or so many times, counted in the length of the file; then go on."""
+        """Fail the first time, or so many times, counted in the length of the file; then continue."""
         _kind(kind)
         counter = Path(path)
         failed = counter.stat().st_size if counter.exists() else 0
@@ -350,7 +350,7 @@ def is_script(prompt: str) -> bool:
 
 
 def parsed(prompt: str) -> list[tuple[int, str, tuple[str | None, ...]]]:
-    """The script's steps as line number, instruction, arguments. Raises Bad for the first line that is none."""
+    """The script's steps as line number, instruction, arguments. Raises Bad for the first line that is not an instruction."""
     steps: list[tuple[int, str, tuple[str | None, ...]]] = []
     for number, line in _lines(prompt):
         word, _, rest = line.partition(" ")

@@ -13,7 +13,7 @@ def main() -> int:
     home = Path(os.environ.get("DEMO_HOME") or Path.home() / ".demo")
     sys.stderr.write("This is a pretended login: type any word for a key.\n")
     if not sys.stdin.readline().strip():
-        sys.stderr.write("Nothing was typed, so nobody is signed in.\n")
+        sys.stderr.write("Nothing was typed, so the sign-in failed.\n")
         return 1
     (home / "signed-in").touch()
     sys.stderr.write("Signed in.\n")

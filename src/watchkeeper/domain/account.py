@@ -7,11 +7,11 @@ from enum import StrEnum
 from watchkeeper.domain.failure_kind import FailureKind
 
 OWN = "own"
-"""The name of the account that is the user's own home; every harness has one without anybody adding it."""
+"""The name of the account that is the user's own home; every harness has one from the start."""
 
 KEY = "key"
-"""The name of the account that is the user's own home with a key in the environment of whoever hands a task over: it wins over the home's sign-in, and each
-task has its own. Nobody adds it either."""
+"""The name of the account that is the user's own home with a key from the caller's environment: the key wins over the home's sign-in, and each
+task has its own. It exists from the start, too."""
 
 IMPLICIT = (OWN, KEY)
 """Accounts that are there without being added."""
@@ -81,7 +81,7 @@ class AccountState:
     probe_at: datetime | None = None
     """When the next probe may start."""
     probe_run: str | None = None
-    """The run that is the probe, as long as it is at work."""
+    """The run that is the probe, while it is running."""
     answered_at: datetime | None = None
     """When the service was last seen to answer."""
 
@@ -91,7 +91,7 @@ class Bearing:
     """What a run has to do with its account's sign-in."""
 
     keyed: bool = False
-    """It used a key from the environment of whoever handed the task over: what becomes of it tells nothing of the account."""
+    """It used a key from the caller's environment: its outcome says nothing about the account."""
     own_key: bool = False
     """That key is what the account works with, so a success shows that it works."""
     opens: bool = True

@@ -10,7 +10,7 @@ _PART = r"(\d+(?:\.\d+)?) *(ms|s|m|h|d|w)"
 
 
 def parse_duration(text: str) -> float | None:
-    """Seconds from `90`, `90s`, `15m`, `1h30m`, `1d` or `1w`; None if the text is no duration or a longer one than `LONGEST_S`."""
+    """Seconds from `90`, `90s`, `15m`, `1h30m`, `1d` or `1w`; None if the text is not a duration or is longer than `LONGEST_S`."""
     if re.fullmatch(r"\d+(\.\d+)?", text, re.ASCII):
         seconds = float(text)
     elif re.fullmatch(rf"(?:{_PART})+", text, re.ASCII):

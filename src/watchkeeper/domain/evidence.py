@@ -3,7 +3,7 @@
 The same function judges every live run on every look; there is no special path for a start after a crash. "Unknown" is an answer, and it never leads to an
 action (R13, R14).
 
-The order of reading makes the answer exact. Evidence is gathered as *decision, then lock, then the other records*. Whoever takes the decision for a launch
+The order of reading makes the answer exact. Evidence is gathered as *decision, then lock, then the other records*. The shim that takes the decision
 holds the lock while taking it and until death. So if the decision says `shim` and the lock is free *afterwards*, that shim is dead, and what it left is final:
 no record read later can still change. Were the lock looked at first, a shim starting in between could be taken for one that died.
 """
@@ -74,7 +74,7 @@ class Evidence:
     refused: int | None = None
     """The error with which the system refused the shim what a launch needs. It explains a launch that never was; nothing rests on it."""
     no_room: bool = False
-    """Whether there is no room on the disk. It explains why a shim whose agent has ended goes on; nothing rests on it."""
+    """Whether there is no room on the disk. It explains why a shim continues after its agent has ended; no decision depends on it."""
 
 
 class VerdictKind(StrEnum):
@@ -85,7 +85,7 @@ class VerdictKind(StrEnum):
     ALIVE = "alive"
     ENDED = "ended"
     TAKE_DECISION = "take_decision"
-    """Nothing was decided and nobody is at it: publish `recovery` or `stop`, then look again."""
+    """There is no decision and no process that could make one: publish `recovery` or `stop`, then look again."""
     NEVER_LAUNCHED = "never_launched"
     LOST_TO_REBOOT = "lost_to_reboot"
     SHIM_DIED = "shim_died"
@@ -176,7 +176,7 @@ def _because(number: int | None) -> str:
 
 
 def _undecided(evidence: Evidence) -> Verdict:
-    """Nobody holds the lock and nothing was decided."""
+    """No process holds the lock and there is no decision."""
     if evidence.since_spawn_s is None or evidence.since_spawn_s < evidence.start_grace_s:
         return Verdict(kind=VerdictKind.WAITING, reason="The shim has not started yet.")
     return Verdict(
@@ -187,7 +187,7 @@ def _undecided(evidence: Evidence) -> Verdict:
 
 
 def _shim_is_dead(evidence: Evidence, decision: DecisionRecord) -> Verdict:
-    """A shim had decided to launch before we looked at the lock, and nobody held the lock then; no end is on record."""
+    """A shim had decided to launch before we looked at the lock, and no process held the lock then; no end is on record."""
     if evidence.gone is not None:
         return _unknown(
             "The records contradict each other: nothing is left of the agent, and its end is not on record."

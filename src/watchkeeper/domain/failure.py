@@ -109,9 +109,9 @@ ROWS: dict[FailureKind, FailureRow] = {
         retried=True,
         counts=False,
     ),
-    FailureKind.LOST: _row("The agent is gone and nobody saw how it ended.", Follow.HELD),
+    FailureKind.LOST: _row("The agent is gone and its end was not seen.", Follow.HELD),
     FailureKind.INTERRUPTED: _row(
-        "The agent was ended together with the daemon or by the system; nobody stopped its task.",
+        "The agent was ended together with the daemon or by the system; no person stopped its task.",
         Follow.NEEDS_INPUT,
         counts=False,
     ),

@@ -1,6 +1,6 @@
-"""What a hand-over asks for, in a few bytes, so that the same one is known again under the caller's key, and another one is told apart and by what.
+"""What a hand-over asks for, in a few bytes, so that a repeated one is recognised under the caller's key, and a different one is refused with the difference.
 
-It is as it was typed: what settings add, what a clock makes of `+2h`, and what variables hold at the moment are no part of it.
+It is as it was typed: what settings add, what a clock makes of `+2h`, and the current values of variables are not part of it.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ def differing(one: str, other: str) -> tuple[str, ...]:
 
 
 def difference(one: str, other: str) -> str:
-    """In what two hand-overs differ, as the end of a sentence; an option whose name is no noun goes by its flag."""
+    """In what two hand-overs differ, as the end of a sentence; an option whose name is not a noun is named by its flag."""
     called = [f"--{name.replace('_', '-')}" if name in _FLAGS else name for name in differing(one, other)]
     *names, last = called or ["content"]
     return f"{', '.join(names)} and {last}" if names else last

@@ -1,12 +1,12 @@
 """What a process inherits from the one that starts it, beside its environment: umask, niceness, the weight of the out-of-memory killer, limits.
 
-An agent gets those of the shell that handed its task over, not those of whoever happened to start the daemon.
+An agent gets those of the shell that handed its task over, not those of the shell that started the daemon.
 """
 
 from dataclasses import dataclass
 
 UNLIMITED = -1
-"""A limit that is none."""
+"""No limit."""
 
 USUAL_UMASK = 0o022
 
@@ -32,7 +32,7 @@ class Inheritance:
     oom_score_adj: int | None
     """None where the system does not say."""
     limits: tuple[tuple[str, int, int], ...]
-    """Each resource limit by its lower-case name (`nofile`), with the soft and the hard one; `UNLIMITED` is none."""
+    """Each resource limit by its lower-case name (`nofile`), with the soft and the hard one; `UNLIMITED` means no limit."""
 
 
 def unusual(inherits: Inheritance) -> str:

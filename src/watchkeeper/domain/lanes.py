@@ -137,7 +137,7 @@ def _paused(lane: Lane, place: Place) -> Iterator[Reason]:
             what = scope_says(rule.scope, rule.name, place.names)
             by = f" by {rule.by}" if rule.by else ""
             part = "" if rule.scope == "all" else f" --{rule.scope} {quote(place.names.get(rule.name, rule.name))}"
-            yield Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}; `wk queue resume{part}` lets it go on")
+            yield Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}; `wk queue resume{part}` resumes it")
 
 
 def _other_machine(lane: Lane, place: Place) -> Reason | None:
@@ -195,11 +195,11 @@ def probed_accounts(place: Place) -> frozenset[str]:
 def _limits(lane: Lane, place: Place) -> Iterator[Reason]:
     here = sum(each.agents for each in place.occupied if each.machine == place.machine)
     if here >= place.limit:
-        yield Reason(wait=Wait.LIMIT, says=f"{here} of {place.limit} agents are at work on this machine")
+        yield Reason(wait=Wait.LIMIT, says=f"{here} of {place.limit} agents are running on this machine")
     for rule in place.rules:
         if rule.max_running is None or not concerns(rule, lane, place.machine):
             continue
         at_work = sum(each.agents for each in place.occupied if concerns(rule, each.lane, each.machine))
         if at_work >= rule.max_running:
             what = scope_says(rule.scope, rule.name, place.names)
-            yield Reason(wait=Wait.LIMIT, says=f"{at_work} of {rule.max_running} agents of {what} are at work")
+            yield Reason(wait=Wait.LIMIT, says=f"{at_work} of {rule.max_running} agents of {what} are running")

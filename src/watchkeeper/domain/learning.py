@@ -56,7 +56,7 @@ def _of_key(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen, .
 
 
 def of_service(facts: Facts, outcome: Outcome) -> tuple[QuotaSeen | ServiceFailed | ServiceAnswered, ...]:
-    """What is learnt of the service behind the account, in order. A run in which no agent ended tells nothing, nor does a plain command.
+    """What is learnt of the service behind the account, in order. A run in which no agent ended teaches nothing, and a plain command teaches nothing either.
 
     Where only the output shows that there was an answer, it may have come right after the start.
     """

@@ -1,7 +1,7 @@
 """Who may act as a machine, where machines share a database.
 
 A machine is a state directory. Its daemon holds a lease, renews it, and stops when it is no longer the newest one; so of two directories with one id, one of
-which is a copy, only one acts. A lease that has ended says that nobody has heard of the machine: its runs are shown as unreachable, and nothing else follows.
+which is a copy, only one acts. A lease that has ended means that the machine is silent: its runs are shown as unreachable, and nothing else follows.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ RENEW_S = 15.0
 """How often a daemon renews its lease."""
 
 WATCH_S = RENEW_S + 5.0
-"""A lease that was not renewed for so long has nobody who renews it."""
+"""A lease that was not renewed for so long has lost the daemon that renews it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Contest(StrEnum):
     """What becomes of a daemon that wants to begin while another one's lease has not ended."""
 
     FREE = "free"
-    """Nobody else acts: that daemon was of this very directory, whose lock we hold."""
+    """No other daemon acts: that one belonged to this directory, whose lock we hold."""
     WATCH = "watch"
     """This host was started anew, or it is a copy of one that works: whether the lease is renewed will tell."""
     TAKEN = "taken"

@@ -44,7 +44,7 @@ class Changes:
     in_checkout: bool = True
     """False: in a plain directory."""
     beside: tuple[str, ...] = ()
-    """Tasks whose runs were at work in the same checkout or directory meanwhile: the changes may be theirs. At most `MOST_BESIDE`."""
+    """Tasks that ran in the same checkout or directory at the same time: the changes may be theirs. At most `MOST_BESIDE`."""
     left: WorkingDirectory | None = None
     """The directory as it was when the run was settled: what the task's next run must find. None: it could not be looked at."""
 
@@ -70,7 +70,7 @@ class Trace:
     usage: Usage = field(default_factory=Usage)
     quota_until: datetime | None = None
     expects_trace: bool = False
-    """The program is an agent: success without any tool call or change is no success unless an answer was expected, and its last message may ask something."""
+    """The program is an agent: success without any tool call or change does not count unless an answer was expected, and its last message may be a question."""
     whole: bool = True
     """All that it printed could be read. False: lines were left out, so that what was not seen may have happened all the same."""
 

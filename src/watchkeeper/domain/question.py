@@ -1,7 +1,7 @@
 """Does an agent's last message end by asking something?
 
 A run that ends by asking has not done its task: a person must answer. The only sign that is trusted is a question mark, in any script, where the message
-ends. What an agent shows (code, quotes, tables, addresses) is not what it asks, and a question in the middle that the message itself goes on to answer is
+ends. What an agent shows (code, quotes, tables, addresses) is not what it asks, and a question in the middle that the message itself answers is
 rhetoric. The steps:
 
     text ─▶ without code, quotes, tables ─▶ without closing courtesies ─▶ last sentence a question?            ─▶ asked
@@ -62,7 +62,7 @@ _OFFER = re.compile(
     )\W*""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-"""A question that offers further service: whoever says it is done."""
+"""A question that offers further service: the agent has done its task."""
 
 _LEAD_IN = r"(?:(?:so|also|and|or|but|then|now|finally|otherwise|before|if|once|given|since|first)\b[^,.]{0,120},\s*|(?:so|also|and|or|but)\s+)?"
 _TO_THE_READER = re.compile(
@@ -75,7 +75,7 @@ _TO_THE_READER = re.compile(
     )""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
-"""How a question begins that is put to whoever reads it."""
+"""How a question to the reader begins."""
 
 _CHOICE = re.compile(rf"{_LEAD_IN}(?:which|what\s+(?:is|are)\s+your)\b", re.IGNORECASE)
 _ANSWER = re.compile(r"(?:yes|no|nope|yep|because|of\s+course|not\s+(?:yet|really|at\s+all))\b", re.IGNORECASE)
@@ -124,7 +124,7 @@ def _plain(line: str) -> str:
 
 
 _HIDDEN = {ord(mark): 0xE000 + number for number, mark in enumerate(f"{MARKS}.!")}
-"""Within code and addresses no mark ends a sentence: there they are letters of nobody's alphabet, until the question is quoted."""
+"""A mark within code or an address does not end a sentence: it is replaced by a private-use character until the question is quoted."""
 _SHOWN = {hidden: mark for mark, hidden in _HIDDEN.items()}
 
 
@@ -163,7 +163,7 @@ def _has_mark(sentence: str) -> bool:
 
 
 def _asks(sentence: str) -> bool:
-    """Whether a sentence is a question of its own, and not somebody's question that it reports."""
+    """Whether a sentence asks a question itself, and does not report a question of another person."""
     bare = _ASIDE.sub("", sentence).rstrip(" \t*_~.!…")
     inner = bare.rstrip(_CLOSERS + "*_~)")
     if _WITHIN_A_WORD in inner:

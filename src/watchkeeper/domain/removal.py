@@ -68,7 +68,7 @@ def may_be_alive(run: Run) -> bool:
 
 
 def alive(run: Run, what: str) -> Obstacle:
-    """Something of a run was seen alive: nobody's word counts against that."""
+    """A process of a run was seen alive: a person's statement does not override that."""
     return Obstacle(
         kind=ObstacleKind.ALIVE, says=f"{what} of run {run.number} is alive", hint=f"`wk kill {run.task_id}` ends it."
     )

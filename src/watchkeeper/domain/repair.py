@@ -36,14 +36,14 @@ CHOICES: dict[str, dict[Repair, str]] = {
     "account": {Repair.DROP: "forget the account: its tasks wait until it is added again (wk account add)"},
     "account_state": {Repair.DROP: "forget what is known of the account: it is found out anew"},
     "harness_state": {Repair.DROP: "forget what is known of the program: it is found out anew"},
-    "lane_closed": {Repair.DROP: "forget what was told: it is told anew"},
+    "lane_closed": {Repair.DROP: "forget what was announced: it is announced again"},
     "queue_rule": {Repair.DROP: "forget the rule: what it paused or limited is free (wk queue sets another)"},
     "machine": {Repair.DROP: "forget the machine: its next daemon makes the record anew"},
     "lane": {Repair.MEND: "find the lanes of the tasks in it anew, from what was asked for"},
     "tally": {Repair.MEND: "count the tasks anew"},
     "wait": {Repair.MEND: "find out anew what its task waits for and where it stands, from what was asked for"},
     "meta": {Repair.MEND: "make it anew from what is on record and in the execution directories"},
-    "number": {Repair.MEND: "go on behind the largest number that can be; records beyond it are numbered anew"},
+    "number": {Repair.MEND: "continue after the largest valid number; records beyond it are numbered again"},
     "operation": {Repair.DROP: "delete this note of a claim"},
 }
 """By the table of the record: each choice, and what it does."""

@@ -201,10 +201,10 @@ def _may_be_alive(run: Run) -> bool:
             # The agent itself is gone, but its shim may be waiting for what it left behind, for as long as that takes.
             return run.exit is not None
         case S.HELD:
-            # Nobody knows what became of it. A person's word settles the run, and does not end the agent.
+            # What became of it is unknown. A person's statement settles the run, and does not end the agent.
             return run.proof not in {Proof.PROVEN, Proof.SWEPT}
         case S.SETTLED:
-            # That is final; but whoever sees its agent alive after all may have it ended.
+            # That is final; but a person who sees its agent alive after all may end it.
             return run.agent is not None and run.proof is Proof.UNPROVEN
         case _:
             return False

@@ -61,7 +61,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided:
-    """The prepared directory is there and readable, nobody has decided anything, and no shim was ever started for it."""
+    """The prepared directory exists and is readable, it holds no decision, and no shim was ever started for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ class Delayed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """The program printed its final answer, and its process goes on; without a time: it took up its work again."""
+    """The program printed its final answer, and its process continues; without a time: it resumed its work."""
 
     since: datetime | None
 
@@ -126,7 +126,7 @@ class StopFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopOverdue:
-    """A shim acknowledged a stop, and the run has not ended in the time that it takes: it is told again."""
+    """A shim acknowledged a stop, and the run has not ended in the time that it takes: the stop is sent again."""
 
     how: StopHow
     reason: str

@@ -66,7 +66,7 @@ class DirectoryIdentity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentIdentity:
-    """Which process the agent is: a pid alone names nobody."""
+    """Which process the agent is: a pid alone does not identify a process."""
 
     pid: int
     start_ticks: int

@@ -93,7 +93,7 @@ DECISIONS: Mapping[DecidedBy, DecisionRecord] = {
 
 
 def a_spec(*, max_attempts: int = 3, on_lost: OnLost = OnLost.HOLD, deadline_s: float | None = None) -> TaskSpec:
-    """What somebody asked for."""
+    """What the caller asked for."""
     return TaskSpec(
         prompt="Fix the failing test.",
         title="Fix the failing test.",
@@ -187,7 +187,7 @@ def run_events() -> tuple[RunEvent, ...]:
         StopWanted(how=StopHow.STOP),
         StopTold(how=StopHow.STOP),
         StopFailed(reason="Its shim does not answer."),
-        StopOverdue(how=StopHow.STOP, reason="Its shim was told, and it has not ended."),
+        StopOverdue(how=StopHow.STOP, reason="Its shim received the request, and it has not ended."),
         InterruptWanted(),
         SessionSeen(harness_session="s1"),
         Settled(outcome=an_outcome(Disposition.FAILED)),

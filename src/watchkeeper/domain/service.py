@@ -115,7 +115,7 @@ class Phase(StrEnum):
     DUE = "due"
     """One task may start, as the probe."""
     PROBING = "probing"
-    """The probe is at work; no other task starts."""
+    """The probe is running; no other task starts."""
 
 
 def phase(state: AccountState, now: datetime) -> Phase:
@@ -130,7 +130,7 @@ def phase(state: AccountState, now: datetime) -> Phase:
 def rests_until(state: AccountState, now: datetime) -> datetime | None:
     """When the next probe may start, if that is in the future; None if one may start now, or none is needed.
 
-    A time that only a clock which was set back since can have given keeps nobody waiting.
+    A time that can only come from a clock that was set back since does not delay a task.
     """
     limit, probe = state.quota_until, state.probe_at
     if limit is not None and limit - now > timedelta(seconds=LONGEST_LIMIT_S):
@@ -164,7 +164,7 @@ def observed(state: AccountState, seen: Seen) -> AccountState:
 
 
 def answered_since(state: AccountState | None, since: datetime, now: datetime) -> bool:
-    """Whether the service was seen to answer somebody after that time."""
+    """Whether the service was seen to answer a task after that time."""
     last = None if state is None else _past(state.answered_at, now)
     return last is not None and last > since
 
@@ -238,7 +238,7 @@ def _limited(state: AccountState, seen: QuotaSeen) -> AccountState:
     if not is_probe and last is not None and at < last:
         return state
     probes = (0 if state.trouble is not None else state.probes) + (1 if is_probe else 0)
-    # A time that has passed must not make it start over and over, since no attempt is counted; and one in years is no limit's end but a mistake.
+    # A time that has passed must not make it start over and over, since no attempt is counted; and a time years away is a mistake, not the end of a limit.
     until = min(max(seen.until, at + seen.policy.pause(probes)), at + timedelta(seconds=LONGEST_LIMIT_S))
     after = replace(
         state,

@@ -95,7 +95,7 @@ class Facts:
     host: str = ""
     """Where its requests went, as its launch profile says; empty: not known."""
     service_answered: bool = False
-    """The service answered somebody since the run began, or since it failed this task before."""
+    """The service answered a task since the run began, or since it failed this task before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +150,7 @@ def settle(facts: Facts) -> Outcome | Hold:
 
 
 _OUR_HAND = frozenset({EndReason.STOP, EndReason.KILL, EndReason.INTERRUPTED})
-"""Reasons in an exit record that say that the agent was told to end, whichever way its shim was reached."""
+"""Reasons in an exit record which mean that the agent was asked to end, by whichever way its shim was reached."""
 
 _OUR_SIGNALS = frozenset({9, 15})
 """KILL and TERM."""
@@ -246,7 +246,7 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
 
 
 def _did_what_was_expected(facts: Facts, trace: Trace) -> bool:
-    """Prose is no trace of work. Changes count only where nobody else can have made them."""
+    """Prose is not a trace of work. Changes count only where no other process can have made them."""
     changes = facts.changes
     changed = changes is not None and bool(changes.files or changes.commits) and not changes.beside
     answered = facts.task.spec.expect == "answer" and bool(trace.text.strip())
@@ -297,7 +297,7 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
     if limit_of(facts, kind) is not None:
         return Disposition.RETRY, None  # the lanes of its account are closed until then
     if row.waits and _is_lacking(facts, kind):
-        # What is missing is nothing of this task's own: it keeps its place, and the claim passes over it until the account or the program is there.
+        # What is missing does not belong to this task: it keeps its place, and the claim passes over it until the account or the program is there.
         return Disposition.RETRY, facts.at + timedelta(seconds=_wait_while_lacking(facts, kind))
     wait_s = _wait_before_retry(facts, kind)
     if wait_s is not None:
@@ -345,7 +345,7 @@ def _sign_in_hint(facts: Facts, disposition: Disposition) -> str:
     """What a person does about a refused sign-in."""
     account = facts.task.spec.account_id
     if disposition is Disposition.RETRY:
-        return f" `wk account login {account}` signs in; its tasks go on by themselves then."
+        return f" `wk account login {account}` signs in; its tasks then continue by themselves."
     return f" {'Check the key' if facts.bearing.keyed else 'Sign in'}, then `wk retry {facts.task.id}`."
 
 
@@ -363,7 +363,7 @@ def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
     if row.parks:
         # The limit of a key is that key's alone, so it closes no lane.
         until = facts.trace.quota_until if facts.trace else None
-        # A time that has passed must not make it start over and over, since no attempt is counted; and one in years is no limit's end but a mistake.
+        # A time that has passed must not make it start over and over, since no attempt is counted; and a time years away is a mistake, not the end of a limit.
         return _between(facts.policy.after_attempt(task.runs), until, facts.at) if until is not None else None
     attempts = task.attempts + (1 if row.counts else 0)
     return facts.policy.after_attempt(attempts) if attempts < task.spec.max_attempts else None

@@ -1,7 +1,7 @@
 """The URL of a database: what may be one, and how it is shown.
 
 A password that was typed as it is, with an @, /, ? or # in it, is read by drivers as a name of a host or a database, and those are shown. So a URL in which
-that could have happened is refused before anybody takes it apart, and is shown nowhere.
+that could have happened is refused before it is parsed, and is never shown.
 """
 
 import re
@@ -41,6 +41,6 @@ def masked(value: object) -> object:
 
 
 def mistyped(value: object) -> str:
-    """What is no URL of a database, as it may be shown: nobody knows where in it the password is."""
+    """A text that is not a database URL, in a form that may be shown: the place of the password in it is unknown."""
     text = repr(value)
     return "something that is not shown, because a password may be in it" if ":" in text or "@" in text else text

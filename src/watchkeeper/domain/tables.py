@@ -157,7 +157,7 @@ def _evidence_rows() -> tuple[tuple[str, Evidence], ...]:
         ("the directory cannot be read", replace(shim, directory=DirectoryState.UNREADABLE)),
         ("a record cannot be read, or is not ours", replace(shim, unreadable=("exit.json",))),
         ("decided by `recovery` or `stop`, yet an agent left a record", replace(by_recovery, agent=AGENT)),
-        ("decided by `recovery` or `stop`, whoever holds the lock", replace(by_recovery, lock=LockState.HELD)),
+        ("decided by `recovery` or `stop`, with the lock held or free", replace(by_recovery, lock=LockState.HELD)),
         ("its end is recorded, the shim lives on", replace(worked, exit=EXIT, lock=LockState.HELD)),
         ("its end is recorded, and that nothing is left", replace(worked, exit=EXIT, gone=GONE, lock=LockState.HELD)),
         ("its end is recorded, and the lock was free after the decision", replace(worked, exit=EXIT)),

@@ -61,7 +61,7 @@ class RunSettled:
 
     outcome: Outcome
     service_answered: bool = False
-    """The service answered somebody since the run began, or since it failed this task before."""
+    """The service answered a task since the run began, or since it failed this task before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +73,7 @@ class StopAsked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryAsked:
-    """A person wants another run, under the environment of whoever asks."""
+    """A person asks for another run, under the environment of the caller."""
 
     by: str
     at: datetime

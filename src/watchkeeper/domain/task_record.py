@@ -1,4 +1,4 @@
-"""A task, as it stands: what somebody asked for and where it got to."""
+"""A task: what the caller asked for, and its current state."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -54,7 +54,7 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What somebody asked for. A person may edit it while the task is queued, and its title at any time; nothing else ever changes it."""
+    """What the caller asked for. A person may edit it while the task is queued, and its title at any time; nothing else ever changes it."""
 
     prompt: str
     title: str

@@ -1,6 +1,6 @@
 """Why one task waits: every reason, told from the facts that are kept beside its row and from what closes its lane.
 
-Computed when somebody asks; nothing is decided by it. The claim goes by the same facts: a task that has a reason here is not claimed.
+Computed on request; no decision depends on it. The claim uses the same facts: a task that has a reason here is not claimed.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ class WaitFacts:
     taken_on: tuple[str, ...] = ()
     """On which machine each of them works; a checkout of that name on another machine is another one."""
     held: tuple[str, ...] = ()
-    """Those of them that are held: whether somebody still works there is uncertain."""
+    """Those of them that are held: whether a process still works there is uncertain."""
     before: str | None
     """The queued task that stands before it in its checkout and lane."""
 
@@ -75,7 +75,7 @@ ENDS_BY_ITSELF = frozenset({"not before", "retry at", "quota until", "limit", "m
 """Waits that end without a person, by the words of `Wait`: a time comes, others finish, a service recovers."""
 
 ENDS_WITH_OTHERS = frozenset({"dependency", "checkout busy"})
-"""Waits that end with other tasks: without a person if those can go on without one."""
+"""Waits that end with other tasks: without a person if those tasks need none."""
 
 NEEDS_A_PERSON = frozenset(
     {"paused", "signed out", "harness missing", "approval", "question", "environment unknown", "record torn"}
@@ -107,7 +107,7 @@ class Stuck:
 
 
 def stuck(task_id: str, look: Callable[[str], tuple[Task, Sequence[Reason]]]) -> Stuck | None:
-    """Why nothing more happens to a task unless a person acts; None if it may go on by itself, or does not wait.
+    """Why a task makes no progress until a person acts; None if it may continue by itself, or does not wait.
 
     One wait for a person is enough, whatever else the task waits for. `look` gives a task by its id, with every reason why it waits.
     """
@@ -135,7 +135,7 @@ def _keeps(wait: Wait, state: TaskState) -> bool:
 
 
 def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], now: datetime) -> tuple[Reason, ...]:
-    """The reasons that are a queued task's own, whatever goes on in its lane, the most lasting first."""
+    """The reasons of a queued task itself, apart from those of its lane, the most lasting first."""
     if task.state is not TaskState.QUEUED:
         return ()
     found = (_time(task, now), _checkout(facts))
@@ -170,7 +170,7 @@ def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequen
 
 
 def _seen_from(facts: WaitFacts, place: Place) -> WaitFacts:
-    """What any machine may run waits on each only for what goes on in the checkout there."""
+    """A task that any machine may run waits on each machine only for the runs in the checkout there."""
     if facts.lane.machine is not None or not facts.taken_on:
         return facts
     here = [task for task, machine in zip(facts.holders, facts.taken_on, strict=True) if machine == place.machine]

@@ -22,7 +22,7 @@ from watchkeeper.harnesses.prompt_text import check_prompt
 from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
 
 NO_HOOKS = '{"disableAllHooks":true}'
-"""Nothing that instructions may carry with them is run by the program itself, which without a terminal asks nobody first."""
+"""The program itself runs no hook or command that instructions bring along; without a terminal it would not ask first."""
 
 ISOLATION: Mapping[str, tuple[str, ...]] = {
     "strict": ("--strict-mcp-config", "--setting-sources", ""),
@@ -45,7 +45,7 @@ _TAKES: Mapping[str, str] = {
 }
 
 PERMISSION_MODES = ("acceptEdits", "plan", "dontAsk", "bypassPermissions")
-"""Modes that make sense where nobody can be asked."""
+"""Modes that make sense without a person to ask."""
 
 ALLOWED_TOOLS = "Bash,WebFetch,WebSearch"
 """Beside editing in the directory, which the mode `acceptEdits` allows."""
@@ -107,20 +107,20 @@ class Claude:
         return self._programs.find("claude", environment, configured=options.get("program", ""), hint=_HINT)
 
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
-        """Nobody can be asked, so what is not allowed beforehand is refused to the agent. "There" is the directory, which is always said before."""
+        """There is no person to ask, so the agent is refused what is not allowed beforehand. "There" is the directory, which the text names before."""
         mode, tools = _mode(options), _allowed(options)
         runs_all = _has_shell(tools) and (not options.get("tools") or _has_shell(options["tools"]))
         match mode:
             case "bypassPermissions":
-                says, brief = "may do whatever you may; asks nobody", "does whatever you may"
+                says, brief = "may do whatever you may; never asks", "does whatever you may"
             case "dontAsk" if options.get("tools") == READ_TOOLS == tools:
-                says, brief = "may read files and the web, and change nothing; asks nobody", "only reads"
+                says, brief = "may read files and the web, and change nothing; never asks", "only reads"
             case "plan" if _only_reads(tools):
-                says, brief = f"may read there and plan; may use {tools}; asks nobody", "reads and plans"
+                says, brief = f"may read there and plan; may use {tools}; never asks", "reads and plans"
             case _:
                 edits = "may edit files there and " if mode == "acceptEdits" else "may "
                 what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"
-                says = f"{edits}{what}; asks nobody{', so it can reach all that you can' if runs_all else ''}"
+                says = f"{edits}{what}; never asks{', so it can reach all that you can' if runs_all else ''}"
                 runs = "runs any command" if runs_all else f"uses {tools}"
                 brief = f"edits here, {runs}" if mode == "acceptEdits" else runs
         return Rights(
@@ -132,7 +132,7 @@ class Claude:
         )
 
     def check(self, spec: TaskSpec) -> None:
-        """Refuse a prompt that the program does not take: an empty one, one with a NUL, and one that is no text.
+        """Refuse a prompt that the program does not take: an empty one, one with a NUL, and one that is not text.
 
         Raises:
             BadTask: it is one of these.

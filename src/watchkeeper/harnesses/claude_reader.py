@@ -65,7 +65,7 @@ class ClaudeReader:
         return self._condemned
 
     def answered(self) -> bool:
-        """Whether its final event is the newest: it may yet go on when a command in the background ends."""
+        """Whether its final event is the newest: it may continue when a command in the background ends."""
         return self._result is not None
 
     def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
@@ -111,7 +111,7 @@ class ClaudeReader:
         if self._result is not None:
             denied = {text_at(each, "tool_use_id"): each for each in list_at(self._result, "permission_denials")}
             if at(self._result, "is_error") is False and self._last_tool in denied:
-                # Denials that the agent found a way around are none; after this one it gave up.
+                # A denial that the agent found a way around does not count; after this one it gave up.
                 call = denied[self._last_tool]
                 what = f"{text_at(call, 'tool_name')} {json.dumps(at(call, 'tool_input'), ensure_ascii=False)}"
                 return FailureKind.PERMISSION_DENIED, f"The agent was not allowed to use {what[:500]}"
@@ -146,7 +146,7 @@ class ClaudeReader:
         match text_at(line, "subtype"):
             case "init":
                 self._begun = True
-                self._result = None  # it goes on after all: a command in the background ended and woke it
+                self._result = None  # it continues after all: a command in the background ended and woke it
                 self._session = text_at(line, "session_id") or self._session
                 self._model = text_at(line, "model") or self._model
                 return [StreamEvent(kind=EventKind.SESSION, text=f"Session {self._session}, model {self._model}.")]
@@ -233,7 +233,7 @@ def _tool_results(line: dict[str, object]) -> list[StreamEvent]:
 
 
 def _call(block: object) -> str:
-    """A tool call in one line: the tool and what it is told that says most."""
+    """A tool call in one line: the tool and its most telling argument."""
     what = ""
     for name in ("command", "file_path", "path", "pattern", "url", "query", "description", "prompt"):
         if what := text_at(block, "input", name):

@@ -113,7 +113,7 @@ def _variables(settings: Table) -> dict[str, str]:
 
 
 def _of_state(home: Path) -> dict[str, str]:
-    """The same of .claude.json. The program writes that file itself all the time, and goes on without it."""
+    """The same of .claude.json. The program rewrites that file itself all the time, and works without it."""
     try:
         return _variables(read_json(home / ".claude.json", at_most=_STATE_BYTES))
     except Unreadable:

@@ -76,7 +76,7 @@ def judge_synthetic(result: dict[str, object]) -> tuple[FailureKind, str]:
 
 
 def _status(result: dict[str, object], error: dict[str, object], reason: str) -> int | None:
-    """The HTTP status of a refused request, wherever this version of the program tells it."""
+    """The HTTP status of a refused request, wherever this version of the program puts it."""
     for each in (result, error):
         if (told := count_at(each, "api_error_status")) is not None:
             return told
@@ -85,7 +85,7 @@ def _status(result: dict[str, object], error: dict[str, object], reason: str) ->
 
 
 def _by_status(status: int | None) -> FailureKind:
-    """An API error without a telling code; without a status no answer came, or one that was none."""
+    """An API error without a telling code; without a status no answer came, or an invalid one."""
     if status is None or status == 408:
         return FailureKind.NETWORK
     if status in {401, 403}:

@@ -21,7 +21,7 @@ from watchkeeper.harnesses.prompt_text import check_prompt
 from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
 
 _ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
-"""It would wait for the network for ever, which a run without an end is."""
+"""It would wait for the network forever, which a run without an end is."""
 
 _NO_USER = ("--ignore-user-config", "--ignore-rules")
 _NO_EXTENSIONS = ("features.plugins=false", "features.apps=false", "features.hooks=false")
@@ -42,15 +42,15 @@ _TAKES: Mapping[str, str] = {
 
 SANDBOXES: Mapping[str, tuple[str, str]] = {
     "workspace-write": (
-        "may edit files there and in temporary directories, and run commands that can read all that you can; asks nobody",
+        "may edit files there and in temporary directories, and run commands that can read all that you can; never asks",
         "Codex's own: writes only there and in temporary directories, not in .git",
     ),
     "read-only": (
-        "may run commands that can read all that you can, and change nothing; asks nobody",
+        "may run commands that can read all that you can, and change nothing; never asks",
         "Codex's own: writes nothing",
     ),
     "danger-full-access": (
-        "may edit files and run any command, as you; asks nobody, so it can reach all that you can",
+        "may edit files and run any command, as you; never asks, so it can reach all that you can",
         "none",
     ),
 }
@@ -117,7 +117,7 @@ class Codex:
         return self._programs.find("codex", environment, configured=options.get("program", ""), hint=_HINT)
 
     def rights(self, spec: TaskSpec, options: Mapping[str, str]) -> Rights:
-        """Nobody can be asked, so what the sandbox refuses stays refused. "There" is the directory, which is always said before."""
+        """There is no person to ask, so what the sandbox refuses stays refused. "There" is the directory, which the text names before."""
         name = _sandbox(options)
         isolation = _isolation(spec, options)
         says, sandbox = SANDBOXES[name]
@@ -136,7 +136,7 @@ class Codex:
         )
 
     def check(self, spec: TaskSpec) -> None:
-        """Refuse a prompt that the program does not take: an empty one, one with a NUL, and one that is no text.
+        """Refuse a prompt that the program does not take: an empty one, one with a NUL, and one that is not text.
 
         Raises:
             BadTask: it is one of these.
@@ -241,7 +241,7 @@ def _check_options(options: Mapping[str, str]) -> None:
     for line in lines(options):
         key = line.partition("=")[0].strip()
         if _CONFIG.fullmatch(line) is None:
-            msg = f"The option config of the codex harness has a line that is no setting: '{key[:60]}'."
+            msg = f"The option config of the codex harness has a line that is not a setting: '{key[:60]}'."
             raise BadTask(msg, hint='Each line is one setting of Codex, such as model_provider = "mine".')
         if holds_secret(line):
             msg = f"The option config of the codex harness holds a secret under '{key[:60]}', which everybody on this machine could read."

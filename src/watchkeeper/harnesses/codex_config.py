@@ -43,7 +43,7 @@ def toml(value: object) -> str:
     """A value as TOML on one line.
 
     Raises:
-        ValueError: it is none that a setting of a provider can have.
+        ValueError: a setting of a provider cannot have this value.
     """
     match value:
         case bool():

@@ -10,8 +10,8 @@ The events, one JSON object a line, in the order of a good run (real ones are in
     turn.completed       the final event of a good run, with its usage
     turn.failed          the final event of any other, with one sentence that says why
 
-The final event decides, never the exit code. A call that the program itself refuses to its agent has no event at all: only standard error tells it, and
-of a command that the sandbox stops at once nothing is told.
+The final event decides, never the exit code. A call that the program itself refuses to its agent has no event at all: only standard error reports it, and
+a command that the sandbox stops at once is not reported at all.
 """
 
 import shlex
@@ -144,7 +144,7 @@ class CodexReader:
                 return [StreamEvent(kind=EventKind.SESSION, text=f"Session {self._session}{model}.")]
             case "turn.started":
                 self._begun = True
-                self._result = None  # it goes on after all
+                self._result = None  # it continues after all
                 return []
             case "item.started" | "item.completed" as name:
                 self._error = ""
@@ -211,7 +211,7 @@ class CodexReader:
 
 
 def _call(item: object, kind: str) -> str:
-    """A tool call in one line: the tool and what says most of what it is told."""
+    """A tool call in one line: the tool and its most telling argument."""
     match kind:
         case "command_execution":
             return f"shell: {_first_line(_command(text_at(item, 'command')))}"
@@ -246,7 +246,7 @@ def _first_line(text: str) -> str:
 
 
 def _usage(result: dict[str, object] | None) -> Usage:
-    """What the final event of a good run counts; the program knows no prices."""
+    """What the final event of a good run counts; the program reports no prices."""
     return Usage(
         input_tokens=count_at(result, "usage", "input_tokens"),
         output_tokens=count_at(result, "usage", "output_tokens"),

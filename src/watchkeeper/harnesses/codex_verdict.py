@@ -40,7 +40,7 @@ _WORDS: tuple[tuple[FailureKind, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-"""In this order: a lost connection is told in the same words whatever ended it."""
+"""In this order: a lost connection has the same words whatever ended it."""
 _AGAIN = re.compile(r"try again at (?:([A-Z][a-z]{2}) (\d{1,2})[a-z]{2}, (\d{4}) )?(\d{1,2}):(\d{2}) ([AP]M)")
 _DENIED = re.compile(r"ERROR codex_core::tools::router: error=(.*)")
 _REFUSALS = re.compile(r"rejected by user approval settings|approval policy is Never")
@@ -94,7 +94,7 @@ def quota_until(message: str, at: datetime) -> datetime | None:
 def judge_denial(stderr_tail: str, *, worked: bool, edited: bool) -> str:
     """The last call that the program refused to its agent, if the agent found no way around it.
 
-    Refusals are told on standard error only, and not when they were. So an edit that was refused counts if no edit came through, and a wish for more
+    Refusals are printed on standard error only, without their time. So an edit that was refused counts if no edit came through, and a wish for more
     rights if nothing did.
 
     Args:
@@ -105,7 +105,7 @@ def judge_denial(stderr_tail: str, *, worked: bool, edited: bool) -> str:
     refused = [each for each in _DENIED.findall(stderr_tail) if _REFUSALS.search(each)]
     if not refused or (edited if refused[-1].startswith("patch") else worked):
         return ""
-    return sentence(f"The agent was not allowed to go on: {refused[-1]}")
+    return sentence(f"The agent was not allowed to continue: {refused[-1]}")
 
 
 def shows_sandbox(output: str) -> str:

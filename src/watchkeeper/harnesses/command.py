@@ -1,6 +1,6 @@
 """Any command as an agent.
 
-A plain command knows no events: its exit code decides, and its text is the end of what it printed. The prompt comes by
+A plain command has no events: its exit code decides, and its text is the end of what it printed. The prompt comes by
 standard input unless the command line says where it goes: `{prompt}` stands for its text, `{prompt_file}` for the path of
 a file that holds it. Each stands for a whole argument. `{{prompt}}` is a literal `{prompt}`.
 """
@@ -55,7 +55,7 @@ class Command:
         """Find the program of a task's command line, as the system will when it starts it in the task's directory.
 
         Raises:
-            ProgramMissing: it is not there, or is no file that may be executed.
+            ProgramMissing: it does not exist, or is not an executable file.
         """
         _prompt_by(options)
         return Program(path=find_command(spec.argv[0], environment, spec.cwd), version=None)
@@ -89,7 +89,7 @@ class Command:
         """Put the place of the prompt into the command line.
 
         Raises:
-            BadTask: the option `prompt_by` is none of `PROMPT_BY`.
+            BadTask: the option `prompt_by` is not one of `PROMPT_BY`.
         """
         prompt_by = _prompt_by(order.options)
         argv = [None if word in PLACEHOLDERS else LITERALS.get(word, word) for word in order.spec.argv]

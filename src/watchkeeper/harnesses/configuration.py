@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 MAX_BYTES = 4 * 1024 * 1024
-"""A larger file is not a configuration that anybody wrote."""
+"""A larger file is not a configuration that a person wrote."""
 
 Table = Mapping[str, object]
 """A table of TOML, or an object of JSON."""

@@ -54,7 +54,7 @@ class Description:
     model: tuple[str, ...] = ()
     """Arguments that pass the model on; none: the program takes none."""
     resume: tuple[str, ...] = ()
-    """The command line with which a person goes on with a conversation."""
+    """The command line with which a person continues a conversation."""
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     """Its options, each with the arguments that it adds."""
     isolations: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])

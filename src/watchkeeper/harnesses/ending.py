@@ -24,7 +24,7 @@ def judge_ending(exit_fact: ExitFact, said: str, *, begun: bool) -> tuple[Failur
     code = exit_fact.exit_code
     number = exit_fact.signal or (code - _SHELL_SIGNALS if code is not None and code > _SHELL_SIGNALS else None)
     if number in _ASKED_TO_END:
-        return FailureKind.INTERRUPTED, f"Somebody else ended the agent with signal {number}."
+        return FailureKind.INTERRUPTED, f"The agent was killed by signal {number} from outside Watchkeeper."
     if begun or number is not None:
         return None, ""
     if code == _SHELL_NOT_FOUND:

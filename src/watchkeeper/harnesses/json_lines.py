@@ -1,6 +1,6 @@
 """JSON lines as programs really print them, cut anywhere.
 
-What comes out does not depend on how the bytes were cut. Nothing a program may print raises: a line that is no JSON
+What comes out does not depend on how the bytes were cut. No output of a program raises: a line that is not JSON
 object becomes a note. A line that is too long is kept without the middle of its long strings (see `long_line`). What follows
 a gap, where part of the output is not kept, is a whole line, or the end of the line that began before it, if the two parts
 together are JSON. Whatever cannot be known is counted in `left_out`.
@@ -14,13 +14,13 @@ from typing import cast
 from watchkeeper.harnesses.long_line import MARK, ShortenedLine
 
 Line = dict[str, object] | str
-"""A JSON object, or a note on a line that was none."""
+"""A JSON object, or a note on a line that was not one."""
 
 LINE_LIMIT = 4 * 1024 * 1024
 """Bytes of one line beyond which it is shortened. Programs print whole files in one line."""
 
 NOTE_LIMIT = 500
-"""Characters of a line that is no JSON which are kept as a note."""
+"""Characters kept as a note of a line that is not JSON."""
 
 NUL = "\N{SYMBOL FOR NULL}"
 """What is shown for a byte of value zero, which no record can hold."""
@@ -140,7 +140,7 @@ def _parse(raw: bytes) -> Line | None:
 
 
 def _no_number(_name: str) -> None:
-    """NaN and the infinities are nobody's count."""
+    """NaN and the infinities are not counts."""
 
 
 def _mended(value: object) -> object:
@@ -154,7 +154,7 @@ def _mended(value: object) -> object:
 
 
 def at(value: object, *path: str) -> object:
-    """What lies under `path` in nested objects, or None where it does not go on."""
+    """What lies under `path` in nested objects, or None where the path ends early."""
     for name in path:
         if not isinstance(value, dict):
             return None

@@ -45,7 +45,7 @@ class ShortenedLine:
             self.lost = self.lost or len(self._out) > self._limit
 
     def cut(self) -> None:
-        """Part of the line is missing here. Only within a string can it go on."""
+        """Part of the line is missing here. It can continue only within a string."""
         if not self._inside:
             self.lost = True
             return

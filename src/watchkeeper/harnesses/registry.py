@@ -49,7 +49,7 @@ class Listed:
 
 def installed() -> Iterable[EntryPoint]:
     """The entry points of users' own harnesses."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - `wk run` with one of ours needs none of it
+    from importlib.metadata import entry_points  # noqa: PLC0415 - `wk run` with a built-in one does not need it
 
     return entry_points(group=GROUP)
 
@@ -119,7 +119,7 @@ class Registry:
         try:
             harness = points[0].load()()
         except Exception as error:
-            # A plug-in is somebody else's code; whatever it raises is about this one name only.
+            # A plug-in is foreign code; an error in it concerns this one name only.
             msg = f"The harness '{name}' ({points[0].value}) cannot be loaded: {type(error).__name__}: {error}."
             raise HarnessError(msg, hint=_HINT) from error
         problem = _problem(name, harness)

@@ -84,12 +84,12 @@ class SignInLooker:
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
     """Run a program's own login with our terminal, and return its exit code. Ctrl-C is the login's to hear.
 
-    It stands in no project, whose settings could tell it another service to sign in to.
+    It does not run in a project, whose settings could name another service to sign in to.
 
     Raises:
         HarnessError: it could not be started.
     """
-    was = signal.signal(signal.SIGINT, _let_it_hear)  # unlike ignoring, a handler of ours is not inherited
+    was = signal.signal(signal.SIGINT, _let_it_hear)  # unlike SIG_IGN, a handler is not inherited
     try:
         crashpoint("account.login.before")
         with subprocess.Popen(list(argv), env=dict(environment), cwd="/") as login:
@@ -109,4 +109,4 @@ def _let_it_hear(_number: int, _frame: object) -> None:
 def _look(signed_in: bool, harness: Harness) -> Look:  # noqa: FBT001 - the one thing that it is about
     if signed_in:
         return Look(sign_in=SignIn.IN, says=f"{harness.name} says that it is signed in")
-    return Look(sign_in=SignIn.OUT, says=f"{harness.name} says that nobody is signed in")
+    return Look(sign_in=SignIn.OUT, says=f"{harness.name} reports no sign-in")

@@ -1,4 +1,4 @@
-"""The managed homes of accounts: directories of ours in which programs keep their sign-in."""
+"""The managed homes of accounts: directories of Watchkeeper in which programs keep their sign-in."""
 
 from typing import Protocol
 

@@ -89,7 +89,7 @@ class Backups(Protocol):
     """Backups of one database."""
 
     def create(self, file: Path, *, replace: bool, progress: Progress) -> BackupFacts:
-        """Write a consistent copy to `file`, whoever works meanwhile, and check it before it gets its name.
+        """Write a consistent copy to `file` while others use the database, and check it before it gets its name.
 
         Raises:
             Refused: there is something by that name, and `replace` is False.
@@ -103,7 +103,7 @@ class Backups(Protocol):
 
         Raises:
             DatabaseNewer: a newer version of Watchkeeper made it.
-            DatabaseUnusable: it is none of ours, damaged, or cannot be read.
+            DatabaseUnusable: it is not a database of Watchkeeper, is damaged, or cannot be read.
         """
         ...
 

@@ -49,7 +49,7 @@ class LetsGo(Protocol):
     """A store that can be told to let go of what it holds open and does not use."""
 
     def let_go(self) -> None:
-        """Let go of a log that has lost its name, unless it is being used now: then whoever uses it does so next."""
+        """Let go of a log that has lost its name, unless it is being used now: then its user does so next."""
         ...
 
 
@@ -65,7 +65,7 @@ class Met:
         self.lost_log = False
         """The database's log was deleted while this process had it open, and what it held was saved: the process opens that database no more."""
         self.whole = ""
-        """What was last said of damage that is not of single records; empty: none was met. Whoever looks at the whole database takes it back."""
+        """What was last said of damage that is not of single records; empty: none was met. A check of the whole database withdraws it."""
 
     def note(self, torn: RecordTorn) -> None:
         """Remember it; the newest word on a record counts."""
@@ -93,7 +93,7 @@ class Damages(Protocol):
     """Rows of the table of damage, and the search for more."""
 
     def note(self, problem: RecordTorn) -> None:
-        """A pass over many goes on without this record."""
+        """A pass over many records continues without this one."""
         ...
 
     def all(self) -> list[Damage]:

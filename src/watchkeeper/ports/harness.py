@@ -119,7 +119,7 @@ class Rights:
     """What an agent may do under given options, said before it starts."""
 
     says: str
-    """For example: 'may edit files and run commands as you; asks nobody'."""
+    """For example: 'may edit files and run commands as you; never asks'."""
     network: str
     sandbox: str
     reads: str = ""
@@ -137,7 +137,7 @@ class Levels:
     options: Mapping[RightsLevel, Mapping[str, str]]
     """The options of each level; what is not here has its default. A level that is missing cannot be had."""
     defaults: Mapping[str, str] = field(default_factory=dict[str, str])
-    """What these options are where nobody sets them."""
+    """The defaults of these options."""
 
     def choose(self, level: RightsLevel, options: Mapping[str, str]) -> dict[str, str]:
         """The options with this level instead of what they said about rights. Raises KeyError if the level cannot be had."""

@@ -1,4 +1,4 @@
-"""What is kept, and what is let go: tasks that are removed, history that nobody needs any more."""
+"""Retention: tasks that are removed, and history that is no longer needed."""
 
 from datetime import datetime
 from typing import Protocol
@@ -32,7 +32,7 @@ class Keeping(Protocol):
     def forget_history(self, before: datetime, limit: int, after: int = 0) -> tuple[int, int | None]:
         """Delete history from before a time that is about no task, or about one that was removed.
 
-        Looks at no more than `limit` entries behind number `after`. Returns how many were deleted, and behind which number to go on; None: that was all.
+        Looks at no more than `limit` entries behind number `after`. Returns how many were deleted, and after which number to continue; None: that was all.
         """
         ...
 
@@ -41,5 +41,5 @@ class Keeping(Protocol):
         ...
 
     def forget_operations(self, before: datetime, limit: int) -> int:
-        """Delete the notes that kept claims from being made twice, once nobody can ask again. Returns how many."""
+        """Delete the notes that prevent a claim from being made twice, once no repeat can come. Returns how many."""
         ...

@@ -117,8 +117,8 @@ class ExecutionName:
         )
 
 
-class LogUnreadable(OSError):  # noqa: N818 - an answer about a file, not a failure of ours
-    """What has a log's name is no log: a named pipe, a link, a device. It is not read."""
+class LogUnreadable(OSError):  # noqa: N818 - an answer about a file, not a failure of the program
+    """The file with a log's name is not a log: a named pipe, a link, a device. It is not read."""
 
 
 class Hole(NamedTuple):
@@ -145,7 +145,7 @@ class Log(Protocol):
         ...
 
 
-class ShimUnreachable(Exception):  # noqa: N818 - an answer, not a failure of ours
+class ShimUnreachable(Exception):  # noqa: N818 - an answer, not a failure of the program
     """The shim did not take the message; it may not listen yet, or be gone."""
 
 
@@ -169,11 +169,11 @@ class Runtime(Protocol):
         ...
 
     def take_decision(self, run: Run, by: DecidedBy, *, refused: int | None = None) -> bool:
-        """Publish the write-once decision; False if somebody was first."""
+        """Publish the write-once decision; False if another process was first."""
         ...
 
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
-        """Tell the shim to end its agent; `why` is what its exit record will say. One that somebody has stopped is made to go on first.
+        """Tell the shim to end its agent; `why` is what its exit record will say. A suspended one is resumed first.
 
         True: it has acknowledged that. False: it was signalled, and whether it heard that is not known. Raises ShimUnreachable.
         """
@@ -235,7 +235,7 @@ class Executions(Protocol):
         """Open the log of `stdout` or `stderr`, never waiting; None if it is not there.
 
         Raises:
-            LogUnreadable: something that is no regular file has its name.
+            LogUnreadable: its name belongs to something that is not a regular file.
             OSError: it cannot be opened.
         """
         ...
@@ -261,11 +261,11 @@ class Executions(Protocol):
         ...
 
     def may_lack_end(self, run: Run) -> bool:
-        """Whether the end of a run's output may be missing: its shim is gone, and nobody has seen that all of it got into the logs. Raises OSError."""
+        """Whether the end of a run's output may be missing: its shim is gone, and no supervisor has seen all of it in the logs. Raises OSError."""
         ...
 
     def still_open(self, run: Run) -> bool:
-        """Whether its directory is there and nobody has decided yet whether its agent is launched. Raises OSError."""
+        """Whether its directory exists and there is no decision yet whether its agent is launched. Raises OSError."""
         ...
 
     def begun(self, run: Run, database_id: str) -> DirectoryIdentity | None:

@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import NamedTuple, Protocol
 
 _MARKERS = ("WATCHKEEPER_RUN", "WATCHKEEPER_EXECUTION")
-"""Variables that only an agent of ours has."""
+"""Variables that only an agent under Watchkeeper has."""
 
 
 def inside_agent(environ: Mapping[str, str]) -> bool:
-    """Whether a process with this environment is an agent of ours, or was started by one."""
+    """Whether a process with this environment is an agent under Watchkeeper, or was started by one."""
     return any(environ.get(name) for name in _MARKERS)
 
 
@@ -32,7 +32,7 @@ class DaemonInfo(NamedTuple):
     store: str = ""
     """On which database it works, in words without a password; empty if it does not say."""
     trouble: str = ""
-    """What keeps it from doing what it was told; empty if nothing does."""
+    """What keeps it from carrying out its order; empty if nothing does."""
     frozen: bool = False
     """Its process is stopped (SIGSTOP): it is there, and does nothing."""
 
@@ -59,7 +59,7 @@ class Order(StrEnum):
 
     LOOK = "look"
     LEAVE = "leave"
-    """End now; agents go on under their shims."""
+    """End now; agents continue under their shims."""
     DRAIN = "drain"
     """Claim nothing more, and end when no run is live."""
     INTERRUPT = "interrupt"
@@ -67,7 +67,7 @@ class Order(StrEnum):
 
 
 class Wake(Protocol):
-    """Hints that somebody has committed, on this machine or another. Any of them may be missed, doubled or late."""
+    """Hints that a process has committed, on this machine or another. Any of them may be missed, doubled or late."""
 
     def fileno(self) -> int:
         """Readable when there was one since the last `clear`."""
@@ -146,7 +146,7 @@ class DaemonHost(Protocol):
         ...
 
     def tell(self, order: Order) -> bool:
-        """Send an order to the daemon; False if nobody listens, or if whoever listens holds no lock and so is no daemon."""
+        """Send an order to the daemon; False if no process listens, or if the listener does not hold the lock and so is not the daemon."""
         ...
 
     def spawn(self, within_s: float) -> SpawnAnswer:

@@ -27,7 +27,7 @@ class SignsIn(Protocol):
         ...
 
     def sign_in_files(self, environment: Mapping[str, str]) -> tuple[str, ...]:
-        """The files that change when somebody signs in or out under this environment. They are looked at from outside and never opened."""
+        """The files that change when a person signs in or out under this environment. Only their status is read; they are never opened."""
         ...
 
     def sign_in_question(self, program: Program) -> tuple[str, ...] | None:

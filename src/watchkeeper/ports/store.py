@@ -150,7 +150,7 @@ class Store(Protocol):
         ...
 
     def changed(self, since: int) -> tuple[bool, int]:
-        """Whether anybody has committed since the mark `since`, and the new mark. Costs microseconds."""
+        """Whether any process has committed since the mark `since`, and the new mark. Costs microseconds."""
         ...
 
     @property
@@ -159,7 +159,7 @@ class Store(Protocol):
         ...
 
     def time(self) -> datetime | None:
-        """The time by the database's own clock, as far as its last answer tells; None where that is this machine's clock. Asks nobody."""
+        """The time by the database's own clock, as far as its last answer tells; None where that is this machine's clock. Makes no request."""
         ...
 
     def check(self, *, thorough: bool = False) -> None:

@@ -61,7 +61,7 @@ class Tasks(Keys, Protocol):
         ...
 
     def unseen(self, limit: int) -> list[Task]:
-        """Failures that nobody has looked at, newest first."""
+        """Failures that no person has looked at, newest first."""
         ...
 
     def blocked(self, limit: int) -> list[Task]:
@@ -151,7 +151,7 @@ class Runs(Protocol):
         ...
 
     def beside(self, run: Run, limit: int) -> list[str]:
-        """The tasks whose runs were at work in the same place at any time between this run's claim and now, at most so many.
+        """The tasks that ran in the same place at any time between this run's claim and now, at most so many.
 
         The same checkout; or for a plain directory, the same one, one below it, or a plain one above it. On the same machine. A run whose agent was never
         seen counts only as long as it may still start. The cost does not grow with history.
@@ -171,7 +171,7 @@ class Queue(Protocol):
         ...
 
     def next_wake(self) -> datetime | None:
-        """When the next waiting task becomes due; a time that has passed if one is due and nobody has woken it since."""
+        """When the next waiting task becomes due; a time that has passed if one is due and has not been woken since."""
         ...
 
     def lanes(self) -> list[Lane]:
@@ -179,7 +179,7 @@ class Queue(Protocol):
         ...
 
     def occupied(self) -> list[Occupied]:
-        """How many claimed tasks may have an agent at work, by lane and machine; one that is held for a person keeps nobody else from running."""
+        """How many claimed tasks may have a running agent, by lane and machine; a task that is held for a person does not keep others from running."""
         ...
 
     def waiting(self, limit: int) -> list[str]:
@@ -197,15 +197,15 @@ class Queue(Protocol):
         on_park: Callable[[str, str], None] | None = None,
         probed: Collection[str] = (),
     ) -> "Task | Crowd | None":
-        """The first ready task of these lanes, by priority, then age, whose checkout nobody works in on that machine.
+        """The first ready task of these lanes, by priority, then age, whose checkout is free on that machine.
 
-        Those that are passed over for their checkout are parked until it is free, a bounded number at once, and `on_park` is told of each, and of the task
+        Those that are passed over for their checkout are parked until it is free, a bounded number at once; `on_park` is called with each, and with the task
         that works there; `Crowd` if there were more: ask again. Of accounts in `probed` one task is wanted: those that the service failed last come last.
         """
         ...
 
     def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
-        """The checkouts and lanes with tasks that this machine may run, and that are parked only for what goes on in that checkout on others."""
+        """The checkouts and lanes with tasks that this machine may run, and that are parked only for runs in that checkout on others."""
         ...
 
     def bring_back(self, checkout: str, lane: Lane) -> None:
@@ -237,11 +237,11 @@ class Rules(Protocol):
         ...
 
     def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
-        """Remember what was told; None: that it is open."""
+        """Remember what was announced; None: that it is open."""
         ...
 
     def forget(self, machine: str, lane_id: int) -> None:
-        """Nobody waits in that lane any more: nothing is told of it."""
+        """No task waits in that lane any more: it is not announced."""
         ...
 
 
@@ -269,7 +269,7 @@ class Accounts(Protocol):
     """Accounts, and what is known of them and of harnesses on each machine."""
 
     def all(self) -> list[Account]:
-        """Every account that somebody added."""
+        """Every account that a person added."""
         ...
 
     def add(self, account: Account) -> None:

@@ -14,7 +14,7 @@ class UnitState(StrEnum):
     OURS = "ours"
     """Written by an earlier install, and unchanged since."""
     CHANGED = "changed"
-    """Written by an install, and changed by somebody since."""
+    """Written by an install, and changed since."""
     FOREIGN = "foreign"
     """Not written by us."""
 
@@ -62,5 +62,5 @@ class Unit(Protocol):
         ...
 
     def lingers(self) -> bool:
-        """Whether what the user started goes on after the last logout."""
+        """Whether the user's services continue after the last logout."""
         ...

@@ -28,7 +28,7 @@ class Survey(NamedTuple):
     first: WorkingDirectory | None
     """Which directory it was when the look began; None if there was none, or it could not be looked at."""
     before: Mapping[str, object]
-    """What it looked like, as `snapshot` tells it."""
+    """What it looked like, as `snapshot` returned it."""
     last: WorkingDirectory | None
     """Which directory it was when the look was over."""
 

@@ -7,5 +7,5 @@
     finder         many needles in one text, at once (Aho-Corasick)
     engine         the redactor of a text and of a stream of bytes
 
-Pure functions, like `domain`, and beside it: the package imports nothing else of ours. `app`, `cli`, `daemon` and `harnesses` may import it.
+Pure functions, like `domain`, and beside it: the package imports no other package of Watchkeeper. `app`, `cli`, `daemon` and `harnesses` may import it.
 """

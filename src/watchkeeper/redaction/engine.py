@@ -5,7 +5,7 @@ known. The time to prepare grows with the secrets, and the time to search with t
 difference:
 
     feed ──▶  data that was held  +  new data
-              └── decided ──────┘└─ held: it may go on as a secret ─┘
+              └── decided ──────┘└─ held: it may become a secret ─┘
 
 Every position from which no secret reaches beyond the end of the data is decided. What begins at the first other one is held until more comes. A long secret is
 found piece by piece, so no more is held than a piece. Secrets that overlap, and pieces of one secret, are hidden as one.
@@ -158,7 +158,7 @@ class RedactedStream:
 
     @property
     def held(self) -> int:
-        """How many bytes are held, because they may go on as a secret."""
+        """How many bytes are held, because they may be the start of a secret."""
         return len(self._held)
 
     def feed(self, data: bytes) -> bytes:

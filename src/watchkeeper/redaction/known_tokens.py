@@ -46,7 +46,7 @@ class Shape(NamedTuple):
         return re.compile(self.rest).groups == 0
 
     def pattern(self, start: bytes, rest: str) -> re.Pattern[bytes]:
-        """A pattern of what begins with this start and goes on like `rest`."""
+        """A pattern of what begins with this start and continues like `rest`."""
         pattern = re.escape(start[: self.fixed]) + rest.encode("latin-1")
         return re.compile(pattern, re.DOTALL | (re.IGNORECASE if self.any_case else 0))
 
@@ -66,7 +66,7 @@ _PRIVATE_KEY = Shape(
 _JWT = Shape(
     name="JWT",
     starts=(b"eyJ",),
-    # One that begins far behind the beginning of its word is none. So a long word of many beginnings is not read once for each of them.
+    # A token does not begin far behind the beginning of its word. So a long word of many beginnings is not read once for each of them.
     rest=rf"(?<!{_WORD}{{67}}){_WORD}{{10,{_LONGEST_PART_OF_JWT}}}+\.{_WORD}{{10,{_LONGEST_PART_OF_JWT}}}+\.{_WORD}{{16,{_LONGEST_PART_OF_JWT}}}",
     cut=rf"(?<!{_WORD}{{67}}){_WORD}{{0,{_LONGEST_PART_OF_JWT}}}+(?:\.{_WORD}{{0,{_LONGEST_PART_OF_JWT}}}+){{0,2}}",
     longest=3 * _LONGEST_PART_OF_JWT + 8,

@@ -48,7 +48,7 @@ def mark(name: str) -> bytes:
 
 
 def _as_bytes(value: str) -> set[bytes]:
-    """How its characters are written in bytes; a byte that is no UTF-8 also as what programs make of it."""
+    """How its characters are written in bytes; a byte that is not UTF-8 also as what programs make of it."""
     spelled = {value.encode("utf-8", "surrogatepass")}
     if any("\udc80" <= letter <= "\udcff" for letter in value):
         shown = re.sub("[\udc80-\udcff]", "\ufffd", value)

@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 SHORTEST = 8
-"""Characters of the shortest secret that is looked for: whoever blanks every `abc` blanks everything."""
+"""Characters of the shortest secret that is looked for: a shorter one would blank ordinary text."""
 
 _LONGEST = 256 * 1024
 _MANY_LINES = 32

@@ -110,7 +110,7 @@ class View:
         return at - 1 if at and self.end(at) > self.certain else at
 
     def unbroken(self) -> int:
-        """From where on a needle may begin that goes on behind the end of the view."""
+        """From where on a needle may begin that continues behind the end of the view."""
         return 0
 
     def holds(self, start: int, end: int) -> bool:
@@ -138,7 +138,7 @@ class _Base64(View):
         return len(self._lines[:last].translate(None, _BLANKS))
 
     def holds(self, start: int, end: int) -> bool:
-        """Its lines are long: words of a sentence are no base64."""
+        """Its lines are long: words of a sentence are not base64."""
         first, last = (_origin(self.moved[0], place)[0] for place in (start, end - 1))
         return _NO_LINE.search(self._lines, first, last) is None
 

@@ -117,7 +117,7 @@ def publish(dir_fd: int, name: str, data: bytes, *, point: str) -> bool:
     finally:
         _forget(dir_fd, temporary)
     crashpoint(f"{point}.link.after")
-    # Whoever is second syncs too: it will act on the first one's word, which must not vanish afterwards.
+    # The second process syncs too: it will act on the first one's decision, which must not vanish afterwards.
     os.fsync(dir_fd)
     crashpoint(f"{point}.sync.after")
     return first
@@ -129,7 +129,7 @@ def read_limited(dir_fd: int, name: str, limit: int) -> bytes:
     Raises:
         OSError: as `open` and `read` do; EBADMSG if it is not a regular file or is larger.
     """
-    # O_NONBLOCK, because opening a fifo that somebody put there would wait for ever.
+    # O_NONBLOCK, because opening a fifo in its place would wait forever.
     fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         if not _is_regular(fd):

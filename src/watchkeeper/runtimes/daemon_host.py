@@ -70,7 +70,7 @@ class LocalDaemonHost:
 
     @contextmanager
     def hold(self, info: DaemonInfo) -> Generator[None]:
-        """Take the lock and write the record. Raises DaemonError if somebody holds it."""
+        """Take the lock and write the record. Raises DaemonError if another process holds it."""
         lock = hold_lock(self._state / _LOCK)
         if lock is None:
             raise DaemonError(
@@ -95,10 +95,10 @@ class LocalDaemonHost:
 
     @contextmanager
     def keep_away(self) -> Generator[None]:
-        """Take the lock, saying nothing of it. Raises DaemonError if somebody holds it."""
+        """Take the lock without a record. Raises DaemonError if another process holds it."""
         lock = hold_lock(self._state / _LOCK)
         if lock is None:
-            raise DaemonError("The daemon runs: nothing was changed.", hint="`wk daemon stop` first; agents go on.")
+            raise DaemonError("The daemon runs: nothing was changed.", hint="`wk daemon stop` first; agents continue.")
         try:
             yield
         finally:
@@ -335,7 +335,7 @@ def begin_unlimited() -> tuple[int, tuple[str, ...]]:
 
 
 def tell_parent(word: str) -> None:
-    """Say `ready`, or why not, to whoever started this daemon; does nothing if nobody waits."""
+    """Report `ready`, or why not, to the process that started this daemon; does nothing if none waits."""
     fd = os.environ.pop(READY_FD, None)
     if fd is None:
         return

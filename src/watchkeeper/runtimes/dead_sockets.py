@@ -1,8 +1,8 @@
-"""Remove sockets at which nobody listens any more, and the directories that earlier versions made for theirs.
+"""Remove sockets without a listener, and the directories that earlier versions made for theirs.
 
 Earlier versions kept sockets in `/tmp/watchkeeper-UID-HASH` or `$XDG_RUNTIME_DIR/watchkeeper-HASH`, one directory for each state directory there ever was.
 Nothing is removed for its name alone: a directory must be our own user's and closed to others, hold nothing but sockets, each of them dead, and have been
-left alone for an hour, so that nobody is about to bind there.
+left alone for an hour, because its owner may be about to bind there.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ def clear_dead(directory: Path, now_s: float) -> int:
 
 
 def left_over(environ: Mapping[str, str], now_s: float) -> Iterator[Path]:
-    """The socket directories of earlier versions that nobody uses. Looks only."""
+    """The unused socket directories of earlier versions. Looks only."""
     for directory in _candidates(environ):
         with contextlib.suppress(OSError):
             if _is_left_over(directory, now_s):
@@ -51,7 +51,7 @@ def left_over(environ: Mapping[str, str], now_s: float) -> Iterator[Path]:
 
 
 def clear_left_over(environ: Mapping[str, str], now_s: float) -> int:
-    """Remove the socket directories of earlier versions that nobody uses; returns how many. What cannot be removed stays."""
+    """Remove the unused socket directories of earlier versions; returns how many. What cannot be removed stays."""
     gone = 0
     for directory in left_over(environ, now_s):
         with contextlib.suppress(OSError):
@@ -64,7 +64,7 @@ def clear_left_over(environ: Mapping[str, str], now_s: float) -> int:
 
 
 def is_dead(path: Path) -> bool:
-    """Whether nobody listens at the address of a socket. Raises OSError where that cannot be told."""
+    """Whether a socket's address has no listener. Raises OSError where that cannot be determined."""
     with reach(path) as name:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
             with socket.socket(socket.AF_UNIX, kind | socket.SOCK_NONBLOCK) as one:
@@ -72,7 +72,7 @@ def is_dead(path: Path) -> bool:
                     one.connect(name)
                 except OSError as error:
                     if error.errno == errno.EPROTOTYPE:
-                        continue  # it is of the other kind, and somebody listens or the next try tells
+                        continue  # it is of the other kind: it has a listener, or the next try decides
                     return error.errno == errno.ECONNREFUSED
                 return False
     return False

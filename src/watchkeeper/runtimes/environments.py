@@ -57,7 +57,7 @@ class FileEnvironments:
             os.fsync(fd)
 
     def ids(self) -> list[str]:
-        """What is kept, whole or half-written: all of it is somebody's secret and wants to be forgotten some day. Raises OSError."""
+        """What is kept, whole or half-written: all of it contains secrets and must be deleted eventually. Raises OSError."""
         try:
             names = os.listdir(self._root)  # noqa: PTH208 - names are what is wanted
         except FileNotFoundError:
@@ -69,5 +69,5 @@ def _file(environment_id: str) -> str:
     """The file's name. Raises Refused for an id that could point elsewhere."""
     if not environment_id or not _ALPHABET.issuperset(environment_id):
         msg = f"'{environment_id}' cannot be the id of an environment."
-        raise Refused(msg, hint="This is a fault of ours: please report it.")
+        raise Refused(msg, hint="This is a bug: please report it.")
     return f"{environment_id}{_SUFFIX}"

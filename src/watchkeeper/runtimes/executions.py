@@ -37,7 +37,7 @@ _NO_DIRECTORY = (FileNotFoundError, NotADirectoryError, PermissionError)
 _BEGUN = (records.DECISION, records.AGENT, records.EXIT, records.GONE)
 
 
-class Unreadable(Exception):  # noqa: N818 - an answer about a file, not a failure of ours
+class Unreadable(Exception):  # noqa: N818 - an answer about a file, not a failure of the program
     """A record is there, and cannot be read."""
 
 
@@ -110,7 +110,7 @@ class ExecutionDirectories:
         """Open a log, never waiting; None if it is not there.
 
         Raises:
-            LogUnreadable: something that is no regular file has its name.
+            LogUnreadable: its name belongs to something that is not a regular file.
             OSError: it cannot be opened.
         """
         try:
@@ -161,7 +161,7 @@ class ExecutionDirectories:
             return found if isinstance(found, DirectoryState) else DirectoryState.INTACT
 
     def still_open(self, run: Run) -> bool:
-        """Whether its directory is there and nobody has decided yet whether its agent is launched. Raises OSError if the system is in trouble."""
+        """Whether its directory exists and there is no decision yet whether its agent is launched. Raises OSError if the system is in trouble."""
         with self.open(run) as found:
             return isinstance(found, OpenExecution) and not found.exists(records.DECISION)
 
@@ -209,7 +209,7 @@ class ExecutionDirectories:
         return []
 
     def may_lack_end(self, run: Run) -> bool:
-        """Whether the end of a run's output may be missing: its shim is gone, and nobody has seen that it got into the logs. Raises OSError."""
+        """Whether the end of a run's output may be missing: its shim is gone, and no supervisor has seen it in the logs. Raises OSError."""
         with self.open(run) as found:
             return (
                 isinstance(found, OpenExecution) and log_pipes.are_left(found.fd) and found.lock() is not LockState.HELD
@@ -301,7 +301,7 @@ class ExecutionDirectories:
         except FileNotFoundError:
             return
         if not stat.S_ISDIR(found.st_mode):
-            msg = f"{path} is not a directory, so it is no execution's: it was left alone."
+            msg = f"{path} is not a directory, so it does not belong to an execution: it was left alone."
             raise Refused(msg, hint="Look at it and delete it by hand.")
         if not self._is_of(run, path, DirectoryIdentity(device=found.st_dev, inode=found.st_ino)):
             msg = f"{path} is not the directory that was prepared for run {run.id}: it was left alone."

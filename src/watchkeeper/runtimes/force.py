@@ -65,7 +65,7 @@ class Force:
         """
         known = self._known(run)
         if known.against or known.agent is None:
-            return Forced(sweep=_nothing_done(known.against or "nobody knows whether its agent has started"))
+            return Forced(sweep=_nothing_done(known.against or "whether its agent has started is unknown"))
         sweep = Sweep(run.execution_id, known.agent, shim=known.shim)
         if how is StopHow.STOP:
             grace_s = self._grace_s(run) if grace_s is None else grace_s
@@ -107,7 +107,7 @@ class Force:
             return Sweep(run.execution_id, agent).run()
 
     def wake_shim(self, run: Run, found: Gathered | None) -> None:
-        """Have a shim go on that somebody has stopped. `found`: what its directory holds; None if that cannot be read.
+        """Resume a shim that was suspended from outside. `found`: what its directory holds; None if that cannot be read.
 
         Raises:
             ShimUnreachable: it serves another directory, of which ours is a copy.

@@ -1,7 +1,7 @@
 """Who has the files of an execution open.
 
 A descriptor outlives everything else by which a process is known: parent, session, environment. It is looked at through `/proc/PID/fd`, whose links are read
-and never followed, because following one into a dead network mount would wait for ever. The name of an execution is random, so it is enough that a path has
+and never followed, because following one into a dead network mount would wait forever. The name of an execution is random, so it is enough that a path has
 it, wherever the directory is mounted, and also when it was deleted.
 """
 
@@ -15,7 +15,7 @@ _DELETED = " (deleted)"
 def writes_below(pid: int, execution_id: str) -> bool:
     """Whether a process can write, through a descriptor that it has, to a file of that execution. False if it has gone or is kept from us. Raises OSError.
 
-    Whoever only reads (`tail -f` of a log) does nothing of the agent's.
+    A process that only reads (`tail -f` of a log) does not belong to the agent.
     """
     try:
         names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208 - names are what is wanted

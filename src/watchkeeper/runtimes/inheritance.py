@@ -32,7 +32,7 @@ class OwnLimits(NamedTuple):
 
 
 def put_off(*, priority: bool) -> OwnLimits:
-    """Raise our own limits as far as the system lets us, so that those of whoever started us do not end us.
+    """Raise our own limits as far as the system lets us, so that the limits of the process that started the daemon do not end it.
 
     `priority`: take the usual niceness and weight for the out-of-memory killer too. A person who starts a daemon directly may have chosen them.
     """

@@ -4,7 +4,7 @@
     ├── data ───┤···············┤── data ──┤··············┤──── data ────┤        what grows behind it is not read
 
 What is on record as dropped is stepped over first, then what the file system says holds no data. If what is left is more than a log of this run may keep, its
-beginning and its newest part are read. Each part that is left out is told as a `Hole`.
+beginning and its newest part are read. Each part that is left out is reported as a `Hole`.
 """
 
 import errno
@@ -140,7 +140,7 @@ def open_kept(
     """Open a log for reading; None if it is not there. Never follows a link, never waits.
 
     Raises:
-        LogUnreadable: something that is no regular file has its name.
+        LogUnreadable: its name belongs to something that is not a regular file.
         OSError: it cannot be opened.
     """
     name = Path(path).name

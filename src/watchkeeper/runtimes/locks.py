@@ -31,7 +31,7 @@ _NOT_TELLING = frozenset(
 
 
 def probe(path: str | Path, *, dir_fd: int | None = None) -> LockState:
-    """Whether anybody holds the lock on a file, without touching it. A missing file is free: whoever locks makes it first.
+    """Whether any process holds the lock on a file, without touching it. A missing file is free: a process creates it before it locks it.
 
     Raises:
         OSError: the system is in trouble (no descriptors, input/output error), which says nothing about the lock.
@@ -75,7 +75,7 @@ class HeldLock:
 
 
 def hold_lock(path: Path) -> HeldLock | None:
-    """Take the lock on a file, making the file if need be; None if somebody else holds it. Never waits. Raises OSError."""
+    """Take the lock on a file, making the file if need be; None if another process holds it. Never waits. Raises OSError."""
     while True:
         # Close-on-exec, or a child would carry the lock on after our death.
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)

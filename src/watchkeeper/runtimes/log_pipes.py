@@ -2,10 +2,10 @@
 
 While a shim lives it alone moves bytes from pipe to log. When it was killed, what is in the pipe lives on for as long as any process has it open:
 
-    the run is seen to live ─▶ hold its pipes open ─▶ the shim dies ─▶ drain while its survivors are ended ─▶ nobody writes any more ─▶ remove the pipes
+    the run is seen to live ─▶ hold its pipes open ─▶ the shim dies ─▶ drain while its survivors are ended ─▶ no writer is left ─▶ remove the pipes
 
 So nothing is lost as long as the shim, a daemon or a process of the agent's lives. Where none did, the kernel has thrown away what was in the pipe. Then the
-pipes stay in the directory, and that is how anybody sees that the end of the output may be missing.
+pipes stay in the directory, and that shows that the end of the output may be missing.
 """
 
 import contextlib
@@ -87,7 +87,7 @@ class LogPipes:
 
 
 class _Drain:
-    """Drains on a thread of its own, which owns all that it needs, until it is told that what can be ended has ended."""
+    """Drains on a thread of its own, which owns all that it needs, until it learns that what can be ended has ended."""
 
     def __init__(self, directory: int, limit: int, ends: dict[str, int], lock: HeldLock, *, known: bool) -> None:
         """`known`: the pipes have been open all the time, so nothing that was in them was lost."""
@@ -140,7 +140,7 @@ class _Drain:
         crashpoint("drain.begin.before")
         began = [stream.end for stream in output.streams]
         _ = output.flush()
-        # A pipe that was opened only now, in which nothing is and which nobody else has: what was in it is gone.
+        # A pipe that was opened only now, which is empty and has no other holder: what was in it is gone.
         lost = not self._known and any(
             stream.ended and stream.end == end for stream, end in zip(output.streams, began, strict=True)
         )
@@ -165,7 +165,7 @@ class _Drain:
         if not found:
             output.bound()
         elif not taken or not all(taken):
-            time.sleep(_PAUSE_S)  # nobody writes any more, or a log takes nothing
+            time.sleep(_PAUSE_S)  # no writer is left, or a log takes nothing
             return output.flush()
         return True
 
@@ -190,7 +190,7 @@ class _Drain:
 
 
 def _have_ended(output: Output) -> bool:
-    """Whether nobody has a pipe open for writing."""
+    """Whether no process has a pipe open for writing."""
     return all(stream.ended for stream in output.streams)
 
 

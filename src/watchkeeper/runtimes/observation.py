@@ -3,7 +3,7 @@
     decide  ─▶  lock  ─▶  gone.json  ─▶  exit.json  ─▶  proc.json  ─▶  spec.json  ─▶  does the directory still have its name?
 
 *Decision before lock* is the rule of `domain.evidence`: a decision `shim` followed by a free lock means that that shim is dead, and all that is read later
-is final. After the lock the records are read newest first. The shim writes proc, exit, gone in this order, each durable before the next, so whoever has seen
+is final. After the lock the records are read newest first. The shim writes proc, exit, gone in this order, each durable before the next, so a reader of
 one of them must find those before it; a missing one was taken away, and is named as unreadable instead of being taken for "never written".
 """
 
@@ -117,7 +117,7 @@ def _compare(found: Gathered) -> None:
     if decision is None:
         return
     if decision.record.by is not DecidedBy.SHIM:
-        # Somebody else decided that no agent will ever run, so there is nothing that these could speak of.
+        # Another process decided that no agent will ever run, so these cannot be about an agent.
         for name, record in ((records.AGENT, agent), (records.EXIT, found.exit), (records.GONE, found.gone)):
             if record is not None:
                 found.complain(name)
@@ -138,7 +138,7 @@ def _launched(found: Gathered) -> bool:
 def _shim_may_live(files: OpenExecution, found: Gathered, *, boot_id: str, pid_namespace: str) -> bool:
     """Whether a free lock is contradicted: the shim that decided is alive without it, or that cannot be seen from here and the file was taken away.
 
-    Somebody who deletes the lock's file under a living shim must not make us take that shim for dead and end its agent.
+    A lock file that is deleted under a living shim must not make us take that shim for dead and end its agent.
     """
     decision = found.decision
     if found.lock is not LockState.FREE or decision is None or not _launched(found):

@@ -1,6 +1,6 @@
 """Runs as their directories tell of them, and notes of stops that the database could not take.
 
-A note is a file `stops/EXECUTION.json` of the state directory. It is there before the shim is told, and goes when its stop is on record.
+A note is a file `stops/EXECUTION.json` of the state directory. It is written before the request to the shim, and removed when its stop is on record.
 """
 
 import contextlib

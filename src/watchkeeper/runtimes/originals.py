@@ -42,7 +42,7 @@ def _of_shim(shim: tuple[int, int] | None, execution_id: str) -> Path | None:
 
 
 def _of_agent(agent: AgentIdentity | None, execution_id: str) -> Path | None:
-    """What it was told at its start, with the mark of this execution."""
+    """Its environment at its start, with the mark of this execution."""
     if agent is None or proc.has_died(agent.pid, agent.start_ticks, agent.boot_id, within_s=0.0):
         return None
     try:

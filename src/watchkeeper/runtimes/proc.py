@@ -1,11 +1,11 @@
 """Processes by identity, and the only place of the supervisor that signals.
 
-A pid names nobody: the kernel gives it to a stranger as soon as its bearer is reaped. A process is therefore named by pid, start time in clock ticks and boot
+A pid alone does not identify a process: the kernel reuses it as soon as the process is reaped. A process is named by pid, start time in ticks and boot
 id, and a signal goes through a pidfd (R7):
 
     open a pidfd for the pid  ─▶  read the start time of that pid  ─▶  is it the recorded one?  ─▶  signal the pidfd
 
-If the start time read *after* opening is the recorded one, the recorded process bore the pid when it was opened, and the pidfd can mean nobody else later.
+If the start time read *after* opening is the recorded one, the recorded process had the pid when it was opened, and the pidfd never refers to another.
 We never signal ourselves, our ancestors or pid 1, whatever a record says.
 """
 
@@ -55,7 +55,7 @@ class Stat(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs; a leader that is a zombie while its threads go on does."""
+        """Whether it still runs; a zombie leader whose threads continue counts as running."""
         return self.state not in _ZOMBIE_STATES or self.threads > 1
 
 
@@ -81,7 +81,7 @@ def parse_stat(text: str) -> Stat:
 
 
 def stat_of(pid: int) -> Stat | None:
-    """What the kernel says about a pid now, or None if nobody bears it. Raises OSError."""
+    """What the kernel reports about a pid now, or None if no process has it. Raises OSError."""
     # Python turns ESRCH into ProcessLookupError: the process went between opening and reading.
     with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - hot path
         return parse_stat(file.read().decode("utf-8", "surrogateescape"))
@@ -106,7 +106,7 @@ def protected() -> frozenset[int]:
 
 
 class Reached:
-    """A process that was checked and is pinned: whatever is sent through this reaches it or nobody. Use as a context manager."""
+    """A process that was checked and is pinned: a signal through this reaches that process or none. Use as a context manager."""
 
     def __init__(self, pid: int, fd: int) -> None:
         """Own the pidfd."""
@@ -196,7 +196,7 @@ def _pin(pid: int, start_ticks: int) -> Reached | Found:
 
 
 def signal_checked(pid: int, start_ticks: int, boot_id: str, sig: signal.Signals) -> Found:
-    """Signal exactly the recorded process, or nobody. Raises OSError if the system is in trouble."""
+    """Signal exactly the recorded process, or none. Raises OSError if the system is in trouble."""
     reached = reach(pid, start_ticks, boot_id)
     if isinstance(reached, Found):
         return reached

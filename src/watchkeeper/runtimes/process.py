@@ -82,7 +82,7 @@ class ProcessRuntime:
         self._holds = False
         self._pipes = LogPipes(lingers=False)
         self.machine = ""
-        """The id of this machine, where several share a database; whoever joins us sets it."""
+        """The id of this machine, where several share a database; the composition root sets it."""
         self.off_record = DirectoryOffRecord(state_dir, self._directories)
         self._force = Force(self._directories, self._pipes, self._is_for)
         self._guard = threading.Lock()
@@ -95,7 +95,7 @@ class ProcessRuntime:
         return self._directories
 
     def hold_pipes(self, pipes: LogPipes) -> None:
-        """Hold the pipes of agents that live, on behalf of one daemon. Whoever does not is gone in a moment."""
+        """Hold the pipes of agents that live, on behalf of one daemon. A command does not: it ends in a moment."""
         self._holds, self._pipes = True, pipes
         self._force = Force(self._directories, pipes, self._is_for)
 
@@ -177,7 +177,7 @@ class ProcessRuntime:
         }
 
     def start_shim(self, run: Run) -> None:
-        """Start a shim for a prepared execution, detached: in a session of its own, with nothing of ours open. Never waits.
+        """Start a shim for a prepared execution, detached: in a session of its own, without inherited descriptors. Never waits.
 
         Harmless twice: the second shim finds the lock held or the decision taken. The shim stays our child until it ends; `reap` collects it, and if we
         die first the system's first process does.
@@ -215,7 +215,7 @@ class ProcessRuntime:
             self._since[run.execution_id] = self._clock.boottime_s()
 
     def reap(self) -> None:
-        """Collect shims of ours that have ended, so that none stays a zombie. Called by every start and look; never waits."""
+        """Reap shims that have ended, so that none stays a zombie. Called by every start and look; never waits."""
         with self._guard:
             self._shims = [shim for shim in self._shims if shim.poll() is None]
 
@@ -261,7 +261,7 @@ class ProcessRuntime:
             self._pipes.hold(run.execution_id, files.fd)
 
     def take_decision(self, run: Run, by: DecidedBy, *, refused: int | None = None) -> bool:
-        """Publish the write-once decision; False if somebody was first, whose decision the next look reads.
+        """Publish the write-once decision; False if another process was first, whose decision the next look reads.
 
         `refused`: the error with which the system refused to start a shim, for people.
 
@@ -284,7 +284,7 @@ class ProcessRuntime:
     def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
         """Tell the shim to end its agent; takes two seconds at most, ten if it waits to run. True: it has acknowledged. False: it was only signalled.
 
-        A shim whose address was cleared away is told by a record in its directory.
+        A shim whose address was removed gets the request by a record in its directory.
 
         Raises:
             ShimUnreachable: it was not told.
@@ -345,7 +345,7 @@ class ProcessRuntime:
 
         It satisfies itself that the shim is dead, on this boot and in this pid namespace; if that is not so nothing is signalled. Raises OSError.
 
-        `asked`: a person wants everything of this run ended. Then the identities on record and the marker, a random word that nobody else carries, are
+        `asked`: a person wants everything of this run ended. Then the identities on record and the marker, a random word that no other process carries, are
         enough, whether or not its directory can be read; and a shim that hangs although nothing is left of its agent is ended too.
         """
         return self._force.at_once(run) if asked else self._force.after_shim(run)
@@ -389,7 +389,7 @@ def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | 
         if error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES, errno.EBADMSG}:
             raise
     msg = f"{final} is there already and is not this run's: it was left alone."
-    raise Refused(msg, hint="`wk doctor` lists directories that belong to nobody.")
+    raise Refused(msg, hint="`wk doctor` lists directories without an owner.")
 
 
 def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:

@@ -40,7 +40,7 @@ E = TypeVar("E", bound=StrEnum)
 T = TypeVar("T")
 
 
-class BadRecord(Exception):  # noqa: N818 - an answer about a file, not a failure of ours
+class BadRecord(Exception):  # noqa: N818 - an answer about a file, not a failure of the program
     """A record does not say what such a record says."""
 
 

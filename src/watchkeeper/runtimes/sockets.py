@@ -31,7 +31,7 @@ def ensure_socket_directory(directory: Path) -> None:
     """Make the directory, or check the one that is there. What is above it is never made.
 
     Raises:
-        StateDirectoryUnusable: it cannot be made, or somebody else made it or can get into it.
+        StateDirectoryUnusable: it cannot be made, or another user made it or can enter it.
     """
     try:
         directory.mkdir(mode=0o700, exist_ok=True)
@@ -40,7 +40,7 @@ def ensure_socket_directory(directory: Path) -> None:
         msg = f"The directory for sockets, {directory}, cannot be made: {system_says(error)}."
         raise StateDirectoryUnusable(msg, hint="Set WATCHKEEPER_HOME to a directory of yours.") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
-        msg = f"The directory for sockets, {directory}, was made by another user, or is no directory."
+        msg = f"The directory for sockets, {directory}, was made by another user, or is not a directory."
         raise StateDirectoryUnusable(msg, hint="Look what it is, then have it removed: it is made anew.")
     if stat.S_IMODE(found.st_mode) & _OTHERS_MAY_ANYTHING:
         msg = f"The directory for sockets, {directory}, can be entered by other users."

@@ -56,7 +56,7 @@ def release(state: Path) -> bool:
 
 
 def _fill(fd: int) -> None:
-    """Really take the space; a file of zeros that nobody wrote takes none."""
+    """Really take the space; a sparse file takes none."""
     try:
         os.posix_fallocate(fd, 0, SIZE)
     except OSError as problem:

@@ -130,7 +130,7 @@ class StateDirectory(NamedTuple):
         return spare.release(self.path)
 
     def place(self) -> str:
-        """Which directory of this host it is, so that a copy of it is told apart. Raises OSError."""
+        """Which directory of this host it is, so that a copy of it can be distinguished. Raises OSError."""
         found = self.path.stat()
         return f"{found.st_dev:x}-{found.st_ino:x}"
 

@@ -10,7 +10,7 @@ another execution's marker is left alone. A process that shed marker, parent and
 One that shed them and can still write to the run's files is not provably the agent's either: it is named, and nothing is claimed.
 
 A process that forks and exits all the time may slip through any one listing. So a look reads whatever is new, state and environment, until a listing shows
-nothing new: whoever had gone when it was to be read left a child that a later listing shows. A look that never comes to that point does not count as empty.
+nothing new: a process that had gone before it was read left a child that a later listing shows. A look that never comes to that point does not count as empty.
 
 No process is signalled on its number alone (see `proc`), and nothing that is only likely to be the agent's is signalled at all: it is named instead.
 """
@@ -82,7 +82,7 @@ class Sweep:
         self._shim = shim
 
     def ask(self) -> tuple[Stat, ...]:
-        """Look once, and send TERM to all that is found; returns it. Waits for nobody. Raises OSError if the system is in trouble."""
+        """Look once, and send TERM to all that is found; returns it. Does not wait. Raises OSError if the system is in trouble."""
         all_, marks, _ = self._look()
         found = self._theirs(all_, marks)
         for stat in found:
@@ -144,7 +144,7 @@ class Sweep:
         return all_, marks, False
 
     def _known_mark(self, stat: Stat) -> Mark:
-        """The mark of a process. One that ends has no environment any more, so whoever was another execution's stays that."""
+        """The mark of a process. One that ends has no environment any more, so a process of another execution keeps that mark."""
         who = (stat.pid, stat.start_ticks)
         if who in self._others:
             return Mark.OTHER
@@ -215,7 +215,7 @@ class Sweep:
     def _led(self, all_: Mapping[int, Stat]) -> set[int]:
         """Ids of the sessions and groups that the agent's processes lead or led.
 
-        The kernel gives a pid to nobody else while a session or group has it as its id. So the id is the agent's unless the number has another bearer.
+        The kernel does not reuse a pid while a session or group has it as its id. So the id is the agent's unless another process has the number.
         """
         led = {pid for pid, ticks in self._leaders if pid not in all_ or all_[pid].start_ticks == ticks}
         agent = self._agent
@@ -228,7 +228,7 @@ class Sweep:
         return agent is not None and (stat.pid, stat.start_ticks) == (agent.pid, agent.start_ticks)
 
     def _name_stranger(self, all_: Mapping[int, Stat]) -> None:
-        """Say so if somebody else bears the recorded pid."""
+        """Note it if another process has the recorded pid."""
         agent = self._agent
         if agent is None or agent.pid not in all_ or self._is_agent(all_[agent.pid]):
             return
@@ -242,7 +242,7 @@ class Sweep:
         if mark is Mark.HIDDEN and os.geteuid() in uids(stat.pid):
             self._doubt(stat, "does not let its environment be read, so it may be the agent's: it was not signalled")
         elif agent is not None and agent.pid in {stat.session, stat.group} and agent.pid not in all_:
-            # The session's leader is gone, and so is the proof that the number still means the agent's session.
+            # The session's leader is gone, and with it the proof that the number still means the agent's session.
             self._doubt(stat, "is in what may be the agent's session: it was not signalled")
 
     def _doubt(self, stat: Stat, why: str) -> None:
@@ -304,7 +304,7 @@ class Sweep:
 
 def environ(pid: int) -> bytes:
     """The environment a process was started with; empty if it has gone. Raises OSError, PermissionError if it is kept from us."""
-    # A leader that has exited while its threads go on shows nothing itself.
+    # A leader that has exited while its threads continue shows nothing itself.
     for path in (f"/proc/{pid}/environ", *_thread_environs(pid)):
         try:
             with open(path, "rb") as file:  # noqa: PTH123 - hot path

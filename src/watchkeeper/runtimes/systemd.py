@@ -4,7 +4,7 @@ Agents must outlive the daemon, so the unit says `KillMode=process`: systemd end
 work on until the next daemon adopts them. `OOMPolicy=continue` does the same when the kernel kills a hungry agent: neither the daemon nor the other agents are
 ended for it.
 
-The first line of the file holds the hash of the rest, so that a file that somebody has changed is known and left alone. Each state directory has a unit of its
+The first line of the file holds the hash of the rest, so that a changed file is recognised and left alone. Each state directory has a unit of its
 own; the usual one is `watchkeeper.service`.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MARK = "# Made by `wk daemon install`; a hash of the rest: "
 LINGER = Path("/var/lib/systemd/linger")
-"""Holds a file for each user whose services go on after logout."""
+"""Holds a file for each user whose services continue after logout."""
 
 _PASSED_ON = ("PATH", "WATCHKEEPER_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
 """What the daemon needs to find its files and programs; agents have environments of their own."""
@@ -134,7 +134,7 @@ class SystemdUnit:
         return problem or self._ask("daemon-reload")
 
     def lingers(self) -> bool:
-        """Whether what the user started goes on after the last logout."""
+        """Whether the user's services continue after the last logout."""
         try:
             return (LINGER / getpass.getuser()).exists()
         except (KeyError, OSError):

@@ -1,6 +1,6 @@
 """Telling a shim to end its agent when its socket was cleared away: a request on record in its directory, and a signal that has it look there.
 
-The signal alone means nothing, so a USR1 that anybody else sends harms nobody. A shim looks for a request every few seconds anyway: a signal that is lost costs
+The signal alone means nothing, so a USR1 from another sender is harmless. A shim looks for a request every few seconds anyway: a signal that is lost costs
 time only. A shim of an earlier version does not know of requests: it gets TERM, uses the grace that it was started with, and calls the end interrupted.
 """
 
@@ -21,7 +21,7 @@ from watchkeeper.runtimes.proc import Found
 def tell_by_record(directories: ExecutionDirectories, run: Run, found: Gathered, request: Mapping[str, object]) -> bool:
     """Have exactly the shim that launched do as it would if its socket was asked: `stop` with its grace and reason, or `kill`.
 
-    True if it was told. False for a shim that is not known to live, or that only starts: it binds its address before it writes its agent's record. Of two
+    True if the request was delivered. False for a shim that may be dead or is starting: it binds its address before it writes its agent's record. Of two
     requests the later one counts, and doing the same twice is harmless.
 
     Raises:
@@ -34,7 +34,7 @@ def tell_by_record(directories: ExecutionDirectories, run: Run, found: Gathered,
         return False
     number = signal.SIGTERM
     if not agent.hears_requests and request.get("how") == EndReason.CONDEMNED.value:
-        return False  # its record would say that somebody else ended it
+        return False  # its record would name another process as the cause
     if agent.hears_requests:
         try:
             with directories.intact(run) as files:

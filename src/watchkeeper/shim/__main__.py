@@ -1,4 +1,4 @@
-"""The shim: `python -I -S <hash>.pyz <execution directory>`. It outlives the daemon, so it imports the standard library and nothing of ours.
+"""The shim: `python -I -S <hash>.pyz <execution directory>`. It outlives the daemon, so it imports the standard library only.
 
     lock ─▶ spec ─▶ decide ─▶ fork ─▶ proc.json ─▶ release ─▶ … exit.json ─▶ … gone.json ─▶ unlock by dying
 
@@ -58,7 +58,7 @@ def _supervise(shim: supervisor.Supervisor, directory: int, *, proves: bool) -> 
         try:  # noqa: SIM105 - contextlib would cost start-up time
             records.write(directory, "refused.json", {"errno": problem.errno or errno.EIO, "at": system.now()})
         except OSError:
-            pass  # that nothing was launched is told by what is not there
+            pass  # the missing record shows that nothing was launched
         raise
 
 
@@ -74,7 +74,7 @@ def _decision() -> dict[str, object]:
 
 
 def _tidy_descriptors() -> None:
-    """Have the standard three, which are ours to count on, and no other that somebody forgot to close: the agent would keep it for hours."""
+    """Open the three standard descriptors and close every other: the agent would hold a leaked one for hours."""
     while True:
         fd = os.open(os.devnull, os.O_RDWR)
         if fd > 2:  # the standard three

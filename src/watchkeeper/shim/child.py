@@ -134,13 +134,13 @@ def _step(step: bytes, number: int, program: bytes) -> bytes:
 def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: int, step: list[bytes]) -> None:
     """In the child: everything that must be so when the agent begins, then wait, then exec. All other descriptors are close-on-exec.
 
-    `step` is told what is being tried, for whoever catches what goes wrong.
+    `step` receives the name of each step before it is tried, so that an error can name it.
     """
     os.setsid()
     system.reset_signals()
     system.die_with_parent(system.SIGKILL)
     if os.getppid() != parent:
-        os._exit(_NOT_RUN)  # it died before the kernel was told
+        os._exit(_NOT_RUN)  # it died before the request reached the kernel
     os.umask(spec.umask)
     place.take_priority(spec)
     limits = place.ready_limits(spec)

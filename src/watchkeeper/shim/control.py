@@ -39,7 +39,7 @@ class Client:
         return self.fd < 0
 
     def reply(self, answer: Reply) -> None:
-        """Answer the request at hand; nobody minds if the client has gone."""
+        """Answer the current request; a client that has gone is not an error."""
         self.waits = False
         self.send(json_text.encode(answer).encode("ascii") + b"\n")
 
@@ -114,7 +114,7 @@ class Control:
         return self._listener is not None
 
     def owns(self, fd: int) -> bool:
-        """Whether a descriptor is one of ours."""
+        """Whether a descriptor belongs to this server."""
         return fd in self._clients or (self._listener is not None and fd == self._listener.fileno())
 
     def serve(self, fd: int, events: int) -> None:
@@ -156,7 +156,7 @@ class Control:
             self._listener = None
 
     def _unlink(self) -> None:
-        """Remove the address; what is no socket is not ours to remove."""
+        """Remove the address, but only if it is a socket."""
         try:
             if stat.S_ISSOCK(os.lstat(self._path).st_mode):
                 os.unlink(self._path)  # noqa: PTH108 - pathlib would cost start-up time
@@ -164,7 +164,7 @@ class Control:
             pass
 
     def _accept(self) -> None:
-        """Take a connection of our own user. If there are too many, whoever was silent for longest goes."""
+        """Take a connection of our own user. If there are too many, the connection that was silent for longest is closed."""
         if self._listener is None:
             return
         try:

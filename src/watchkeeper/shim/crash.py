@@ -31,7 +31,7 @@ def _is_open() -> bool:
 
 
 def _may_die() -> bool:
-    """With `WATCHKEEPER_CRASH_ONCE`, only whoever makes the file dies."""
+    """With `WATCHKEEPER_CRASH_ONCE`, only the process that creates the file dies."""
     once = os.environ.get("WATCHKEEPER_CRASH_ONCE")
     if once is None:
         return True

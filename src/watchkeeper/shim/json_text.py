@@ -72,4 +72,4 @@ def encode(value: object) -> str:
         return "[" + ", ".join([encode(each) for each in value]) + "]"
     if is_object(value):
         return "{" + ", ".join([f"{encode(str(key))}: {encode(each)}" for key, each in value.items()]) + "}"
-    raise TypeError(f"{type(value).__name__} is nothing for JSON")
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")

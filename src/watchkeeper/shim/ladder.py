@@ -51,7 +51,7 @@ class Ladder:
         self._began = 0.0
         self._proves = False
         self.how: str | None = None
-        """Why the agent is being ended; None while nobody ends it, and for one that has ended by itself."""
+        """Why the agent is being ended; None while it is not being ended, and for one that has ended by itself."""
         self.ended = False
         """Whether the agent itself has been reaped."""
         self._asked = False
@@ -83,7 +83,7 @@ class Ladder:
         self._asked = True
         if self.how is None and not self.ended:
             self._record(how)
-            # The record takes its time. Whoever has ended meanwhile has done so by itself, and no signal of ours had a part in it.
+            # Writing the record takes time. A process that ended meanwhile did so by itself, not by our signal.
             self.reap()
             self.how = None if self.ended else how
         if how == "kill":
@@ -131,7 +131,7 @@ class Ladder:
         self._timers.start("kill", 0.0)
 
     def _kill(self) -> None:
-        """One round: everything there is, then what comes up instead, for as long as that goes on and not too long at once.
+        """One round: every process, then those that appear instead, until no more appear or the round has taken too long.
 
         A process that forks and exits without end is always gone by the time it was found. Its newest child is ours, and to be quick is to catch it.
         """
@@ -150,7 +150,7 @@ class Ladder:
             progress = progress or reaped > 0
             if nothing_left or not reaped or was_ended is not self.ended:
                 break
-        # Whoever cannot be killed, because it waits for a disk or is another user's, is tried again ever more seldom.
+        # A process that cannot be killed, because it waits for a disk or belongs to another user, is tried again at growing intervals.
         self._kill_pause_s = _SOON_S if progress or not reached else min(self._kill_pause_s * 2, _SELDOM_S)
         self._timers.start("kill", self._kill_pause_s)
 
@@ -174,7 +174,7 @@ class Ladder:
                 self._agent_ended(status, used)
 
     def _agent_ended(self, status: int, used: "resource.struct_rusage") -> None:
-        """The agent itself is gone, and from here on its number may be anybody's."""
+        """The agent itself is gone, and from here on its pid may belong to another process."""
         failure = self._forked.failure() if self._forked is not None else None
         step, number = failure if failure is not None else (None, None)
         self.ended = True
@@ -275,7 +275,7 @@ class Ladder:
         return True
 
     def _is_deleted(self) -> bool:
-        """Whether the directory was deleted. Nothing can ever be written there again, and nobody would find it: the shim ends with what it supervised."""
+        """Whether the directory was deleted. Nothing can be written there again, and no daemon would find it: the shim ends with what it supervised."""
         try:
             return os.fstat(self._directory).st_nlink == 0
         except OSError:

@@ -34,7 +34,7 @@ class BoundedLogs:
         self._lost, self._dropped = _load(directory)
         """Ranges that were lost, and up to where each log is on record to have its hole."""
         self._punched: dict[str, int] = {}
-        """Up to where it has it. Of what an earlier supervisor put on record nobody knows that it got so far."""
+        """The offset up to which the log holds it. Whether the log reached the offset that an earlier supervisor recorded is unknown."""
         self._owed = False
         """Something was lost that is not on record yet."""
         self._possible = True
@@ -106,7 +106,7 @@ class BoundedLogs:
         try:
             self._record(dropped)
         except FileNotFoundError:
-            # The directory was deleted: nobody will read the log, and it must not fill the disk meanwhile.
+            # The directory was deleted: the log has no reader, and it must not fill the disk meanwhile.
             self._dropped = dropped
 
     def _record(self, dropped: dict[str, int]) -> None:

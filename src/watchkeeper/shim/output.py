@@ -1,4 +1,4 @@
-"""What an agent prints, from its pipes into its logs, which are kept small on the way. For whoever supervises: the shim, or after its death the daemon."""
+"""What an agent prints, from its pipes into its logs, which are kept small on the way. Used by the supervisor: the shim, or after its death the daemon."""
 
 import os
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 _AT_A_TURN = 4 * 1024 * 1024
-"""So much of a stream is taken before the others, and whoever asks for something, have their turn."""
+"""So much of a stream is taken before the other streams and the requests have their turn."""
 
 
 class Output:
@@ -76,7 +76,7 @@ class Output:
             self._complain(complaint)
 
     def forget_pipes(self) -> None:
-        """All that was written is in the logs, and nobody is left to write more. A directory with pipes in it says that this was never so."""
+        """All that was written is in the logs, and no writer is left. A directory with pipes in it shows that this point was never reached."""
         for stream in pipes.NAMES:
             records.forget(self._directory, pipes.pipe_name(stream))
 

@@ -3,7 +3,7 @@
     agent ──write──▶ stdout.pipe ──splice──▶ stdout.log
 
 A pipe cannot be truncated or sought, so nothing that an agent does to its descriptors reaches what is in the file. The kernel keeps what is in the pipe for as
-long as any process has it open, so a shim that is killed loses none of it: whoever supervises next goes on. And splice(2) moves bytes from pipe to file in one
+long as any process has it open, so a shim that is killed loses none of it: the next supervisor continues. And splice(2) moves bytes from pipe to file in one
 call, so that being killed between two instructions loses no byte and doubles none.
 """
 
@@ -79,10 +79,10 @@ def make(directory: int, stream: str) -> tuple[int, int]:
 
 
 class Stream:
-    """One pipe and its log, seen by whoever moves bytes from one to the other."""
+    """One pipe and its log, as seen by the process that moves bytes from one to the other."""
 
     def __init__(self, name: str, pipe: int, log: int, lost: "Callable[[str, int, int], None]") -> None:
-        """`name` is the log's; `lost` is told of each range of it that was not written, or not by us. Raises OSError."""
+        """`name` is the log's; `lost` is called with each range that was not written, or not by us. Raises OSError."""
         self.name = name
         self.pipe = pipe
         self.log = log
@@ -92,7 +92,7 @@ class Stream:
         self.problem: OSError | None = None
         """What keeps it from being written; None while nothing does."""
         self.ended = False
-        """Whether, at the last look, nobody had it open for writing."""
+        """Whether, at the last look, no process had it open for writing."""
         self._troubled_at = 0.0
         self._splices = hasattr(os, "splice")
 
@@ -118,7 +118,7 @@ class Stream:
         return True
 
     def _move_or_drop(self, most: int) -> int | None:
-        """Move bytes; 0 when nobody writes any more, None if they are held back. Raises BlockingIOError when there is nothing now."""
+        """Move bytes; 0 when no writer is left, None if they are held back. Raises BlockingIOError when there is nothing now."""
         try:
             return self._move(most)
         except BlockingIOError:

@@ -19,7 +19,7 @@ NOT_GIVEN = "The agent did not get"
 def enter(spec: Spec, step: list[bytes]) -> None:
     """Enter the working directory by a descriptor, so that it cannot be replaced between the look and the step inside.
 
-    `step` is told what is being tried. Raises OSError: ESTALE if it is another directory than the one that was approved, or is on another branch.
+    `step` receives the name of each step before it is tried. Raises OSError: ESTALE if it is another directory than the approved one, or is on another branch.
     """
     step[0] = b"chdir"
     fd = os.open(spec.cwd, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -67,7 +67,7 @@ def _read(path: bytes) -> bytes:
 
 
 def take_priority(spec: Spec) -> None:
-    """Take the caller's niceness and weight for the out-of-memory killer. What is refused is told, and fails nothing. Standard error is still the shim's."""
+    """Take the caller's niceness and weight for the out-of-memory killer. A refusal is reported and is not an error. Standard error is still the shim's."""
     if spec.nice is not None:
         try:
             os.setpriority(os.PRIO_PROCESS, 0, spec.nice)
@@ -85,7 +85,7 @@ def take_priority(spec: Spec) -> None:
 
 
 def ready_limits(spec: Spec) -> "list[tuple[int, int, int]]":
-    """The caller's limits, as far as they can be given: a hard limit of ours that is lower and stays so counts. They are set last: they bind us too."""
+    """Set the caller's limits, as far as possible: a lower hard limit of this process that cannot be raised stays. Set last: they apply to this process too."""
     found = list[tuple[int, int, int]]()
     for name, (soft, hard) in spec.limits.items():
         number = getattr(resource, f"RLIMIT_{name.upper()}", None)

@@ -1,6 +1,6 @@
 """How long the agent has printed nothing, counted so that only time in which it could have printed something counts.
 
-Nobody guesses from one look how long it has been quiet. Each look counts the time since the look before it, and at most a little of that: a machine that slept,
+One look does not show how long it has been quiet. Each look counts the time since the look before it, and at most a little of that: a machine that slept,
 a process that was frozen or a shim that was starved has seen one long gap, and not an agent that was silent through it.
 """
 

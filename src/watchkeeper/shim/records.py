@@ -83,7 +83,7 @@ def publish(directory: int, name: str, record: dict[str, object]) -> bool:
 
 
 def forget(directory: int, name: str) -> None:
-    """Remove a file that nobody needs; not being able to do so harms nothing."""
+    """Remove a file that is no longer needed; a failure to do so is harmless."""
     try:  # noqa: SIM105 - contextlib would cost start-up time
         os.unlink(name, dir_fd=directory)
     except OSError:

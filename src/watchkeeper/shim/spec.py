@@ -114,7 +114,7 @@ def _environment(value: object) -> dict[bytes, bytes]:
     for name, text in value.items():
         key = _bytes(name, "the name of a variable")
         if not key or b"=" in key:
-            raise BadSpec("environment holds something that is no variable")
+            raise BadSpec("environment holds an entry that is not a variable")
         found[key] = _bytes(text, f"the variable {name}")
     return found
 
@@ -124,13 +124,13 @@ def seconds(value: object, what: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise BadSpec(f"{what} is no duration")
+        raise BadSpec(f"{what} is not a duration")
     return min(float(value), 1e12)
 
 
 def _whole(value: object, what: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise BadSpec(f"{what} is no whole number")
+        raise BadSpec(f"{what} is not a whole number")
     return value
 
 
@@ -138,12 +138,12 @@ def _signed(value: object, what: str) -> "int | None":
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise BadSpec(f"{what} is no whole number")
+        raise BadSpec(f"{what} is not a whole number")
     return value
 
 
 def _limits(value: object) -> "dict[str, tuple[int, int]]":
-    """Limits by name, each with the soft and the hard one; -1 is none."""
+    """Limits by name, each with the soft and the hard one; -1 means no limit."""
     if not json_text.is_object(value):
         raise BadSpec("limits is not an object")
     found: dict[str, tuple[int, int]] = {}
@@ -151,6 +151,6 @@ def _limits(value: object) -> "dict[str, tuple[int, int]]":
         numbers = pair if json_text.is_list(pair) else []
         whole = [each for each in numbers if isinstance(each, int) and not isinstance(each, bool) and each >= -1]
         if len(numbers) != 2 or len(whole) != 2:
-            raise BadSpec(f"the limit {name} is no pair of whole numbers")
+            raise BadSpec(f"the limit {name} is not a pair of whole numbers")
         found[name] = (whole[0], whole[1])
     return found

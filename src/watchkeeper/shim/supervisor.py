@@ -127,7 +127,7 @@ class Supervisor:
         return False
 
     def _guarded(self, work: "Callable[[], bool | None]") -> bool:
-        """A mistake of ours in one thing must not cost the agent its work. A shim that makes nothing but mistakes gives up once that costs nothing any more."""
+        """A bug in one request must not cost the agent its work. A shim that only meets errors gives up once the agent has ended."""
         try:
             return bool(work())
         except Exception as problem:
@@ -149,7 +149,7 @@ class Supervisor:
             if system.SIGUSR1 in numbers:
                 self._obey_record()
             if system.SIGTERM in numbers:
-                # Not a message of ours: the system is shut down, or it was an accident. Either way nobody asked for the end of this agent.
+                # The signal does not come from Watchkeeper: the system is shut down, or it was an accident. In both cases the agent was not meant.
                 self._ladder.begin("interrupted", self._spec.grace_s)
         elif self._output is not None and self._output.owns(fd):
             if not self._output.take(fd):
@@ -169,7 +169,7 @@ class Supervisor:
             return self._requests.answer(request, client)
         except OSError as problem:
             return {"ok": False, "error": f"that did not work: {problem.strerror}"}
-        except Exception as problem:  # noqa: BLE001 - whoever asks gets an answer
+        except Exception as problem:  # noqa: BLE001 - the client gets an answer
             self._complain_of(problem)
             return {"ok": False, "error": "a fault of the shim's own; shim.err has more"}
 
@@ -219,7 +219,7 @@ class Supervisor:
             self._poll.modify(stream.pipe, select.POLLIN)
 
     def _flush(self, *, last: bool) -> bool:
-        """What the agent wrote is in its logs, as far as they take it; `last`: nobody is left who could write more."""
+        """Move what the agent wrote into its logs, as far as they take it; `last`: no writer is left."""
         if self._output is None:
             return True
         flushed = self._output.flush()
@@ -229,7 +229,7 @@ class Supervisor:
         return flushed
 
     def _tell(self) -> None:
-        """The agent's end is on record. Nobody reads its input any more."""
+        """The agent's end is on record. Its input has no reader any more."""
         self._hint()
         if self._feed is not None:
             self._feed.shut()

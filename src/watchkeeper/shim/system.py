@@ -50,7 +50,7 @@ def wake_on(numbers: "Iterable[int]") -> int:
     for number in numbers:
         _signal.signal(number, _ignore)
     for number in (SIGHUP, SIGINT):
-        # A shim has neither a terminal nor a parent that speaks to it. Whoever sends these means another process.
+        # A shim has no terminal and no parent that signals it. These signals are meant for another process.
         _signal.signal(number, _signal.SIG_IGN)
     _signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     allow_signals()
@@ -58,7 +58,7 @@ def wake_on(numbers: "Iterable[int]") -> int:
 
 
 def _ignore(_number: int, _frame: object) -> None:
-    """The wake-up descriptor tells it."""
+    """The wake-up descriptor reports it."""
 
 
 def block_signals() -> None:
@@ -180,7 +180,7 @@ def punch_hole(fd: int, start: int, length: int) -> None:
 
 
 def set_title(title: bytes) -> None:
-    """Be called so in lists of processes: by the first word alone, and by all of it. Not being able to is no harm.
+    """Set the name in process lists: the first word alone, and the whole title. A failure is harmless.
 
     The words that we were started with are overwritten where they are; the kernel shows what is there.
     """

@@ -44,7 +44,7 @@ class Timers:
         return name
 
     def wait_ms(self) -> int | None:
-        """How long poll() may wait, in milliseconds; None for ever."""
+        """How long poll() may wait, in milliseconds; None forever."""
         if not self._at:
             return None
         wait = min(min(self._at.values()) - system.boottime(), _LONGEST_WAIT_S)

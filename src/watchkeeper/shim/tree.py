@@ -66,7 +66,7 @@ class Children:
             self._fd = -1
 
     def kill(self) -> None:
-        """Kill each. They are ours and unreaped, so their numbers mean nobody else."""
+        """Kill each. They are unreaped children, so their pids cannot belong to other processes."""
         crashpoint("shim.kill.before")
         for pid in os.pread(self._fd, 65536, 0).split() if self._fd >= 0 else ():
             try:
@@ -82,7 +82,7 @@ def signal_agent(pid: int, number: int) -> None:
     try:
         os.killpg(pid, number)
     except OSError:
-        # It has not made its session yet, or nobody of its group may be signalled by us.
+        # It has not made its session yet, or we may not signal any process of its group.
         try:  # noqa: SIM105 - contextlib would cost start-up time
             os.kill(pid, number)
         except OSError:

@@ -8,7 +8,7 @@
                  the adapters of the port, one each, over `rows`; every database shares them
     migrations   numbered steps of a schema, and which of them are missing
     filesystem   which file systems are refused
-    sqlite/      SQLite: connection, turnstile, migrations, and what it says in its own way
+    sqlite/      SQLite: connection, write lock, migrations, and its own statements
     postgres/    PostgreSQL, for machines that share a queue: the same, over a network
 
 A database brings `rows`, migrations and the statements that are its own, with the same names and parameters, and passes the same contract tests. The same

@@ -190,7 +190,7 @@ def _page(page: list[Row]) -> Iterator[Damage]:
         says = [f"it is kept as waiting for {unmet} tasks, and waits for {really}"] if unmet != really else []
         says += ["it is parked, though nothing is before it in its checkout"] if parked else []
         says += ["its claim stands for another place than it"] if claimed else []
-        with contextlib.suppress(RecordTorn):  # what was asked for is torn, which is told by itself
+        with contextlib.suppress(RecordTorn):  # the task's request is torn, which is reported separately
             says += ["it stands in another place of the queue than was asked for"] if wrong_place(row[:9]) else []
         if says:
             yield Damage.of(torn(WAIT, task_id, "; ".join(says), task_id))

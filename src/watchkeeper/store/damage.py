@@ -96,7 +96,7 @@ class StoredDamages:
             yield from _try(lambda row=row: decode(row))
 
     def _claims(self) -> Iterator[Damage]:
-        """Claims that cannot be read, or that no run and task stand behind: what they hold, nobody would let go of."""
+        """Claims that cannot be read, or that have no run and task: nothing would release what they hold."""
         for row in self._rows.all("damage_whole_claims"):
             yield from _try(lambda row=row: _claim(row))
         for task_id, run_id in self._rows.all("damage_claims"):

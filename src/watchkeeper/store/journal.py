@@ -50,7 +50,7 @@ class StoredJournal:
         return [self._readable(row) for row in found]
 
     def _readable(self, row: Row) -> JournalEntry:
-        """The entry. One that cannot be read stands in its place all the same, so that nobody who goes on behind it misses that."""
+        """The entry. An unreadable one keeps its place, so that a reader that continues after it notices."""
         try:
             return entry_from(row)
         except RecordTorn as problem:

@@ -1,4 +1,4 @@
-"""Letting go of rows: tasks that are removed, history and notes that nobody needs any more."""
+"""Delete rows: removed tasks, and history and notes that are no longer needed."""
 
 from datetime import datetime
 

@@ -1,7 +1,7 @@
 """A database that must not be used as it is: one that was moved elsewhere, or one that a move did not finish filling.
 
-It says so where every transaction looks first: its schema's number is one that no version ever has. So whoever has it open notices at the next transaction,
-also a version that knows nothing of marks, to which it is simply a newer one.
+It says so where every transaction looks first: its schema's number is one that no version ever has. A process that has it open notices at its next transaction,
+also a version without marks, to which it is a newer schema.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Move everything from one database into another, whatever the two are, so that nobody ever goes on with both.
+"""Move everything from one database into another, of any kind, so that both are never in use.
 
     destination: new or empty ──▶ filled and marked unfinished, in one transaction ──▶ compared ──▶ ... ──▶ mark taken away
     source:                       its turn to write is held all the while ─────────────▶ marked moved
@@ -189,7 +189,7 @@ def _fill(
 
     def work(tx: StoredTx) -> None:
         rows, done = tx.rows, 0
-        # Once more, now that it is our turn there: somebody may have begun to use it meanwhile.
+        # Once more, now that it is our turn there: another process may have begun to use it meanwhile.
         if unfinished is None:
             _refuse_full(rows, destination)
         else:

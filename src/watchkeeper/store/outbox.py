@@ -1,4 +1,4 @@
-"""Rows of the outbox. A kind of effect that is not known here was put by a newer version; it is left for that version, and stands in nobody's way."""
+"""Rows of the outbox. A kind of effect that is not known here was put by a newer version; it is left for that version, and does not block other effects."""
 
 import re
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
 """What may run next, at a cost that does not grow with the queue.
 
-A task that waits for a time is not among the ready ones; whoever wants a task first wakes those whose time has come, a bounded number in one transaction.
+A task that waits for a time is not among the ready ones; a claim first wakes those whose time has come, a bounded number in one transaction.
 
-A task whose checkout is taken is parked when it is met, and stays so until something changes there. What is kept, and audited:
+A task whose checkout is taken is parked when a claim meets it, and stays so until something changes there. What is kept, and audited:
 
-    a parked task  =>  somebody works in its checkout, or a ready task of its lane stands before it there, not parked
+    a parked task  =>  a run works in its checkout, or a ready task of its lane stands before it there, not parked
 
 So at most a few tasks of each checkout and lane stand among the ready ones, however many wait. Whatever ends the reason (the claim is released, the one
 before is stopped, edited, taken back by a task it waits for) unparks the best of each lane there, in the same transaction; one unparked in vain is parked

@@ -151,7 +151,7 @@ def _mend_wait(rows: Rows, task_id: str) -> None:
 
 
 def _renumber(rows: Rows, there: Place, table: str) -> None:
-    """Number records anew that are beyond every number that can be, and go on behind the largest. No trigger may act."""
+    """Number records anew that are beyond every valid number, and continue after the largest. No trigger may act."""
     key = _NUMBERS[table]
     most = contradictions.USED_UP
     ((largest,),) = rows.query(f"SELECT coalesce(max({key}), 0) FROM {table} WHERE {key} < :most", {"most": most})  # noqa: S608 - names of our own

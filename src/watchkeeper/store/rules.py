@@ -1,4 +1,4 @@
-"""Rows of the queue's rules, and of what was told of closed lanes."""
+"""Rows of the queue's rules, and of what was announced about closed lanes."""
 
 from datetime import datetime
 

@@ -102,9 +102,7 @@ class StoredRuns:
     ) -> list[Run]:
         # To make a record of a row costs far more than to read the row, so rows are chosen first.
         found = self._rows.all("runs_live") if machine is None else self._rows.all("runs_live_on", machine=machine)
-        others = {
-            state.value for state in LIVE_RUN_STATES.difference(states)
-        }  # a state that is none is met in every pass
+        others = {state.value for state in LIVE_RUN_STATES.difference(states)}  # an unknown state is met in every pass
         chosen = [row for row in found if row[_STATE] not in others]
         if named is not None:
             chosen = [row for row in chosen if row[_ID] in named or row[_EXECUTION] in named]

@@ -1,4 +1,4 @@
-"""The tables of every database of ours."""
+"""The tables of every database of Watchkeeper."""
 
 from collections.abc import Mapping
 

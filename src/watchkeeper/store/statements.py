@@ -4,7 +4,7 @@ A file is a list of blocks, each under a line `-- name: topic_what`. The part be
 every database understands stands in `store/sql/`, once; a database's own `sql/` holds only what it must say in its own way.
 
 An INSERT that may meet a taken key ends in `ON CONFLICT DO NOTHING`, without naming the key: that no row was inserted is the conflict. A refused statement
-would spoil a transaction of PostgreSQL, and a taken key is an ordinary answer that the adapters go on from.
+would spoil a transaction of PostgreSQL, and a taken key is an ordinary answer that the adapters handle.
 """
 
 import os

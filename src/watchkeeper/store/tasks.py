@@ -197,7 +197,7 @@ class StoredTasks:
         return [str(row[0]) for row in found]
 
     def in_states(self, states: Sequence[TaskState], limit: int, before: str | None = None) -> list[Task]:
-        """Newest first. Raises NoSuchTask if `before` is no task."""
+        """Newest first. Raises NoSuchTask if `before` is not a task."""
         below: Value = _NEWEST
         if before is not None:
             below = self.number(before)

@@ -126,7 +126,7 @@ def torn(place: str, key: object, problem: Exception | str, task_id: str | None 
     return RecordTorn(place=place, key=_short(key, _LONGEST_KEY), reason=_short(says, _LONGEST_REASON), task_id=task_id)
 
 
-_JSON_OF = {"task": "what was asked for", "outbox": "what is to be done", "journal": "what was told"}
+_JSON_OF = {"task": "what was asked for", "outbox": "what is to be done", "journal": "what happened"}
 """By the place of a record, what of it is JSON."""
 
 
@@ -149,7 +149,7 @@ def _short(value: object, most: int) -> str:
 
 
 def readable(rows: Rows, found: Iterable[Row], decode: Callable[[Row], T]) -> list[T]:
-    """The records of a pass over many that can be read. The others are noted, and nobody else suffers for them: every such pass goes through here."""
+    """The records of a pass over many that can be read. The others are noted, and the pass continues without them: every such pass goes through here."""
     kept: list[T] = []
     for row in found:
         try:

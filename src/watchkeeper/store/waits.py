@@ -9,7 +9,7 @@ from watchkeeper.store.tasks import spec_from
 from watchkeeper.store.values import Columns, readable, torn
 
 _TOLD = 20
-"""How many faults of one kind are told."""
+"""How many faults of one kind are listed."""
 
 _PAGE = 500
 
@@ -63,7 +63,7 @@ class StoredWaits:
             for task_id, kept, really in self._rows.all("waits_wrong_unmet", limit=_TOLD)
         ]
         faults += [
-            f"Task {task_id} is parked, though nobody is before it in {checkout}."
+            f"Task {task_id} is parked, though no task is before it in {checkout}."
             for task_id, checkout in self._rows.all("waits_wrong_parked", limit=_TOLD)
         ]
         faults += [

@@ -41,7 +41,7 @@ def _told(found: WorkingDirectory | None) -> dict[str, object] | None:
 
 
 def directory_of(told: object) -> WorkingDirectory | None:
-    """A directory as it was told. Raises TypeError for what nobody of ours told."""
+    """A directory from its message. Raises TypeError for a message that the looker cannot have sent."""
     if told is None:
         return None
     data = dict(cast("Mapping[str, object]", told))
@@ -53,13 +53,13 @@ def directory_of(told: object) -> WorkingDirectory | None:
 
 
 def survey_of(told: Mapping[str, object]) -> Survey:
-    """A survey as it was told. Raises KeyError, TypeError for what nobody of ours told."""
+    """A survey from its message. Raises KeyError, TypeError for a message that the looker cannot have sent."""
     before = cast("Mapping[str, object]", told["before"])
     return Survey(directory_of(told["first"]), before, directory_of(told["last"]))
 
 
 def changes_of(told: Mapping[str, object]) -> Changes:
-    """Changes as they were told. Raises KeyError, TypeError for what nobody of ours told."""
+    """Changes from their message. Raises KeyError, TypeError for a message that the looker cannot have sent."""
     files = cast("list[dict[str, str]]", told["files"])
     return Changes(
         known=bool(told["known"]),

@@ -1,4 +1,4 @@
-"""Looks into agents' directories from a process apart, each with a deadline: a file system that does not answer costs a look, never a thread of ours.
+"""Looks into agents' directories from a process apart, each with a deadline: a file system that does not answer costs one look, never a thread of the daemon.
 
 What cannot be known is said inside the answer, as everywhere. A look that was given up is marked, so that nothing is launched where nothing answers.
 """
@@ -21,7 +21,7 @@ from watchkeeper.workspaces import answers
 from watchkeeper.workspaces.git import GitWorkspace
 
 DEADLINE_S = 30.0
-"""How long a look may take, where nobody says otherwise."""
+"""How long a look may take by default."""
 
 _CHUNK = 1024 * 1024
 _PATIENCE_S = 0.5
@@ -88,7 +88,7 @@ class ApartWorkspace:
         return answers.changes_of(found)
 
     def checkout(self, cwd: str) -> Checkout | None:
-        """As `GitWorkspace.checkout`, in this process: whoever hands a task over waits for their own directory."""
+        """As `GitWorkspace.checkout`, in this process: the caller who hands a task over waits for their own directory."""
         return GitWorkspace(self._environ).checkout(cwd)
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class ApartWorkspace:
             self._forget()
 
     def _together(self, do: str, cwd: str, before: Mapping[str, object] | None) -> _Found:
-        """Ask, together with all others who ask the same of a directory while another such look is at work there.
+        """Ask, together with all other callers that ask for the same directory while another such look is running.
 
         Each gets the answer of a look that began after they asked; many runs that end at once in one place cost two looks, not many.
         """
@@ -113,7 +113,7 @@ class ApartWorkspace:
         return look.answers[mine]
 
     def _lead(self, key: tuple[str, str], look: "_Look") -> None:
-        """Wait for the look that is at work, then make the next one for all who have joined until then."""
+        """Wait for the running look, then make the next one for all callers that have joined until then."""
         if look.behind is not None:
             look.behind.over.wait()
         with self._guard:
@@ -153,7 +153,7 @@ class ApartWorkspace:
             except TimeoutError:
                 return self._silent(question), True
             except (OSError, ValueError):
-                # It was ended, at its deadline or by somebody, or could not begin.
+                # It was ended, at its deadline or from outside, or could not begin.
                 if time.monotonic() + 2 * _PATIENCE_S >= until:
                     return self._silent(question), True
                 return "The look at the directory was ended before it was over.", False

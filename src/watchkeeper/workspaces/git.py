@@ -147,7 +147,7 @@ class GitWorkspace:
             found = self._git(cwd, "rev-parse", "--path-format=absolute", "--show-toplevel", "--git-common-dir")
             top, common = (os.fsdecode(line) for line in found.splitlines())
         except (_Unknown, OSError, ValueError):
-            # No git, none that is new enough, or one that does not trust the repository: two agents in one checkout are no better for it.
+            # No git, none that is new enough, or one that does not trust the repository: two agents in one checkout would still disturb each other.
             return checkout_by_looking(cwd)
         return Checkout(top=storable(os.path.realpath(top)), project=project_of(common))
 
@@ -243,7 +243,7 @@ class GitWorkspace:
         return _parse_status(self._answer(self._ask(top, question, self._unfiltered(top))))
 
     def _unfiltered(self, top: str) -> dict[str, str]:
-        """Variables that turn the repository's content filters off: they are commands that anybody may have written.
+        """Variables that turn the repository's content filters off: they are commands of unknown origin.
 
         By variables, because `-c` would misread a filter whose name holds a `=`.
         """
@@ -294,7 +294,7 @@ class GitWorkspace:
         program = self._program()
         if program is None:
             raise _Unknown("git is not installed.")
-        # Files, not pipes: what a git that was ended has started may hold a pipe open for ever.
+        # Files, not pipes: a process that an ended git has started may hold a pipe open forever.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, self._noticed(top):
             try:
                 done = subprocess.run(

@@ -60,7 +60,7 @@ def _with_checkout(found: WorkingDirectory, path: Path) -> WorkingDirectory:
         ref, commit = _head(name)
         if ref is not None and ref != REFTABLE:
             commit = _commit(git, ref)
-        # Texts that are no UTF-8 cannot be stored as they are, so the file is not compared again; the rest is.
+        # A text that is not UTF-8 cannot be stored as it is, so the file is not compared again; the rest is.
         is_plain = not name.is_symlink() and all(storable(each) == each for each in (str(name), ref or ""))
         return replace(
             found,
@@ -156,11 +156,11 @@ def _commit(git: _Git, ref: str) -> str | None:
 
 
 def _read(file: Path, most: int = _MOST_READ) -> str:
-    """A small text, never waiting for what is no regular file. Raises OSError, Unreadable."""
+    """A small text. Never waits, because only a regular file is read. Raises OSError, Unreadable."""
     fd = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(fd, "rb") as opened:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise Unreadable(f"{file} is no regular file.")
+            raise Unreadable(f"{file} is not a regular file.")
         data = opened.read(most + 1)
     if len(data) > most:
         raise Unreadable(f"{file} is larger than such a file can be.")

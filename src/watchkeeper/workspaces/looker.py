@@ -56,7 +56,7 @@ def _begin(looks: dict[int, float], control: socket.socket, fd: int, deadline_s:
     asker = socket.socket(fileno=fd)
     with asker:
         if len(looks) >= MOST:
-            return  # whoever asked sees the end of the answer, and says so
+            return  # the caller sees the end of the answer, and reports it
         crashpoint("look.fork.before")
         try:
             pid = os.fork()

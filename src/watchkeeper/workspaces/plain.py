@@ -66,5 +66,5 @@ def _files(cwd: str) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def storable(path: str) -> str:
-    """A path as text that can be stored: bytes that are no UTF-8 become replacement characters."""
+    """A path as text that can be stored: bytes that are not UTF-8 become replacement characters."""
     return os.fsencode(path).decode("utf-8", "replace")

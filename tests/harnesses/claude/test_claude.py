@@ -137,12 +137,12 @@ def test_an_empty_prompt_is_refused() -> None:
     [
         (
             {},
-            "may edit files there and run any command and read the web, as you; asks nobody, so it can reach all",
+            "may edit files there and run any command and read the web, as you; never asks, so it can reach all",
         ),
-        ({"allowed_tools": "Read"}, "may edit files there and use Read, as you; asks nobody"),
-        ({"permission_mode": "dontAsk", "allowed_tools": "Bash"}, "may use Bash, as you; asks nobody, so it can reach"),
-        ({"permission_mode": "plan"}, "may read there and plan; may use WebFetch,WebSearch; asks nobody"),
-        ({"permission_mode": "bypassPermissions"}, "may do whatever you may; asks nobody"),
+        ({"allowed_tools": "Read"}, "may edit files there and use Read, as you; never asks"),
+        ({"permission_mode": "dontAsk", "allowed_tools": "Bash"}, "may use Bash, as you; never asks, so it can reach"),
+        ({"permission_mode": "plan"}, "may read there and plan; may use WebFetch,WebSearch; never asks"),
+        ({"permission_mode": "bypassPermissions"}, "may do whatever you may; never asks"),
     ],
 )
 def test_the_rights_are_said_truthfully(options: dict[str, str], says: str) -> None:

@@ -125,7 +125,7 @@ def test_a_prompt_is_delivered_so_that_it_arrives_as_it_is(prompt: str) -> None:
         ({}, "may edit files there and in temporary directories, and run commands", "none for its", "not in .git"),
         ({"network_access": "true"}, "may edit files there", "yours", "not in .git"),
         ({"sandbox": "read-only", "network_access": "true"}, "change nothing", "none for its", "writes nothing"),
-        ({"sandbox": "danger-full-access"}, "any command, as you; asks nobody, so it can", "yours", "none"),
+        ({"sandbox": "danger-full-access"}, "any command, as you; never asks, so it can", "yours", "none"),
         ({"isolation": "user"}, "your configuration, with hooks", "none for its", "wider where your"),
         ({"isolation": "strict"}, "of yours only the AGENTS.md", "none for its", "not in .git"),
     ],

@@ -53,7 +53,7 @@ def test_a_read_cannot_write(store: Store) -> None:
 
 
 def test_a_transaction_inside_another_is_refused(store: Store) -> None:
-    """It would wait for itself for ever."""
+    """It would wait for itself forever."""
     for inner in (
         lambda: store.read(lambda tx: None),
         lambda: store.transact("b", lambda tx: None),

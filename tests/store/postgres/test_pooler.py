@@ -12,7 +12,7 @@ from watchkeeper.store.postgres.address import Address
 
 
 def test_one_by_transaction_is_named_when_it_is_opened(databases: Databases) -> None:
-    """Else what was handed over through it would wait for ever."""
+    """Else what was handed over through it would wait forever."""
     with Pooler(databases.lend(), by="transaction") as pooler:
         with pytest.raises(DatabaseUnusable, match="pool_mode=transaction") as problem:
             _ = open_store(pooler.url)

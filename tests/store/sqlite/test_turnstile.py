@@ -34,7 +34,7 @@ def test_who_gave_up_leaves_no_lock_behind(tmp_path: Path) -> None:
     """The thread that still stands in line gets the lock after its writer gave up. It releases the lock at once."""
     with Turnstile(tmp_path / "t"), pytest.raises(DatabaseBusy):
         _ = Turnstile(tmp_path / "t", 0.05).__enter__()
-    # The thread ends after its turn. A writer that comes earlier may get the lock first, and does not meet one that is kept for ever.
+    # The thread ends after its turn. A writer that comes earlier may get the lock first, and does not meet one that is kept forever.
     wait_until(
         lambda: all(one.name != "turnstile" for one in threading.enumerate()), what="the waiting thread has ended"
     )

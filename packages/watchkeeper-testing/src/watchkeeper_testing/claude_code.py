@@ -1,6 +1,6 @@
 """The real Claude Code program for tests, in one named version, fetched once per machine.
 
-No sign-in is needed or looked for: tests point the program at a stub model with a key that is none.
+No sign-in is needed or looked for: tests point the program at a stub model with a made-up key.
 """
 
 import sys

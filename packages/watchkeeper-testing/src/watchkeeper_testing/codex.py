@@ -1,7 +1,7 @@
 """The real Codex program for tests, in one named version, fetched once per machine.
 
 It is the native program, without the wrapper for node that starts it elsewhere; what it needs beside it, its own sandbox above all, is kept with it.
-No sign-in is needed or looked for: tests point the program at a stub model with a key that is none.
+No sign-in is needed or looked for: tests point the program at a stub model with a made-up key.
 """
 
 import sys

@@ -198,7 +198,7 @@ def make_venv(scratch: Path) -> Path:
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int | None:
-    """Its exit code; None if it goes on for longer than people like to wait without a word."""
+    """Its exit code; None if it runs for longer than people like to wait without a message."""
     try:
         return process.wait(PROGRESS_S)
     except subprocess.TimeoutExpired:
@@ -222,7 +222,7 @@ def _lock(path: Path, title: str) -> Generator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _say(f"Waiting for somebody else who fetches {title}.")
+            _say(f"Waiting for another process that fetches {title}.")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
 

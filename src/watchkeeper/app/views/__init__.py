@@ -1,6 +1,6 @@
 """Read models for every face: what a person or a program is shown. They change nothing and start nothing.
 
-lookup     from the few letters that somebody typed to a task
+lookup     from a typed prefix to a task
 standing   where a task really stands, from the evidence at this moment
 rows       many tasks, one line each
 standstill whether something can still happen to tasks that are waited for

@@ -123,7 +123,7 @@ def _known(harness: Callable[[str], Harness], task: Task, executions: Executions
 
 
 def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]) -> str | None:
-    """Only while nothing of ours works or is about to: otherwise it would put a second agent into the tree."""
+    """Only while no agent of the task works or is about to: otherwise it would put a second agent into the tree."""
     if task.state in {TaskState.QUEUED, TaskState.RUNNING}:
         return None
     if task.state is TaskState.HELD and runs and _proof(*runs[-1]) not in {Proof.PROVEN, Proof.SWEPT}:

@@ -31,13 +31,13 @@ class Health:
     outbox_pending: int
     journal_last: int
     needs_you: tuple[TaskRow, ...]
-    """What could not be stopped, what needs a person, failures that nobody has looked at, and queued tasks that can never start.
+    """What could not be stopped, what needs a person, failures that no person has looked at, and queued tasks that can never start.
 
     A queued task can never start if one that it waits for failed.
     """
     live_runs: int
     answered: tuple[Run, ...] = ()
-    """Runs whose programs have given their final answers and go on."""
+    """Runs whose programs have given their final answers and continue."""
     stalled: tuple[Run, ...] = ()
     """Runs that make no progress."""
     paused: tuple[str, ...] = ()

@@ -26,7 +26,7 @@ _BY_VERDICT = {
 
 STOP_FAILED = "stop failed"
 ANSWERED = "answered, still running"
-"""What is said of a program that has given its final answer and goes on."""
+"""How a program is described that has given its final answer and continues."""
 
 STALLED = "no progress"
 """What is said of a run that has printed nothing new for long."""

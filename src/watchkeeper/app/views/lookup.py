@@ -1,4 +1,4 @@
-"""From what somebody typed to the id of a task."""
+"""From a typed prefix to the id of a task."""
 
 from watchkeeper.domain.plain_text import clean
 from watchkeeper.errors import NOTHING_YET, AmbiguousId, NoSuchTask

@@ -51,7 +51,7 @@ def agreed(says: str, profile: LaunchProfile | None, not_passed: Sequence[str]) 
 
 
 def _inherits(inherits: Inheritance) -> dict[str, object]:
-    """Umask, niceness and limits; a limit that is none is null."""
+    """Umask, niceness and limits; null means no limit."""
     limits = {
         name: [None if each == UNLIMITED else each for each in (soft, hard)] for name, soft, hard in inherits.limits
     }

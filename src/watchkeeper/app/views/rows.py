@@ -47,7 +47,7 @@ class Listing(NamedTuple):
     cut: int = 0
     """Those among them that were asked for and had no room."""
     unseen: int = 0
-    """How many of the rows are failures that nobody has looked at."""
+    """How many of the rows are failures that no person has looked at."""
 
 
 _Found = tuple["Task", "Brief | None", "Run | None", "Whereabouts | None"]
@@ -58,7 +58,7 @@ def listing(
 ) -> Listing:
     """At most `limit` tasks in `states`: of each group the newest.
 
-    With `recent` also the failures that nobody has looked at, and the newest `recent` tasks that ended.
+    With `recent` also the failures that no person has looked at, and the newest `recent` tasks that ended.
     """
 
     def read(tx: Tx) -> tuple[list[_Found], Listing]:
@@ -128,7 +128,7 @@ def newest(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskSt
 
 
 def is_unseen(task: Task) -> bool:
-    """Whether it failed and nobody has looked at it."""
+    """Whether it failed and no person has looked at it."""
     return task.state is TaskState.FAILED and task.seen_at is None
 
 

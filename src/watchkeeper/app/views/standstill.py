@@ -1,4 +1,4 @@
-"""Whether anything can still happen to tasks that somebody waits for, or whether a person must act first."""
+"""Whether the awaited tasks can still make progress, or whether a person must act first."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Standstill(NamedTuple):
 def standstill(
     store: Store, here: Here, runtime: Callable[[], Runtime], tasks: Sequence[Task], *, acts: bool
 ) -> list[Standstill] | None:
-    """Why nothing more happens to any of these tasks unless a person acts, for each that is not at rest; None while one may go on by itself.
+    """Why none of these tasks makes progress until a person acts, for each that is not at rest; None while one may continue by itself.
 
     `acts`: a daemon runs on this machine.
     """
@@ -80,7 +80,7 @@ def _acting(store: Store, daemons: Mapping[str, bool], *, acts: bool) -> Callabl
 def _stuck(
     tx: Tx, here: Here, machines: Sequence[str], waiting: Sequence[Task], acting: Callable[[Task], bool]
 ) -> dict[str, Standstill] | None:
-    """What keeps the queued tasks that a person must act for; None if one of them may go on by itself.
+    """What keeps the queued tasks that a person must act for; None if one of them may continue by itself.
 
     `machines`: where a daemon may claim a task that any machine may run. What closes its way on one of them does not keep it while another is open.
     """

@@ -44,7 +44,7 @@ class QueueView:
     limit: int
     rules: tuple[QueueRule, ...]
     rules_at_work: tuple[int, ...]
-    """For each rule, how many agents of what it speaks of are at work, everywhere."""
+    """For each rule, how many agents of its scope are running, on all machines."""
     machines: tuple[MachineRecord, ...]
     lanes: tuple[LaneView, ...]
     waiting: tuple[Why, ...]
@@ -54,7 +54,7 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Here:
-    """Where somebody asks."""
+    """The place of the caller."""
 
     machine: str
     """The id of this machine; empty if it never had a daemon or a task."""

@@ -24,7 +24,7 @@ def command() -> None:
     """Add, sign in, look at and remove accounts.
 
     An account is an agent program's configuration home, with its sign-in. Your own one is always there and called
-    HARNESS:own. Tasks of an account that is signed out wait, and go on by themselves once somebody signs in.
+    HARNESS:own. Tasks of an account that is signed out wait, and continue by themselves after a sign-in.
     """
 
 
@@ -108,7 +108,7 @@ def add(
 def login(call: Call, account: str) -> int:
     """Run the program's own login in the account's home, here on your terminal.
 
-    What follows `--` goes to the login. Tasks that waited for it go on by themselves. A key can be piped in where the
+    What follows `--` goes to the login. Tasks that waited for it continue by themselves. A key can be piped in where the
     program reads one.
 
     \b

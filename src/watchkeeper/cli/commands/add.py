@@ -40,7 +40,7 @@ def command(
 ) -> None:
     """Put one task or many into the queue. As `wk run`, but it never waits and starts no daemon.
 
-    A daemon that runs is told and may start them at once; without one they wait for `wk daemon start`, or for the next
+    A running daemon is notified and may start them at once; without one they wait for `wk daemon start`, or for the next
     command that starts one. So a queue can be filled, ordered and looked at before anything happens.
 
     Of several tasks either all are added or none. The options hold for each of them. With --json-lines an object has

@@ -33,7 +33,7 @@ _BAR_FROM_PAGES = 2000
 def command(call: Call, place: Path, force: bool, as_json: bool) -> None:
     """Copy the database into one file: tasks, runs, outcomes and the journal, as they are at one moment.
 
-    Nobody waits for it: the daemon and its agents work on. The copy is read from end to end before it gets its name. In
+    Nothing waits for it: the daemon and its agents keep working. The copy is read from end to end before it gets its name. In
     a directory its name says when it was made. Not in it are logs, captured environments (they may hold secrets), the
     homes of accounts (they hold sign-ins) and settings. `wk restore` puts it back.
     """

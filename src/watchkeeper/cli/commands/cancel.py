@@ -16,7 +16,7 @@ def command(call: Call, as_json: bool, **which: object) -> int:
     """Take back tasks that wait for their first run. What has run is ended with `wk stop`.
 
     Each of several is tried, and reported. A cancelled task is `stopped`; `wk retry` queues it again. Tasks that wait
-    for it go on waiting, and `wk why` says so.
+    for it keep waiting, and `wk why` names it.
     """
     from watchkeeper.app.cancel import cancel
 

@@ -70,14 +70,14 @@ def start(call: Call, verbose: bool, as_json: bool) -> None:
 @debug_option
 @click.pass_obj
 def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> int:
-    """End the daemon. Its agents go on working, and the next daemon takes them over.
+    """End the daemon. Its agents keep working, and the next daemon takes them over.
 
     With --drain or --interrupt the exit code is 7 if agents work on all the same, or if that cannot be told.
     """
     if drain and interrupt:
         raise UsageError("--drain and --interrupt exclude each other.", hint="Choose one.")
     ended = False
-    if call.has_state:  # the database may be out of reach: whoever ends the daemon may do so for that
+    if call.has_state:  # the database may be out of reach, which may be why the daemon is being ended
         from watchkeeper.daemon import client
 
         how = "drain" if drain else "interrupt" if interrupt else "leave"
@@ -85,7 +85,7 @@ def stop(call: Call, drain: bool, interrupt: bool, as_json: bool) -> int:
         try:
             ended = client.stop(call.reading, how, on_wait=partial(_say_waiting, call, word))
         except KeyboardInterrupt:
-            raise Detached("Detached; the daemon goes on ending. Look: wk daemon status") from None
+            raise Detached("Detached; the daemon is still ending. Look: wk daemon status") from None
         call.terminal.clear_status()
     try:
         working, unsettled, waiting = _left(call)
@@ -154,14 +154,14 @@ def status(call: Call, as_json: bool) -> int:
         up = render.duration((call.reading.system_clock.now() - info.started_at).total_seconds())
         call.terminal.say(f"The daemon runs: pid {info.pid}, up {up}, version {info.version}, life {info.incarnation}.")
         if info.version != __version__:
-            call.terminal.say(f"This program is version {__version__}: wk daemon restart. Agents go on meanwhile.")
+            call.terminal.say(f"This program is version {__version__}: wk daemon restart. Agents continue meanwhile.")
         if info.frozen:
-            call.terminal.say(f"{finding.frozen_says(info)} lets it go on.")
+            call.terminal.say(f"{finding.frozen_says(info)} resumes it.")
         if info.ending:
             waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
             call.terminal.say(f"It {waits} and starts nothing new.")
         if info.trouble:
-            call.terminal.say(f"What it was told cannot be done yet, and is tried again: {render.clean(info.trouble)}")
+            call.terminal.say(f"Its order cannot be carried out yet, and is tried again: {render.clean(info.trouble)}")
         call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
     if not as_json and words is not None:
         ago = render.duration((call.reading.system_clock.now() - words.at).total_seconds())
@@ -179,13 +179,13 @@ def status(call: Call, as_json: bool) -> int:
 @debug_option
 @click.pass_obj
 def restart(call: Call, verbose: bool, as_json: bool) -> None:
-    """End the daemon and start one of this program's version. Agents go on working, and the new daemon takes them over."""
+    """End the daemon and start one of this program's version. Agents keep working, and the new daemon takes them over."""
     from watchkeeper.daemon import client
 
     try:
         ended = client.stop(call.writing, "leave", on_wait=partial(_say_waiting, call, "ending"))
     except KeyboardInterrupt:
-        raise Detached("Detached; the daemon goes on ending. Then: wk daemon start") from None
+        raise Detached("Detached; the daemon is still ending. Then: wk daemon start") from None
     call.terminal.clear_status()
     _ = client.start(call.writing)
     info = finding.running(call)
@@ -199,7 +199,7 @@ def restart(call: Call, verbose: bool, as_json: bool) -> None:
 
 @command.command(cls=Command, short_help="Have systemd start the daemon at every login.")
 @click.option("--now", is_flag=True, help="Also start it now, in place of a daemon that was started otherwise.")
-@click.option("--force", is_flag=True, help="Replace a unit that somebody has written or changed.")
+@click.option("--force", is_flag=True, help="Replace a unit that was written or changed by hand.")
 @click.option("--print", "only_print", is_flag=True, help="Only print the unit; write nothing.")
 @json_option
 @debug_option

@@ -48,7 +48,7 @@ def command(call: Call) -> int:
     directory = parts.state.path / "demo" / parts.ids.task()
     _make_place(call, directory)
     task = _hand_over(call, directory)
-    say(f"Task {task.id} is on record, and so is the line above: it is what you allowed. Only now may anything start.")
+    say(f"Task {task.id} is on record, with the line above: it is what you allowed. Only now may anything start.")
     _start_daemon(call)
     say("")
     act = _KillAct(call, task)

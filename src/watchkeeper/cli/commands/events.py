@@ -20,7 +20,7 @@ _NEWEST = 50
 
 
 @click.command(cls=Command, name="events", short_help="The history, as it was committed.")
-@click.option("-f", "--follow", is_flag=True, help="Go on as things happen, until Ctrl-C.")
+@click.option("-f", "--follow", is_flag=True, help="Continue as things happen, until Ctrl-C.")
 @click.option(
     "--after",
     metavar="N",
@@ -36,7 +36,7 @@ _NEWEST = 50
 def command(call: Call, follow: bool, after: int | None, task_id: str | None, as_json: bool) -> None:
     """Print the history in words: one line for everything that was committed, in that order.
 
-    The number in front is a cursor: `wk events --after N` goes on where you stopped and misses nothing. Where pruning
+    The number in front is a cursor: `wk events --after N` continues where you stopped and misses nothing. Where pruning
     has let something go behind it, that is said first (as JSON: an entry of the kind `history.forgotten`).
     """
     store = call.store
@@ -56,7 +56,7 @@ def command(call: Call, follow: bool, after: int | None, task_id: str | None, as
         for entry in _entries(call, store, start, only, follow=follow):
             _print(call, entry, as_json=as_json)
     except KeyboardInterrupt:
-        raise Detached("Detached; everything goes on. Stop a task: wk stop ID") from None
+        raise Detached("Detached; all tasks continue. Stop a task: wk stop ID") from None
 
 
 def _tell_of_a_gap(call: Call, store: "Store", after: int, *, as_json: bool) -> None:

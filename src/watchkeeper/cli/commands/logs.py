@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, name="logs", short_help="What an agent printed.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
-@click.option("-f", "--follow", is_flag=True, help="Go on as it grows, through later runs, until the task rests.")
+@click.option(
+    "-f", "--follow", is_flag=True, help="Follow the log as it grows, through later runs, until the task rests."
+)
 @click.option(
     "--run", "number", metavar="N", type=click.IntRange(min=1), help="The output of run N. [default: the newest]"
 )

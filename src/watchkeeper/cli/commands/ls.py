@@ -63,7 +63,7 @@ def command(
     seen: bool,
     as_json: bool,
 ) -> None:
-    """List tasks: what needs you, what is going on, and what ended lately.
+    """List tasks: what needs you, what is active, and what ended lately.
 
     The state is read from the evidence at this moment, also when no daemon runs. `wk show ID` has the whole story.
     A failure stays listed until you look at it (`wk show`, `wk logs`) or mark all with --seen.
@@ -158,7 +158,7 @@ def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool)
     terminal, now = call.terminal, call.reading.clock.now()
     if found.rows:
         most = call.reading.settings.queue_limit
-        limit = f"limit, {found.running} of {most} agents are at work" if found.running >= most else ""
+        limit = f"limit, {found.running} of {most} agents are running" if found.running >= most else ""
         rows = [
             (
                 row.task.id,
@@ -178,7 +178,7 @@ def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool)
         elif states:
             says = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {others}"
         else:
-            says = f"Nothing is going on; {more}: wk ls --all"
+            says = f"No task is active; {more}: wk ls --all"
         terminal.say(terminal.style(says, render.DIM))
     if found.unseen:
         failures = render.counted(found.unseen, "failure")

@@ -41,7 +41,7 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
 
     The settings `prune.keep_tasks_days`, `prune.keep_days` and `prune.keep_history_days` are the rules; the daemon
     goes by them too, every hour. Pinned tasks stay, and so does what may be alive, is uncertain, or is waited for:
-    that is told with its reasons. Where the clock has jumped forward, what it jumped over makes nothing older.
+    that is printed with its reasons. Where the clock has jumped forward, what it jumped over makes nothing older.
     """
     from watchkeeper.app.ages import ago_by
     from watchkeeper.cli import clock

@@ -39,8 +39,8 @@ def scope_options(function: F) -> F:
 def command() -> None:
     """Look at the queue, pause and resume it or a part of it, and limit how many agents work at once.
 
-    What is said here is kept in the database and holds for every machine that works on it, until somebody says
-    otherwise. Beside it stands the setting `queue.limit`: how many agents are at work on this machine at once.
+    These rules are kept in the database and hold for every machine that works on it, until a person says
+    otherwise. Beside it stands the setting `queue.limit`: how many agents run on this machine at once.
     """
 
 
@@ -79,7 +79,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
 @debug_option
 @click.pass_obj
 def pause(call: Call, as_json: bool, **part: str | None) -> None:
-    """Start nothing any more, or nothing of one part; what is at work goes on.
+    """Pause the queue or one part of it; running tasks continue.
 
     \b
     Examples:
@@ -94,7 +94,7 @@ def pause(call: Call, as_json: bool, **part: str | None) -> None:
     refuse_words([("The project's name", scope.name)], call.environ)
     changed = rules.pause(call.writing.store, call.writing.clock, scope, call.person)
     word = "is paused" if changed else "was paused already"
-    _say(call, scope, f"{{}} {word}; what is at work goes on", changed=changed, as_json=as_json)
+    _say(call, scope, f"{{}} {word}; running tasks continue", changed=changed, as_json=as_json)
 
 
 @command.command(cls=Command)
@@ -122,7 +122,7 @@ def resume(call: Call, as_json: bool, **part: str | None) -> None:
 def limit(call: Call, at_once: str, as_json: bool, **part: str | None) -> None:
     """Let at most N agents work at once, in all or for one part, on all machines together.
 
-    The setting `queue.limit` holds beside it, for each machine by itself. What is at work already goes on.
+    The setting `queue.limit` holds beside it, for each machine by itself. Running tasks continue.
 
     \b
     Examples:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=Command, name="restore", short_help="Put a backup in the place of the database.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--force", is_flag=True, help="Also when agents work that the backup knows nothing of.")
+@click.option("--force", is_flag=True, help="Also when agents run that are missing in the backup.")
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -31,7 +31,7 @@ def command(call: Call, file: Path, force: bool, dry_run: bool, as_json: bool) -
     """Put a backup that `wk backup` wrote in the place of the database.
 
     The daemon must not run. The database that is there now is kept beside it, under a name that says when. Agents that
-    were at work when the backup was made are found again by their directories. Tasks that may have run since are
+    were running when the backup was made are found again by their directories. Tasks that may have run since are
     stopped, so that nothing runs twice without your word; where any task has not ended, the queue is paused until
     `wk queue resume`.
     """
@@ -59,8 +59,8 @@ def _refusal(since: "Since") -> Refused:
     count = len(since.alive)
     works = "agent works" if count == 1 else "agents work"
     return Refused(
-        f"{count} {works} that this backup knows nothing of ({names}): nothing was changed.",
-        hint="End them first (`wk daemon start`, `wk stop …`, `wk daemon stop`), or say --force: then nobody watches them.",
+        f"{count} {works} that this backup does not contain ({names}): nothing was changed.",
+        hint="End them first (`wk daemon start`, `wk stop …`, `wk daemon stop`), or say --force: then no daemon watches them.",
     )
 
 
@@ -81,7 +81,7 @@ def _tell(call: Call, file: Path, facts: "BackupFacts", since: "Since", kept: Pa
         for task_id in since.may_have_run:
             say(f"  {render.clean(task_id)}")
     for one in since.alive:
-        say(f"  {render.clean(one.run_id)} works, and nobody watches it: {render.clean(one.execution_id)}")
+        say(f"  {render.clean(one.run_id)} works, and no daemon watches it: {render.clean(one.execution_id)}")
     if not dry_run:
         paused = " The queue is paused; when you have looked: `wk queue resume`." if since.waiting else ""
         call.terminal.prose(f"Next: `wk ls`, then `wk daemon start`.{paused}")

@@ -40,7 +40,7 @@ def command(call: Call, keep_log: bool, force: bool, dry_run: bool, as_json: boo
     """Remove tasks: their records, outcomes and logs. What agents changed in your files stays.
 
     A task is removed only when it has ended, nothing of it may be alive, no other task waits for it, and it is not
-    pinned. Each that is not removed is told with every reason. That it was there stays in `wk events` for a while; its
+    pinned. Each that is not removed is printed with every reason. That it was there stays in `wk events` for a while; its
     id is never given again.
     """
     task_ids = pick(call, REMOVE, picked(which), asks=not dry_run)

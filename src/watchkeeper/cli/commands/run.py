@@ -72,7 +72,7 @@ def command(
 
     \b
     With --wait and --follow the exit code is 0 done, 1 failed, 7 no daemon runs,
-    10 needs you (or cannot go on without you), 11 stopped.
+    10 needs you (or cannot continue without you), 11 stopped.
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
     call = call.strictly()

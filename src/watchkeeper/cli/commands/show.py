@@ -35,7 +35,7 @@ _FIRST_LINES = 10
 _LABEL = 12
 _COMPLAINTS = 16 * 1024
 _NOT_GIVEN = "The agent did not get"
-"""How the shim tells it."""
+"""The shim's own words."""
 _WITHOUT_AN_END = frozenset({FailureKind.LOST, FailureKind.NEVER_LAUNCHED})
 _CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
 
@@ -188,7 +188,7 @@ def _launched(detail: "RunDetail", newest: "Authorisation | None") -> Iterator[s
 
 
 def _rows(profile: LaunchProfile) -> Sequence[tuple[str, str]]:
-    """What a person is told of it, but for the version, which is told of each run."""
+    """How it is shown to a person, without the version, which is shown for each run."""
     return table(replace(profile, version=None), "")
 
 
@@ -337,7 +337,7 @@ def _usage(usage: "Usage", turns: int | None, tool_calls: int, model: str | None
         else f"{_number(usage.input_tokens)} tokens in, {_number(usage.output_tokens)} out"
     )
     cost = "cost unknown" if usage.cost_usd is None else f"${usage.cost_usd:.2f}"
-    # A plain command reports nothing at all: that it called no tool is then not known, and none is no news.
+    # A plain command reports nothing at all: whether it called a tool is then not known, and is not printed.
     tells = tool_calls or turns is not None or usage.input_tokens is not None or usage.output_tokens is not None
     parts = [tokens, cost, *([render.counted(tool_calls, "tool call")] if tells else [])]
     if turns is not None:

@@ -117,7 +117,7 @@ def _daemon(info: "DaemonInfo | None", now: "datetime") -> str:
 def _say_health(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
     _print(call, found, info, database)
     if info is not None and info.frozen:
-        call.terminal.say(f"{daemon.frozen_says(info)} lets it go on.")
+        call.terminal.say(f"{daemon.frozen_says(info)} resumes it.")
 
 
 def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:

@@ -34,7 +34,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
     """Say whether the database can be reached and is sound. Exit code 6 if not.
 
     Beside that: which schema it has, whether what is kept about the queue is what follows from the tasks, whether
-    somebody's long transaction makes the server slow, and whether this machine's clock is right.
+    a long transaction makes the server slow, and whether this machine's clock is right.
     """
     from dataclasses import asdict
 
@@ -88,8 +88,8 @@ def _verdict(found: "StoreFacts", torn: "list[Damage]") -> str:
 def repair(call: Call, record: str | None, do: str | None, as_json: bool) -> None:
     """List the records of the database that cannot be read, each with what can be done about it; or do one of these.
 
-    One such record keeps nothing else from going on. Its task is not started, and nothing is decided about it by
-    guess; an agent that works for it goes on. Every record is read for the list, which takes seconds in a large
+    One such record does not hold up anything else. Its task is not started, and nothing is decided about it by
+    guess; an agent that works for it continues. Every record is read for the list, which takes seconds in a large
     database. RECORD is a name from the list, or the id of its task.
 
     \b
@@ -137,8 +137,8 @@ def upgrade(call: Call, as_json: bool) -> None:
 def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
     """Move everything into another database, which must be empty: all in one transaction, and compared afterwards.
 
-    No daemon may run on either; agents go on under their shims, and the first daemon on the new database adopts
-    them. The old database is marked, so that nobody goes on with both. If this is interrupted, the old one is as it
+    No daemon may run on either; agents continue under their shims, and the first daemon on the new database adopts
+    them. The old database is marked, so that both are never in use. If this is interrupted, the old one is as it
     was: type it again.
 
     \b
@@ -182,7 +182,7 @@ def _url(typed: str | None, used: str | None) -> str | None:
         return read_store(typed)
     except ValueError as wrong:
         raise UsageError(
-            f"What was typed is no database: {render.clean(mistyped(typed))[:80]}.", hint=f"It must be {wrong}."
+            f"What was typed is not a database: {render.clean(mistyped(typed))[:80]}.", hint=f"It must be {wrong}."
         ) from None
 
 

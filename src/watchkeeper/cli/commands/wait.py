@@ -34,7 +34,7 @@ HANG = 10
 def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_: bool, as_json: bool) -> int:
     """Wait until tasks come to rest: until nothing more happens to them unless you act.
 
-    It also ends when none of them can go on without you: for example because a task that they wait for has failed, the
+    It also ends when none of them can continue without you: for example because a task that they wait for has failed, the
     queue is paused, their account is signed out, or no daemon runs. A time, a retry, a limit or another task that works
     is waited for.
 
@@ -111,5 +111,5 @@ def detached(ids: list[str]) -> str:
 
 def _progress(tasks: "list[Task]", passed_s: float) -> str:
     busy = [task for task in tasks if task.state in {TaskState.QUEUED, TaskState.RUNNING}]
-    about = f"{busy[0].id} {busy[0].state.value}" if len(busy) == 1 else f"{len(busy)} of {len(tasks)} tasks go on"
+    about = f"{busy[0].id} {busy[0].state.value}" if len(busy) == 1 else f"{len(busy)} of {len(tasks)} tasks continue"
     return f"{about} · {render.duration(passed_s)}"

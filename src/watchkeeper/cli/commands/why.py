@@ -67,7 +67,7 @@ def _ways_out(call: Call, task: "Task") -> str:
         return ways
     look = f" `ps -p {run.agent.pid}` shows whether its agent is there." if run.agent is not None else ""
     doubt = (
-        "Nothing was found alive, but that is no proof."
+        "Nothing was found alive, but that does not prove its end."
         if run.proof is Proof.SWEPT
         else "Something of it may be alive."
     )
@@ -79,7 +79,7 @@ def _rests(task: "Task") -> str:
 
 
 def _meanwhile(call: Call, task: "Task") -> str:
-    """What is seen of a task that has a run: it waits for a directory, has answered and goes on, makes no progress."""
+    """What is seen of a task that has a run: it waits for a directory, has answered and continues, makes no progress."""
     from watchkeeper.app.views import rows
 
     if task.run_id is None or call.store is None:
@@ -108,7 +108,7 @@ def _plainly(task: "Task", where: str, meanwhile: str) -> list[str]:
 
 
 def _notes(call: Call, task: "Task") -> list[str]:
-    """What keeps it beside the reasons: nobody is there to start it."""
+    """What keeps it beside the reasons: there is no daemon to start it."""
     if task.state in FINAL_TASK_STATES or task.state is not TaskState.QUEUED:
         return []
     info = daemon.running(call)

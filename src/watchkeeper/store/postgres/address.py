@@ -21,7 +21,7 @@ class Address:
         """Understand `url`.
 
         Raises:
-            SettingsError: it is no such thing. The message does not repeat it: there may be a password in it.
+            SettingsError: it is not a database URL. The message does not repeat it: there may be a password in it.
         """
         self.parameters: dict[str, str] = {}
         with contextlib.suppress(ProgrammingError):
@@ -51,7 +51,7 @@ class Address:
         return self.parameters.get("dbname", "")
 
     def scrub(self, text: str) -> str:
-        """A text of somebody else's without our secrets, however they are written in it."""
+        """A foreign text without our secrets, however they are written in it."""
         hidden = text.replace(self._url, str(self))
         for name in SECRET_PARAMETERS:
             secret = self.parameters.get(name)

@@ -207,7 +207,7 @@ class Connection:
         """Begin a transaction, for a writing one after waiting for our turn; tells how many migrations there were, the newest one's number, and the time.
 
         Raises:
-            psycopg.errors.UndefinedTable: there is nothing of ours; the transaction is open, but spoilt.
+            psycopg.errors.UndefinedTable: there are no tables of Watchkeeper; the transaction is open, but spoilt.
             DatabaseUnusable: and its kinds. Nothing was begun.
         """
         sql = _BEGIN_READ if not write else _BEGIN_WRITE + ("" if durable else _NOT_DURABLE)
@@ -334,7 +334,7 @@ class Connection:
         raise faults.translate(error, self._address, writing=self.writable) from None
 
     def _busy(self) -> DatabaseBusy:
-        """Somebody holds what we wait for; say who, if the server tells."""
+        """Another process holds what we wait for; name it, if the server does."""
         who = "another program"
         if self.roll_back():
             with contextlib.suppress(psycopg.Error, LookupError):

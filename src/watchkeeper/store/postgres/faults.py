@@ -35,7 +35,7 @@ _AT_THE_DOOR = (
     ("recovery", "57P03"),
     ("not accepting", "57P03"),
 )
-"""What a server says before it lets anybody in comes without its code."""
+"""An error of the server before the sign-in comes without its code."""
 
 
 def says(error: psycopg.Error) -> str:
@@ -52,7 +52,7 @@ def spoils(error: psycopg.Error, *, writing: bool) -> bool:
 
 
 def not_connected(error: psycopg.Error, address: Address) -> WatchkeeperError:
-    """Why nobody lets us in."""
+    """Why the server refuses the connection."""
     text = address.scrub(says(error))
     known = next((sqlstate for words, sqlstate in _AT_THE_DOOR if words in text), None)
     if known is None and 'role "' in text and "does not exist" in text:
@@ -150,7 +150,7 @@ def _by_state(code: str, text: str, address: Address) -> WatchkeeperError:
     if code in _TOO_MANY:
         return DatabaseBusy(f"The database server of {address} has too many connections ({text}).", hint=again)
     if code in _IN_EACH_OTHERS_WAY or code == _WAITED_TOO_LONG:
-        return DatabaseBusy(f"The database {address} is held by somebody else for too long ({text}).", hint=again)
+        return DatabaseBusy(f"The database {address} is held by another process for too long ({text}).", hint=again)
     if code == "57014":
         return DatabaseBusy(f"The database {address} took too long ({text}).", hint=again)
     if code in _GOES_DOWN:

@@ -32,7 +32,7 @@ VALUES (:number, :name, :digest, CAST(extract(epoch FROM clock_timestamp()) * 10
 _HAS_SCHEMA = "SELECT to_regnamespace('watchkeeper') IS NOT NULL"
 _IS_THERE = "SELECT to_regclass('watchkeeper.migration') IS NOT NULL"
 _APPLIED = "SELECT count(*), max(number) FROM watchkeeper.migration"
-# Looked at in one go: between two looks somebody may have made what was missing.
+# Looked at in one go: between two looks another process may have made what was missing.
 _FOREIGN = """
 SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('watchkeeper') AND to_regclass('watchkeeper.migration') IS NULL LIMIT 1
 """
@@ -61,7 +61,7 @@ def nothing_of_ours(connection: Connection, address: Address) -> DatabaseUnusabl
 
 
 def _nothing(connection: Connection, address: Address) -> DatabaseUnusable:
-    """There is no table of migrations: an empty database, or somebody else's schema."""
+    """There is no table of migrations: an empty database, or a foreign schema."""
     if connection.batch(_FOREIGN):
         return DatabaseUnusable(
             f"The schema 'watchkeeper' in the database {address} is not one of Watchkeeper.",

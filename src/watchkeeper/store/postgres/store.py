@@ -6,7 +6,7 @@ A write transaction, step by step:
 
 A connection that failed is dropped, and the next transaction opens a new one: a server that was restarted, became read-only or went away and came back
 needs nothing from us. One that has died since it was last used is replaced within the call, because nothing was begun on it. Where the answer to COMMIT
-is lost nobody knows what became of it; that is said, and asking again is safe: what must not happen twice is kept from it by the rows themselves.
+is lost its result is unknown; the error reports that, and a repeat is safe: the rows themselves prevent that anything happens twice.
 """
 
 from __future__ import annotations
@@ -107,15 +107,15 @@ class PostgresStore:
             create: make what we need in it if there is nothing. Reading commands never do.
             upgrade: bring an older one up to date. Only the daemon does.
             patience: how long to wait for whom.
-            application: what the server knows us as, and others who wait for us are told.
+            application: the name of this connection on the server; a process that waits for it sees the name.
             schema: what the database should look like.
             met: where records are noted that cannot be read; without it the store has a place of its own.
 
         Raises:
-            NoDatabase: there is nothing of ours in it and it was not to be made.
+            NoDatabase: it holds no tables of Watchkeeper, and `create` was not given.
             DatabaseNewer: a newer version has been here.
             DatabaseUnusable: and its other kinds.
-            SettingsError: that is no URL of PostgreSQL.
+            SettingsError: that is not a URL of PostgreSQL.
         """
         store = cls(Address(url), patience or Patience(), application, schema, met or Met())
         try:
@@ -152,7 +152,7 @@ class PostgresStore:
             return work(StoredTx(connection))
 
     def changed(self, since: int) -> tuple[bool, int]:
-        """Whether anybody has committed since the mark `since`, and the new mark. Costs one question to the server."""
+        """Whether any process has committed since the mark `since`, and the new mark. Costs one request to the server."""
         with self._use(self._reader):
             try:
                 _, mark = self._on_living(self._reader, lambda connection: int(connection.batch(_MARK)[0][0] or 0))
@@ -212,7 +212,7 @@ class PostgresStore:
                 self._users.discard(me)
 
     def _refuse_in_vain(self, seat: _Seat, asked_s: float) -> None:
-        """Whoever had the seat before us has waited for an answer that did not come: if everybody did so in turn, the last one would wait for minutes."""
+        """The previous caller has waited for an answer that did not come: if every caller did so in turn, the last one would wait for minutes."""
         if self._closed:
             raise DatabaseUnusable("The database is closed.")
         if asked_s + _WAITED_LONG_S < seat.failed_s:
@@ -300,7 +300,7 @@ class PostgresStore:
             )
 
     def _bring_up(self, *, from_nothing: bool) -> None:
-        """Make or upgrade what we need, unless somebody else did while we waited for our turn."""
+        """Make or upgrade the schema, unless another process did so while this one waited for its turn."""
         seat = self._writer
         with self._use(seat):
             try:
@@ -314,7 +314,7 @@ class PostgresStore:
         connection.begin_migration()
         applied = look(connection, self._address)
         if (applied is None) is not from_nothing:
-            return  # somebody else was first; whoever asked looks again
+            return  # another process was first; the caller looks again
         if applied is not None and applied >= self._schema.number:
             return
         migrate(connection, self._schema, from_nothing=from_nothing)

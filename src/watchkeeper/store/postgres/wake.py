@@ -1,7 +1,7 @@
-"""A hint that somebody has committed: a descriptor that becomes readable, so that a daemon can look at once instead of at its next turn.
+"""A hint that a process has committed: a descriptor that becomes readable, so that a daemon can look at once instead of at its next turn.
 
 A thread keeps a connection of its own that listens, and opens another one whenever it is lost, after waits that grow. Nothing rests on it: a hint may be
-missed, doubled or late, and whoever waits looks by itself every so often. After each new connection it hints once, for what it may have missed.
+missed, doubled or late, and the waiting process also looks at intervals. After each new connection it hints once, for what it may have missed.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PostgresWake:
         self.close()
 
     def fileno(self) -> int:
-        """The descriptor to wait on; the same one for ever."""
+        """The descriptor to wait on; the same one forever."""
         return self._hint
 
     def clear(self) -> bool:
@@ -105,7 +105,7 @@ class PostgresWake:
             _ = connection.execute("SELECT 1", prepare=False)
 
     def _tell(self) -> None:
-        with contextlib.suppress(BlockingIOError):  # the pipe is full of hints that nobody has taken
+        with contextlib.suppress(BlockingIOError):  # the pipe is full of unread hints
             _ = os.write(self._hinted, b"!")
 
 

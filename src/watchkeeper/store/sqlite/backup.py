@@ -2,7 +2,7 @@
 
     .NAME.PID.XXXX.tmp ── copied ── read from end to end ── synced ──▶ linked as NAME (never over something), or renamed over it if that was asked for
 
-A crash leaves the temporary file at worst. The copy is of one moment: who works meanwhile neither waits nor is waited for.
+A crash leaves the temporary file at worst. The copy is of one moment: writers do not wait for it, and it does not wait for them.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class SqliteBackups:
         if file.exists() and not file.is_file():
             raise Refused(f"'{file}' is not a file.", hint="Choose another name.")
         if _log_mode(file) == _WITH_LOG:
-            raise Refused(f"'{file}' is a database that somebody may work with.", hint="Choose another name.")
+            raise Refused(f"'{file}' is a database that may be in use.", hint="Choose another name.")
 
 
 def _copied(staged: StagedBackup, file: Path, progress: Progress, copied: Path) -> None:
@@ -146,7 +146,7 @@ def _is_of(database: Path, file: Path) -> bool:
 
 
 def _log_mode(file: Path) -> int | None:
-    """How a database file is written: a backup has no log, one that is worked with has. None: it is no database."""
+    """How a database file is written: a backup has no log, one in use has. None: it is not a database."""
     try:
         with file.open("rb") as opened_file:
             head = opened_file.read(len(MAGIC) + 3)

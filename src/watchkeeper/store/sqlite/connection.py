@@ -143,7 +143,7 @@ class Connection:
         self._patience_until = time.monotonic() + self._wait_s
 
     def _nap(self, naps: int) -> bool:
-        """SQLite asks whether to go on waiting. In Python, not by SQLite's own timeout, so that Ctrl-C works meanwhile."""
+        """SQLite asks whether to continue waiting. In Python, not by SQLite's own timeout, so that Ctrl-C works meanwhile."""
         if naps == _LONG_NAPS:
             self.on_wait()
         return nap(naps, self._patience_until)
@@ -170,7 +170,7 @@ class Connection:
         """In an open transaction: does the database still hold all that it held? Asked once. Raises DatabaseUnusable."""
         kept, self._kept = self._kept, None
         if kept is not None:
-            with contextlib.suppress(DatabaseCorrupt):  # whoever reads what is damaged is told so
+            with contextlib.suppress(DatabaseCorrupt):  # the reader of a damaged record gets the error
                 found = self.newest()
                 if kept.given > found.given and any((last or 0) < (largest or 0) for _, largest, last in self._given()):
                     return  # what is kept of the numbers is torn: it tells nothing of what was lost, and `store repair` names it
@@ -204,12 +204,12 @@ class Connection:
             if max(largest or 0, last or 0) >= _LAST:
                 raise DatabaseUnusable(
                     f"The numbers of the table '{table}' in the database '{self._path}' are used up: nothing was changed.",
-                    hint=f"`wk store repair number:{table} --do mend` goes on behind the largest that can be.",
+                    hint=f"`wk store repair number:{table} --do mend` continues after the largest valid number.",
                 )
 
     @property
     def log_is_gone(self) -> bool:
-        """Whether the log that we have open, or its index, has lost its name: what is written now would be lost. Both stay while somebody has them open."""
+        """Whether the log that we have open, or its index, has lost its name: what is written now would be lost. Both stay while a process has them open."""
         return _log_identity(self._path) != self._log and self._has_a_log and self._is_in_place()
 
     @property
@@ -223,7 +223,7 @@ class Connection:
     def save_log(self) -> None:
         """Bring what the nameless log holds into the database, unless another log was begun. It is our turn; the connection is of no use afterwards.
 
-        The index loses its name, too: within one process all connections share it, and none may go on with this one and another log.
+        The index loses its name, too: within one process all connections share it, and none may continue with this one and another log.
         """
         log, index = _log_identity(self._path)
         if log in {None, self._log[0]} or not Path(f"{self._path}-wal").stat().st_size:
@@ -240,7 +240,7 @@ class Connection:
             Path(f"{self._path}-shm").unlink(missing_ok=True)
 
     def _refuse_old_index(self) -> None:
-        """Does anybody in this process still hold an index that has lost its name? We would share it. Raises DatabaseUnusable."""
+        """Does a connection of this process still hold an index that has lost its name? We would share it. Raises DatabaseUnusable."""
         gone = f"{os.path.realpath(self._path)}-shm (deleted)"
         try:
             held = gone in Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape")
@@ -328,7 +328,7 @@ class Connection:
         return cast("list[Row]", found)
 
     def _rows_by_bytes(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
-        """The rows of a question, where a text of one of them is none: that one comes as bytes, which no record takes for a text, and all others as ever."""
+        """The rows of a query in which one text is not valid UTF-8: that one comes as bytes, which no record takes for a text, and all others as ever."""
         import apsw.ext  # noqa: PLC0415 - only for what is damaged
 
         question = sql.strip().rstrip(";")

@@ -1,6 +1,6 @@
 """Reading a whole database file: copying it page by page, and saying what is in it.
 
-These connections know nothing of our schema's number: a backup is made of an older database too, before it is upgraded.
+These connections do not check our schema's number: a backup is made of an older database too, before it is upgraded.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PAGES_AT_ONCE = 256
 _PATIENCE_S = 10.0
 MAGIC = b"SQLite format 3\0"
 _NO_LOCKS = "unix-none"
-"""The file is nobody else's yet, and may be on a file system that cannot lock."""
+"""No other process uses the file yet, and it may be on a file system that cannot lock."""
 
 
 @contextlib.contextmanager
@@ -79,7 +79,7 @@ def copy(source: Path, target: Path, progress: Progress) -> None:
         DatabaseUnusable: and its kinds.
     """
     with opened(source) as ours, opened(target, private=True) as theirs:
-        # A snapshot that is held for the whole time: else each commit of somebody else would make the copy begin anew, and it might never end.
+        # A snapshot that is held for the whole time: otherwise each commit of another process would make the copy begin anew, and it might never end.
         _ = rows(ours, "BEGIN")
         _ = rows(ours, "SELECT count(*) FROM sqlite_schema")
         with in_our_words(target), theirs.backup("main", ours, "main") as running:
@@ -91,7 +91,7 @@ def copy(source: Path, target: Path, progress: Progress) -> None:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Refuse what is not a database of ours, before anything is done with it.
+    """Refuse a file that is not a database of Watchkeeper, before any use of it.
 
     Raises:
         DatabaseUnusable: it is not, or cannot be read.

@@ -42,7 +42,7 @@ def in_our_words(path: Path) -> Generator[None, None, None]:
 
 
 def conflict(error: apsw.ConstraintError) -> RowConflict | WatchkeeperError:
-    """What a refused statement means: a key that is taken, or a row that cannot be, which is a fault of ours."""
+    """What a refused statement means: a key that is taken, or an invalid row, which is a bug."""
     extended = cast("object", getattr(error, "extendedresult", None))  # apsw's stub does not know it
     if extended in _CONFLICTS:
         return RowConflict(str(error))

@@ -1,7 +1,7 @@
 """Putting a backup in the place of the database.
 
 The copy is made beside the database as `wk.db.restoring`, brought up to date, and folded into one file without a log. Then, while the daemon is held off and
-nobody has a turn or has the database open:
+no process has a turn or has the database open:
 
     the old database's log is folded into it ─▶ linked as wk.db.before-restore-… ─▶ `wk.db.restoring` renamed to `wk.db`
 
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from watchkeeper.ports.backup import BackupFacts, Progress
 
 STEP = 1_000_000
-"""More numbers than anybody gives between a backup and its restore."""
+"""More numbers than can be given between a backup and its restore."""
 
 _LOCKS_AT, _LOCKS = 0x40000000, 512
-"""The bytes of a database file on which SQLite keeps its locks: whoever has a database with a log open holds a shared one there."""
+"""The bytes of a database file on which SQLite keeps its locks: a process that has a database with a log open holds a shared one there."""
 
 _POLL_S = 0.02
 
@@ -209,10 +209,10 @@ def _fold(database: Path) -> None:
 
 @contextlib.contextmanager
 def _alone(database: Path, wait_s: float) -> Generator[None]:
-    """Hold the database against every program that would open it, damaged as it may be. Nobody in this process has it open.
+    """Hold the database against every program that would open it, damaged as it may be. No connection of this process has it open.
 
     Raises:
-        DatabaseBusy: somebody has it open for too long.
+        DatabaseBusy: a process has it open for too long.
         OSError: it cannot be opened.
     """
     fd = os.open(database, os.O_RDWR | os.O_CLOEXEC)

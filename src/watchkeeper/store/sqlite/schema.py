@@ -1,7 +1,7 @@
 """The schema: numbered migrations, forward only, each recorded with the hash of its text.
 
 The number of the newest one is also in the file's header (`user_version`), where every transaction looks at it for next to nothing. All that is missing is
-applied in one transaction under the turnstile: afterwards the database is at the new number, or it is as it was.
+applied in one transaction under the write lock: afterwards the database is at the new number, or it is as it was.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VALUES (:number, :name, :sha256, CAST(unixepoch('subsec') * 1000000 AS INTEGER))
 
 
 def migrate(connection: Connection, schema: Schema) -> None:
-    """Apply what is missing. The caller holds the turnstile and an open write transaction; it commits.
+    """Apply what is missing. The caller holds the write lock and an open write transaction; it commits.
 
     Raises:
         DatabaseUnusable: a step that was applied once is another one now.
@@ -56,7 +56,7 @@ def _applied(connection: Connection) -> dict[Value, str]:
 
 
 def dump(connection: Connection) -> str:
-    """The schema as the database tells it; `docs/schema.sql` is this text."""
+    """The schema as the database reports it; `docs/schema.sql` is this text."""
     found = connection.query(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"
     )

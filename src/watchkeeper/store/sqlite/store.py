@@ -4,7 +4,7 @@ A write transaction, step by step:
 
     turnstile ─▶ is the file still ours ─▶ BEGIN IMMEDIATE ─▶ is the schema still ours ─▶ work ─▶ COMMIT ─▶ turnstile free
 
-A crash before COMMIT leaves nothing behind, a crash after it everything; SQLite sees to that. Whoever did not see the answer asks again, and what must not
+A crash before COMMIT leaves nothing behind, a crash after it everything; SQLite sees to that. A caller that missed the answer asks again, and what must not
 happen twice is kept from it by the rows themselves: ids, fences, versions, operations.
 """
 
@@ -86,7 +86,7 @@ class SqliteStore:
 
         Args:
             path: the database file.
-            turnstile: the file of the turnstile.
+            turnstile: the file of the write lock.
             create: make the database if there is none. Reading commands never do.
             upgrade: bring an older database up to date. Only the daemon does.
             wait_s: how long a writer waits for its turn.
@@ -223,7 +223,7 @@ class SqliteStore:
                 if self._connection is None and self.met.lost_log:
                     raise DatabaseUnusable(
                         f"The log of the database '{self._path}' was deleted while it was open; what it held was saved.",
-                        hint="`wk daemon restart` goes on with it; agents go on meanwhile.",
+                        hint="`wk daemon restart` continues with it; agents continue meanwhile.",
                     )
                 if self._connection is None:
                     self._connection = Connection(
@@ -310,7 +310,7 @@ class SqliteStore:
         )
 
     def _bring_up(self, *, from_nothing: bool) -> None:
-        """Make or upgrade the database, unless somebody else did while we waited for our turn."""
+        """Make or upgrade the database, unless another process did so while this one waited for its turn."""
         with self._writing, self._turnstile:
             if from_nothing:
                 self._make_file()

@@ -36,7 +36,7 @@ _PLAIN_WORD = r"[a-z][a-z-]{0,19}"
 
 
 def _label(*, waits: bool = False) -> bytes:
-    """Who we are, in a fixed length: pid, program and verb, never an argument that somebody typed. `waits`: for a program that takes no turns."""
+    """Who holds it, in a fixed length: pid, program and verb, never a typed argument. `waits`: for a program that takes no turns."""
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
     program = "wk" if program == "__main__.py" else program
     verb = sys.argv[1] if len(sys.argv) > 1 and re.fullmatch(_PLAIN_WORD, sys.argv[1]) else ""
@@ -77,7 +77,7 @@ class _Waiter:
         """The locked descriptor, or None after `wait_s`. Raises OSError."""
         try:
             _ = self._done.wait(wait_s)
-        except BaseException:  # Ctrl-C: leave the line, and go on with it
+        except BaseException:  # Ctrl-C: leave the line, and raise it again
             fd = self._leave()
             if fd is not None:
                 os.close(fd)
@@ -98,7 +98,7 @@ def _open(path: Path) -> int:
 
 
 class Turnstile:
-    """The turnstile of one store. Not for two threads at once; between processes it is what it is for."""
+    """The turnstile of one store. Not for two threads at once; between processes it orders the writers."""
 
     def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
         """Use the file `path`, which is made when it is first needed; wait at most `wait_s` seconds for a turn."""
@@ -113,7 +113,7 @@ class Turnstile:
         """Take a turn.
 
         Raises:
-            DatabaseBusy: somebody else holds it for too long.
+            DatabaseBusy: another process holds it for too long.
             DatabaseUnusable: the file cannot be opened.
         """
         import signal  # noqa: PLC0415 - who only reads takes no turns
@@ -168,7 +168,7 @@ class Turnstile:
     def _say(self, *, waits: bool) -> None:
         self._waits = waits
         if self._fd is not None:
-            with contextlib.suppress(OSError):  # a full disk must not keep anybody from taking turns
+            with contextlib.suppress(OSError):  # a full disk must not keep a process from taking turns
                 _ = os.pwrite(self._fd, _label(waits=waits), 0)
 
     def waits(self) -> None:
@@ -196,7 +196,7 @@ class Turnstile:
             )
         return DatabaseBusy(
             f"The database is held by {who or 'another process'} for more than {self.wait_s:g} s.",
-            hint="Nothing was changed. Try again; if that process is stopped (Ctrl-Z), let it go on (fg).",
+            hint="Nothing was changed. Try again; if that process is suspended (Ctrl-Z), resume it (fg).",
         )
 
     def _unmask(self) -> None:

@@ -1,4 +1,4 @@
-"""A stand-in for a hosted model: says what a scenario tells it to say, on the loopback interface, to any key.
+"""A stand-in for a hosted model: answers as its scenario states, on the loopback interface, to any key.
 
 It speaks the Messages protocol well enough that a real agent program works against it, offline and for nothing. What it answers depends only on the
 scenario, on the request, and, for faults, on how many requests the scenario has seen.

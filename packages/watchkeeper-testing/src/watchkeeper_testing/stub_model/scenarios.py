@@ -1,4 +1,4 @@
-"""What a stub model is told to do: scenarios, their turns and their faults.
+"""What a stub model does: scenarios, their turns and their faults.
 
 A scenario is written as a plain dict (or JSON object), so that it can be read from a file and sent over the control route:
 
@@ -88,7 +88,7 @@ class Scenario:
     turns: tuple[Turn, ...] = ()
     """Turn k answers the request that carries k rounds of tool results since the last prompt; a new prompt starts again at the first."""
     repeat_last: bool = False
-    """The last turn is repeated for ever, instead of an end."""
+    """The last turn is repeated forever, instead of an end."""
     faults: tuple[Fault, ...] = ()
     """One per counted request, in order, before any turn is served."""
     faults_forever: bool = False
