@@ -136,7 +136,7 @@ def test_the_title_is_the_first_line_shortened(wk: "Wk") -> None:
         (["run", "--harness", "dmeo", "x"], 4, "demo"),
         (["run", "--harness", "command", "x"], 5, "command line"),
         (["run", "--"], 2, "no command line"),
-        (["run", "--", "-x"], 2, "no program"),
+        (["run", "--", "-x"], 2, "is not a program"),
         (["run", "--harness", "demo", "--env", "NOT_SET", "x"], 5, "NOT_SET"),
         (["run", "--harness", "demo", "--deadline", "soon", "x"], 2, "length of time"),
         (["run", "--harness", "demo", "--retries", "-1", "x"], 2, "-1"),
@@ -262,7 +262,7 @@ def test_a_task_that_begins_with_a_dash_is_told_where_to_go(wk: "Wk", verb: str,
 def test_an_option_that_is_misspelt_is_not_taken_for_a_task(wk: "Wk") -> None:
     assert "Did you mean" in wk("run", "--harnes", "demo", "do it").err
     assert "No such option '-x'" in wk("run", "-x", "do it").err
-    assert "is no program" in wk("run", "--", "-x", "y").err
+    assert "is not a program" in wk("run", "--", "-x", "y").err
 
 
 @pytest.mark.parametrize("command", [("rename", "x", "- y z"), ("ls", "- y z")], ids=" ".join)

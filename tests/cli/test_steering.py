@@ -171,7 +171,7 @@ def _hold(wk: "Wk", task_id: str, proof: Proof | None) -> Run:
     ("proof", "says"),
     [
         (Proof.PROVEN, "stopped"),
-        (Proof.SWEPT, "stopped; nothing of it was found alive, which is no proof"),
+        (Proof.SWEPT, "stopped; nothing of it was found alive, which does not prove its end"),
         (None, "stopped, but it is not proven that nothing of it is alive; its agent was pid 4711"),
     ],
 )
@@ -232,7 +232,7 @@ def test_a_look_is_advised_only_where_it_can_find_something(wk: "Wk", proof: Pro
         (Proof.PROVEN, "  `wk retry {id}` starts it again; `wk stop {id}` ends it.\n"),
         (
             Proof.SWEPT,
-            "  Nothing was found alive, but that is no proof. `ps -p 4711` shows whether its agent is there. `wk retry {id}`",
+            "  Nothing was found alive, but that does not prove its end. `ps -p 4711` shows whether its agent is there. `wk retry {id}`",
         ),
         (
             None,

@@ -33,7 +33,7 @@ CHECKED_OUT: list[tuple[str, WorkingDirectory, dict[str, Any], str]] = [
     ("another checkout", MAIN, {"top": "/"}, "is in the checkout / now, and was in /p"),
     ("no checkout", MAIN, {"top": None, "repository": None, "ref": None}, "is in no checkout now"),
     ("a new checkout", PLAIN, {"top": "/p", "repository": (1, 2, 3)}, "is in the checkout /p now, and was in none"),
-    ("unreadable", MAIN, {"unknown": "HEAD is no regular file."}, "cannot be told: HEAD is no regular file."),
+    ("unreadable", MAIN, {"unknown": "HEAD is not a regular file."}, "cannot be told: HEAD is not a regular file."),
 ]
 
 

@@ -177,6 +177,6 @@ def test_what_cannot_be_read_is_said_and_never_waited_for(root: Path) -> None:
     assert "names neither a branch nor a commit" in change(before, look(root / "checkout"))
     head.unlink()
     os.mkfifo(head)
-    assert "is no regular file" in change(before, look(root / "checkout"))
+    assert "is not a regular file" in change(before, look(root / "checkout"))
     assert GitWorkspace().identify(str(root / "missing")) is None
     assert GitWorkspace().identify(str(root / "checkout" / "below" / "file")) is None
