@@ -19,7 +19,7 @@ Text = Callable[[], str]
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 SOURCE = ROOT / "src" / "watchkeeper"
-SMALL = {"__main__", "crash", "environment", "errors", "settings", "this_machine", "databases"}
+SMALL = {"__main__", "crash", "environment", "errors", "flock", "safe_json", "settings"}
 """Modules that most packages may import; arrows to them would hide the others."""
 
 

@@ -21,7 +21,19 @@ _CHOICES = {
     "leftovers": ("kill", "wait"),
     "expect": ("work", "answer"),
 }
-_TEXTS = (*_CHOICES, "harness", "account", "isolation", "model", "cwd", "title", "not_before", "machine", "project", "key")
+_TEXTS = (
+    *_CHOICES,
+    "harness",
+    "account",
+    "isolation",
+    "model",
+    "cwd",
+    "title",
+    "not_before",
+    "machine",
+    "project",
+    "key",
+)
 _NUMBERS = ("retries", "priority")
 _LISTS = ("env", "after", "labels")
 _ADDING = (*_LISTS, "options")
