@@ -35,7 +35,7 @@ class Cell:
     settings: tuple[tuple[str, str], ...] = ()
     """Options of the harness that differ from those of the other cells."""
     act: str = ""
-    """What somebody does to the agent while it works: `kill` or `terminate`."""
+    """What another process does to the agent while it works: `kill` or `terminate`."""
 
     @property
     def runs(self) -> int:
@@ -70,7 +70,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         alone=True,
     ),
     Row(
-        what="nobody is signed in",
+        what="no sign-in",
         claude=Cell(kind=K.SIGNED_OUT, scenario="text", sign_in="nobody", looks="Not logged in", asks=0),
         codex=Cell(kind=K.SIGNED_OUT, scenario="text", sign_in="nobody", looks="Missing environment variable", asks=0),
         alone=True,
@@ -139,7 +139,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         codex=Cell(kind=K.OVERLOADED, scenario="stream_overloaded", looks="Selected model is at capacity", asks=1),
     ),
     Row(
-        what="nobody answers there",
+        what="no service there",
         claude=Cell(kind=K.NETWORK, scenario="(nobody)", looks="ECONNREFUSED", asks=0),
         codex=Cell(
             kind=K.NETWORK,
@@ -230,7 +230,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
             looks="maximum budget",
             settings=(("max_budget_usd", "0.000001"),),
         ),
-        codex="it has no such limit, and knows no prices",
+        codex="it has no such limit, and reports no prices",
         alone=True,
     ),
     Row(
@@ -271,7 +271,7 @@ ROWS_OF_PAGE: tuple[Row, ...] = (
         codex=Cell(kind=K.CRASH, scenario="held_kill", act="kill", looks="signal 9", asks=2),
     ),
     Row(
-        what="somebody else ends it (SIGTERM)",
+        what="another process ends it (SIGTERM)",
         claude=Cell(kind=K.INTERRUPTED, scenario="held_term", act="terminate", looks="signal 15", asks=2),
         codex=Cell(kind=K.INTERRUPTED, scenario="held_term", act="terminate", looks="signal 15", asks=2),
     ),
