@@ -293,7 +293,7 @@ def test_a_refused_edit_counts_unless_the_agent_edited_elsewhere() -> None:
     """The program calls both a success; the refused call is known from standard error only."""
     _, denied, _ = replay("permission_denied")
     assert denied.reason.startswith(
-        "The agent was not allowed to go on: patch rejected: writing outside of the project"
+        "The agent was not allowed to continue: patch rejected: writing outside of the project"
     )
     assert denied.text == "I was not allowed to."
     assert replay("way_round")[1].ok

@@ -27,8 +27,12 @@ SMALL = {
     "account_state",
     "account",
     "machine",
+    "CONSTANT",
+    "pragma_page_count",
+    "pragma_page_size",
 }
-"""What may be read from end to end: live claims, one row per state, effects that wait, lanes with ready tasks, rules, accounts, machines."""
+"""What may be read from end to end: live claims, one row per state, effects that wait, lanes with ready tasks, rules, accounts, machines; a row of
+constants; two numbers of the file."""
 
 AUDITS = {
     "waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe", "repair_lane_tasks", "repair_tally",
