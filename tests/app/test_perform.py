@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from app.stage import Verbs
+from support.waiting import wait_until
 
 from watchkeeper.app import enforce, perform
 from watchkeeper.app.perform import MAX_END_ATTEMPTS, SILENT_ATTEMPTS, Performer
@@ -17,7 +18,7 @@ from watchkeeper.domain.run_events import (
     AgentSeen,
 )
 from watchkeeper.domain.samples import AGENT
-from watchkeeper.errors import RecordTorn, Refused
+from watchkeeper.errors import RecordTorn, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ShimUnreachable
 from watchkeeper.ports.store import OutboxRow, Tx
@@ -117,10 +118,42 @@ def test_many_that_are_to_end_are_told_side_by_side(verbs: Verbs) -> None:
     assert verbs.pending() == 0
 
 
+class _OneSlow(_Silent):
+    """A runtime with one shim that takes its time: it answers when the others are on record."""
+
+    verbs: Verbs
+
+    def end(self, run: Run, how: StopHow, *, grace_s: float | None, why: EndReason) -> bool:
+        del how, grace_s, why
+        if run.id == "t0.1":
+            wait_until(lambda: self._recorded() == 5, within_s=20, what="the others are recorded meanwhile")
+        return True
+
+    def _recorded(self) -> int:
+        return sum(kind == "run.stop_told" for kind in self.verbs.kinds())
+
+
+def test_the_quick_are_recorded_while_a_slow_one_is_asked(verbs: Verbs) -> None:
+    """The caller sees that their ends are acted on, and a daemon that ends meanwhile has them on record."""
+    for number in range(6):
+        _running(verbs, f"t{number}")
+    for number in range(6):
+        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+    runtime = _OneSlow(verbs, [])
+    runtime.verbs = verbs
+    done = verbs.performer(runtime=runtime).perform_due()
+    assert set(done.touched) == {f"t{number}.1" for number in range(6)}
+    assert verbs.pending() == 0
+
+
 @pytest.mark.parametrize(
     "problem",
-    [Refused("It may not."), RecordTorn(place="run", key="t1.1", reason="it is torn", task_id="t1")],
-    ids=["refused", "torn"],
+    [
+        Refused("It may not."),
+        WatchkeeperError("The row cannot be."),
+        RecordTorn(place="run", key="t1.1", reason="it is torn", task_id="t1"),
+    ],
+    ids=["refused", "impossible", "torn"],
 )
 def test_one_end_that_cannot_be_recorded_keeps_no_other_from_it(
     verbs: Verbs, monkeypatch: pytest.MonkeyPatch, problem: Exception
@@ -139,8 +172,9 @@ def test_one_end_that_cannot_be_recorded_keeps_no_other_from_it(
         _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
     monkeypatch.setattr(enforce, "record", refuse_one)
     performer = verbs.performer(runtime=_Together(verbs, [], 3))
-    with pytest.raises(Refused) if isinstance(problem, Refused) else nullcontext():
+    with nullcontext() if isinstance(problem, RecordTorn) else pytest.raises(type(problem)):
         _ = performer.perform_due()
+    assert not verbs.store.read(lambda tx: tx.outbox.due(verbs.clock.now(), 10, "m1")), "it is tried later, not at once"
     (left,) = verbs.store.read(lambda tx: tx.outbox.due(verbs.clock.now() + timedelta(hours=1), 10, "m1"))
     assert isinstance(left.effect, EndExecution) and left.effect.run_id == "t1.1"
 

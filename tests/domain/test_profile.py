@@ -67,6 +67,15 @@ def test_another_umask_asks_nobody_for_the_same_rights_again() -> None:
     assert "inherits" not in dict(table(other, "/here"))
 
 
+def test_a_sentence_of_an_earlier_version_is_the_same_permission() -> None:
+    """Another wording must not ask a person again, or keep a queued task of another machine from its launch."""
+    was, now, other = (
+        make_profile(harness="claude", permits=permits)
+        for permits in ("may read; asks nobody", "may read; never asks", "may write; never asks")
+    )
+    assert was.scope == now.scope != other.scope
+
+
 @given(before=ENVIRONMENTS, after=ENVIRONMENTS)
 def test_the_changes_of_an_environment_give_it_again(before: dict[str, str], after: dict[str, str]) -> None:
     assert make_profile(environment=environment_changes(before, after)).applied(before) == after

@@ -66,6 +66,14 @@ def test_it_promises_only_what_is_enforced(tmp_path: Path) -> None:
     assert set(known.options or ()) == {"program", "isolation", "effort"}
 
 
+def test_another_description_is_another_permission(tmp_path: Path) -> None:
+    """On another machine, and at a retry, a changed command line must not pass for the one that was approved."""
+    first, same = made(tmp_path, SHOUT), made(tmp_path, SHOUT + "\n# a remark\n")
+    other = made(tmp_path, SHOUT.replace('"--json"', '"--json", "--yolo"'))
+    said = [harness.rights(spec(tmp_path), {}).says for harness in (first, same, other)]
+    assert said[0] == said[1] != said[2]
+
+
 def test_the_prompt_comes_by_standard_input_or_a_file(tmp_path: Path, program: Path) -> None:
     harness = made(tmp_path, 'command = ["shout", "-"]')
     ran = run(harness, spec(tmp_path, "Say it"))
@@ -118,6 +126,10 @@ def test_an_option_that_is_not_declared(tmp_path: Path, program: Path) -> None:
         ("command = ['x']\nenvironment = ['*']", "every variable"),
         ("command = ['x']\noptions = ['a']", "'options' must be a table"),
         ("command = ['x']\n[options]\na = 'b'", "'options.a' must be a list"),
+        (
+            "command = ['x', '{options}']\n[options]\nprogram = ['-p', '{value}']",
+            "'program' cannot be an option of its own",
+        ),
         ("command = ['x']\noutput = 'xml'", "'output' must be a table"),
         ("command = ['x']\n[output]\nanswer = 'a'", "no key 'output.answer'"),
         ("command = ['x']\n[output]\ntext = 1", "'output.text' must be a text"),
@@ -196,3 +208,13 @@ def test_without_a_final_event_the_exit_code_decides(tmp_path: Path, status: int
     trace = reader.trace(exit_fact(status), "")
     assert (trace.finished, trace.ok, trace.answered, trace.text) == (True, ok, False, "x")
     assert trace.reason == ("" if ok else "The program ended with exit code 1")
+
+
+def test_only_described_fields_are_read(tmp_path: Path) -> None:
+    """A field without a name is not one, and 1 is not true."""
+    text = "command = ['x']\n[output]\ntext = 'text'\nfinal = { n = 1 }\n"
+    reader = made(tmp_path, text).reader(spec(tmp_path))
+    _ = reader.feed(b'{"": "injected", "n": true, "text": "said"}\n')
+    trace = reader.trace(None, "")
+    assert (trace.text, trace.harness_session, trace.reason) == ("said", None, "")
+    assert not trace.finished

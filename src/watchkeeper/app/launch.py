@@ -21,7 +21,7 @@ from watchkeeper.app.working_directories import expected
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
-from watchkeeper.domain.profile import LaunchProfile, differences, words
+from watchkeeper.domain.profile import LaunchProfile, as_written_now, differences, words
 from watchkeeper.domain.run_events import (
     NeverLaunched,
     Prepared,
@@ -256,7 +256,7 @@ class Launcher:
         program = find_program(harness, spec, environment, options)
         wanted = Wanted(environment=environment, options=options, limits=self.rules.limits)
         profile = compile_profile(harness, spec, program, wanted)
-        said = "" if found.allowed is None else found.allowed.says
+        said = "" if found.allowed is None else as_written_now(found.allowed.says)
         rights = f"{profile.permits}; takes {profile.reads}" if profile.reads else profile.permits
         ending = f" in {spec.cwd}: {rights}; network: {profile.network}; sandbox: {profile.sandbox}."
         if not said.startswith(f"{harness.name} ") or not said.endswith(ending):

@@ -19,7 +19,7 @@ from watchkeeper.domain.run_events import (
     RunEvent,
     ShimStarted,
 )
-from watchkeeper.errors import NotFound, RecordTorn, Refused, WatchkeeperError
+from watchkeeper.errors import DatabaseUnusable, NotFound, RecordTorn, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime, SweepReport
@@ -85,10 +85,12 @@ class Performer:
 
         Raises:
             OSError: the system failed at one effect or several, each of which stays in the outbox; all others were done.
+            WatchkeeperError: what one effect came to could not be recorded; it stays in the outbox, and all others were done.
         """
         now, began = self.clock.now(), self.clock.boottime_s()
         done = Performed()
         problems: list[OSError] = []
+        refusals: list[WatchkeeperError] = []
         due = self.store.read(lambda tx: tx.outbox.due(now, _BATCH, self.machine))
         ends = [row for row in due if isinstance(row.effect, EndExecution)]
         forgets = [row for row in due if isinstance(row.effect, ForgetEnvironment)]
@@ -96,18 +98,26 @@ class Performer:
         for row in due:
             if not isinstance(row.effect, EndExecution | ForgetEnvironment):
                 self._try(row, done, problems)
-        self._record([act for row in forgets if (act := self._act(row, done, problems))], durable=False)
+        forgotten = [act for row in forgets if (act := self._act(row, done, problems))]
+        refusals += self._record(forgotten, durable=False)
         # A shim that does not answer costs two seconds: it keeps none of the others from being asked.
         first = sorted(ends, key=lambda row: row.attempts)
         for some in (first[at : at + _AT_ONCE] for at in range(0, len(first), _AT_ONCE)):
             if self.clock.boottime_s() - began > _ENDS_S:
                 break
             acts: list[_Act] = []
+
+            def record(acts: list[_Act] = acts) -> None:
+                ready = [acts.pop() for _ in range(len(acts))]
+                refusals.extend(self._record(ready, durable=True))
+                done.touched.extend(act.run_id for act in ready)
+
             try:
-                side_by_side([partial(self._collect, row, done, problems, acts) for row in some])
+                side_by_side([partial(self._collect, row, done, problems, acts) for row in some], record)
             finally:
-                self._record(acts, durable=True)
-            done.touched += [act.run_id for act in acts]
+                record()
+        if refusals:
+            raise refusals[0]
         if problems and not done.touched:
             raise problems[0]
         return done
@@ -164,10 +174,11 @@ class Performer:
             return None
         return _Act(row, "", _as_done(row))
 
-    def _record(self, acts: list["_Act"], *, durable: bool) -> None:
+    def _record(self, acts: list["_Act"], *, durable: bool) -> list[WatchkeeperError]:
         """Record what was done in one transaction: a transaction for each would cost more than most of the effects.
 
-        Where that is refused, each is recorded by itself, so that one keeps no other from being recorded.
+        Where that is refused, each is recorded by itself, so that one keeps no other from being recorded. Returns the refusals; what was refused is tried
+        again later. Raises DatabaseUnusable: nothing can be recorded now.
         """
 
         def work(tx: Tx) -> None:
@@ -175,26 +186,17 @@ class Performer:
                 act.record(tx)
 
         if not acts:
-            return
+            return []
         try:
             self.store.transact(f"done_{acts[0].row.effect.kind}", work, durable=durable)
-        except RecordTorn:
-            if len(acts) == 1:
-                self._again(acts[0].row, _SELDOM_S)
-                return
-        except (Refused, NotFound):
-            if len(acts) == 1:
+        except WatchkeeperError as refusal:
+            if isinstance(refusal, DatabaseUnusable) and not isinstance(refusal, RecordTorn):
                 raise
-        else:
-            return
-        refusals: list[WatchkeeperError] = []
-        for act in acts:
-            try:
-                self._record([act], durable=durable)
-            except (Refused, NotFound) as refusal:
-                refusals.append(refusal)
-        if refusals:
-            raise refusals[0]
+            if len(acts) > 1:
+                return [each for act in acts for each in self._record([act], durable=durable)]
+            self._again(acts[0].row, _SELDOM_S)
+            return [] if isinstance(refusal, RecordTorn) else [refusal]
+        return []
 
     def _run(self, run_id: str, fence: int) -> Run | None:
         try:

@@ -3,9 +3,13 @@
 import threading
 from collections.abc import Callable, Sequence
 
+_MEANWHILE_S = 0.25
 
-def side_by_side(works: Sequence[Callable[[], None]]) -> None:
+
+def side_by_side(works: Sequence[Callable[[], None]], meanwhile: Callable[[], None] = lambda: None) -> None:
     """Do all of these, each on a thread of its own, and wait until the last is over.
+
+    `meanwhile` is called again and again until then, so that the results of the quick ones need not wait for the slow ones.
 
     Raises:
         Exception: the first one that one of them raised; all others were done.
@@ -31,6 +35,8 @@ def side_by_side(works: Sequence[Callable[[], None]]) -> None:
         else:
             begun.append(thread)
     for thread in begun:
-        thread.join()
+        while thread.is_alive():
+            thread.join(_MEANWHILE_S)
+            meanwhile()
     if problems:
         raise problems[0]

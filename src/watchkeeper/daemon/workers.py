@@ -60,7 +60,7 @@ class _Rest:
     until_s: float
     wait_s: float
     soft: bool = False
-    """The observer of an event may end the work."""
+    """A hint that something has happened may cut this rest short."""
 
 
 @dataclass(slots=True, kw_only=True)

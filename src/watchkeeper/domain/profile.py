@@ -104,7 +104,7 @@ class LaunchProfile:
             self.home,
             self.rights,
             self.isolation,
-            "" if self.harness == _COMMAND else self.permits,  # it names the command
+            "" if self.harness == _COMMAND else as_written_now(self.permits),  # it names the command
             self.reads,
             self.network,
             self.sandbox,
@@ -120,6 +120,11 @@ class LaunchProfile:
             else:
                 environment[name] = value
         return environment
+
+
+def as_written_now(sentence: str) -> str:
+    """A stored sentence in the words of this version, so that a comparison with a new one shows differences of rights only."""
+    return sentence.replace("asks nobody", "never asks")
 
 
 def environment_changes(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[tuple[str, str | None], ...]:

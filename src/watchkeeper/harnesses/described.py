@@ -4,8 +4,10 @@ The file says how the program is started and how its answer is read. It promises
 enforce none of it: the program is an ordinary process of the user's, and the line before a run says so.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
 from shlex import join
 from typing import cast
@@ -35,6 +37,9 @@ from watchkeeper.ports.harness import (
 OPTIONS_PLACE = "{options}"
 """The word of a command where the arguments of isolation, model and options go."""
 
+_RESERVED = frozenset({"account", "isolation", "program"})
+"""Options that mean the same for every harness."""
+
 _VALUE = "{value}"
 _HINT = "Correct the file; docs/harnesses/file.md says what it may hold."
 _EVENTS = ("final", "failed", "tool")
@@ -43,7 +48,7 @@ _FIELDS = ("text", "reason", "session")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """What a file says."""
+    """What a file describes."""
 
     command: tuple[str, ...] = ()
     version: tuple[str, ...] = ("--version",)
@@ -66,6 +71,12 @@ class Description:
     def prompt_by(self) -> str:
         """How the prompt reaches the program."""
         return next((PLACEHOLDERS[word] for word in self.command if word in PLACEHOLDERS), "stdin")
+
+    @property
+    def digest(self) -> str:
+        """Eight hex digits of everything that shapes a command line or its environment: a part of what a person allows."""
+        shapes = (self.command, self.environment, self.model, dict(self.options), dict(self.isolations))
+        return sha256(json.dumps(shapes, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
 def read(file: Path) -> Description:
@@ -100,6 +111,8 @@ def _description(table: Table) -> Description:
         raise ValueError(
             f"'command' has no word {OPTIONS_PLACE}, where the arguments of model, options and isolations go."
         )
+    if taken := sorted(_RESERVED & set(made.options)):
+        raise ValueError(f"'{taken[0]}' cannot be an option of its own: every harness has it.")
     if "*" in made.environment:
         raise ValueError("'environment' lets every variable through; name those that the program needs.")
     return made
@@ -172,7 +185,7 @@ class DescribedHarness:
             arguments = join(self._is.isolations[chosen]) or "no arguments"
             reads = f"what the program reads with {arguments}, which {self._file} names the isolation '{chosen}'; not checked"
         return Rights(
-            says=f"{self.name} runs as you and may do what you may; Watchkeeper enforces no limits on it",
+            says=f"{self.name}, as its file describes it ({self._is.digest}), may do what you may; Watchkeeper enforces no limits on it",
             network="yours",
             sandbox="none",
             reads=reads,
@@ -317,7 +330,8 @@ class JsonReader:
             return StreamEvent(kind=EventKind.NOTE, text=line)
         for name in _EVENTS:
             self._seen[name] += self._is_event(line, name)
-        found = {name: kept_text(text_at(line, *str(self._is.get(name, "")).split("."))) for name in _FIELDS}
+        fields = {name: str(self._is[name]).split(".") for name in _FIELDS if self._is.get(name)}
+        found = dict.fromkeys(_FIELDS, "") | {name: kept_text(text_at(line, *path)) for name, path in fields.items()}
         self._found |= {name: text for name, text in found.items() if text}
         if self._is_event(line, "tool"):
             return StreamEvent(kind=EventKind.TOOL, text=found["text"])
@@ -327,4 +341,9 @@ class JsonReader:
 
     def _is_event(self, line: Mapping[str, object], name: str) -> bool:
         wanted = cast("Mapping[str, object]", self._is.get(name, {}))
-        return bool(wanted) and all(at(line, *field.split(".")) == value for field, value in wanted.items())
+        return bool(wanted) and all(_is_same(at(line, *field.split(".")), value) for field, value in wanted.items())
+
+
+def _is_same(found: object, value: object) -> bool:
+    """Whether they are equal as JSON: 1 is not true."""
+    return isinstance(found, bool) is isinstance(value, bool) and found == value

@@ -16,8 +16,8 @@ from watchkeeper.runtimes.sockets import reach
 PATIENCE_S = 2.0
 """How long a whole conversation may take, unless the shim waits for a processor or a disk."""
 
-LONGEST_S = 10.0
-"""How long it may take then."""
+LONGEST_S = 6.0
+"""How long it may take then: less than a daemon that ends waits for its loops, so that what was done is recorded."""
 
 _WAITS = frozenset({"R", "D"})
 """States in /proc/PID/stat: it wants to run, or it waits for a disk. A shim that could run and has nothing to do is deaf."""

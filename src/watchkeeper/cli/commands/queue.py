@@ -40,7 +40,7 @@ def command() -> None:
     """Look at the queue, pause and resume it or a part of it, and limit how many agents work at once.
 
     These rules are kept in the database and hold for every machine that works on it, until a person says
-    otherwise. Beside it stands the setting `queue.limit`: how many agents run on this machine at once.
+    otherwise. Beside them stands the setting `queue.limit`: how many agents run on this machine at once.
     """
 
 
