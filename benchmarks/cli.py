@@ -76,7 +76,7 @@ def measure(
 
 
 def fill(state: Path) -> None:
-    """A hundred tasks, most of them done, the others parked so that no daemon touches them."""
+    """A hundred tasks, most of them done, the others set aside so that no daemon touches them."""
 
     def work(tx: Tx) -> None:
         for number in range(_TASKS):

@@ -1,4 +1,4 @@
-"""What holds for every test: nothing is skipped where that is asked for, and hypothesis minds no clock.
+"""What holds for every test: nothing is skipped where that is asked for, and hypothesis has no deadline.
 
 Helpers are in `tests/support` and are imported as `support.<module>` (pytest puts `tests` on the path).
 """

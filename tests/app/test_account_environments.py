@@ -31,7 +31,7 @@ def environments(tmp_path: Path) -> AccountEnvironments:
 
 
 def test_the_users_own_account_changes_nothing(tmp_path: Path) -> None:
-    """Neither does one of a harness that has no homes."""
+    """An account of a harness that has no homes changes nothing either."""
     own = Account(harness="claude", name=OWN)
     assert environments(tmp_path).apply(Claude(), own, CALLER) == CALLER
     keys = Account(harness="command", name="k", variables=("TOKEN",))
@@ -84,7 +84,7 @@ def test_a_task_from_another_machine_gets_the_keys_that_are_here(tmp_path: Path)
 
 
 def test_a_managed_home_is_deleted_and_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:
-    """What it points to is somebody else's."""
+    """What it points to belongs to another owner."""
     homes = AccountHomes(tmp_path / "accounts")
     assert homes.make("claude", "work")
     assert not homes.make("claude", "work")

@@ -15,7 +15,7 @@ from watchkeeper.store.waits import StoredWaits
 
 
 def test_a_long_chain_is_not_walked_for_each_of_its_tasks(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can wait for a new task yet, so no circle is looked for."""
+    """No task can wait for a new task yet, so the code does not look for a circle."""
     looks = 0
     dependencies = StoredWaits.dependencies
 

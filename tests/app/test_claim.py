@@ -1,4 +1,4 @@
-"""What a claim passes over, and what it tells of it: nothing behind a task that waits is delayed, and each change of a reason is told once."""
+"""What a claim passes over, and what it records of it: nothing behind a task that waits is delayed, and each change of a reason is recorded once."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,7 +88,7 @@ class Queue:
         _ = self.store.transact("observe", work)
 
     def told(self, *of: str) -> list[str]:
-        """What was told of waits: of these tasks, or without any of lanes."""
+        """What the journal says of waits: of these tasks, or without any of lanes."""
         found = self.store.read(lambda tx: tx.journal.after(0, 10_000))
         return [
             f"{each.kind.partition('.')[2]} {each.data.get('wait') or ''}".strip()
@@ -195,7 +195,7 @@ def test_a_lane_that_opens_is_told_once(queue: Queue) -> None:
     resume(queue.store, queue.clock, Scope(scope="all"), "me")
     assert queue.claim() == "a"
     assert queue.claim() is None
-    assert queue.told() == ["waiting paused"]  # nobody waits in it any more, so there is nobody to tell
+    assert queue.told() == ["waiting paused"]  # no task waits in it any more, so there is nothing to record
 
 
 def test_children_start_when_the_last_parent_is_done(queue: Queue) -> None:

@@ -73,7 +73,7 @@ def test_an_agent_that_outlived_its_settlement_is_ended_by_the_next_stop(
 
 
 def test_a_stranger_under_the_pid_is_spared(verbs: Verbs, agent: "subprocess.Popen[bytes]") -> None:
-    """The start time is another one: nobody is signalled, and a retry is not refused for its sake."""
+    """The start time is another one: no process is signalled, and a retry is not refused for its sake."""
     _held_with(verbs, agent, later=1)
     _ = stop(verbs.store, verbs.clock, "t1", StopHow.KILL, "ada")
     _ = verbs.performer().perform_due()

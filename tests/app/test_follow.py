@@ -87,7 +87,7 @@ def test_a_reader_that_breaks_is_made_anew(verbs: Verbs) -> None:
 
 
 def test_a_pipe_in_place_of_a_log_is_said_and_not_waited_for(verbs: Verbs) -> None:
-    """To open it would wait for somebody to write."""
+    """To open it would wait for a writer."""
     run, log = _working(verbs, "t1")
     os.mkfifo(log)
     found = _followers(verbs).follow([run])
@@ -193,7 +193,7 @@ def test_who_waits_for_leftovers_waits_for_the_program_too(verbs: Verbs) -> None
 
 
 def test_a_run_without_progress_is_marked_and_never_ended(verbs: Verbs) -> None:
-    """A spinner is no progress; the mark is written once when it begins and once when it is over."""
+    """A spinner is not progress; the mark is written once when it begins and once when it is over."""
     watched = Watched(verbs)
     watched.for_s(3)
     watched.prints(b"begin\n")

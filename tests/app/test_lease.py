@@ -30,7 +30,7 @@ def _me(word: str, boot_id: str) -> Me:
 
 
 def test_a_host_that_was_started_anew_begins_after_a_while(store: Store) -> None:
-    """Nobody renews the lease of before."""
+    """The lease of before is not renewed."""
     clock = DatabaseClock(store, SystemClock())
     first = begin(store, clock, _me("a.1", "b1"))
     second = begin(store, clock, _me("b.1", "b2"), watch_s=0.2)

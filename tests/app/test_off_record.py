@@ -18,7 +18,7 @@ def _noted(verbs: Verbs) -> None:
 
 @pytest.mark.parametrize("crashed", [False, True])
 def test_a_stop_whose_task_has_ended_otherwise_is_told_in_its_history(verbs: Verbs, crashed: bool) -> None:
-    """It stays as it ended; that a person stopped it is not forgotten, and is told once although we crash before the note is."""
+    """It stays as it ended; that a person stopped it is not forgotten, and is recorded once although we crash before the note is."""
     _ = verbs.held()
     _ = stop(verbs.store, verbs.clock, "t1", StopHow.STOP, "repair")
     was = verbs.task()

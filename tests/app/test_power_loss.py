@@ -37,7 +37,7 @@ class Machine:
     """A state directory on one machine, with shims that write their records and no more."""
 
     def __init__(self, root: Path, vfs: str | None = None) -> None:
-        """Go on with what is there."""
+        """Continue with what is there."""
         self.launches = 0
         self.clock = SteppedClock()
         self.root = root

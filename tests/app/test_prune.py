@@ -35,7 +35,7 @@ def _ended(verbs: Verbs, task_id: str) -> tuple[Run, Path]:
 
 
 def test_what_is_refused_keeps_nothing_else(verbs: Verbs) -> None:
-    """The first directory was put there by somebody else: it stays, the others go, and it is said which one and why."""
+    """The first directory was put there by another program: it stays, the others go, and it is said which one and why."""
     (_, first), (_, second), (_, third) = (_ended(verbs, name) for name in ("t1", "t2", "t3"))
     first.rename(verbs.root / "aside")
     first.mkdir()

@@ -1,4 +1,4 @@
-"""What is seen alive is not removed, whatever anybody's word; and effects of removals that come twice."""
+"""What is seen alive is not removed, whatever anyone says; and effects of removals that come twice."""
 
 import subprocess
 from dataclasses import replace
@@ -91,7 +91,7 @@ def test_a_living_shim_bars_removal(verbs: Verbs) -> None:
 
 
 def test_an_effect_that_comes_twice_is_harmless(verbs: Verbs) -> None:
-    """Its directory goes, its log is kept once; somebody else's directory under that name is not touched by the second."""
+    """Its directory goes, its log is kept once; another owner's directory under that name is not touched by the second."""
     run, path = settled(verbs)
     remover(verbs).remove("t1", by="me", keep_logs=True)
     rows = verbs.store.read(lambda tx: tx.outbox.due(verbs.clock.now(), 10, "m1"))

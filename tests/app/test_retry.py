@@ -1,4 +1,4 @@
-"""A person wants another run: what was captured for it is kept exactly as long as somebody may name it."""
+"""A person wants another run: what was captured for it is kept exactly as long as anything may refer to it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -59,7 +59,7 @@ def test_an_edit_that_came_between_is_not_overwritten(verbs: Verbs) -> None:
 
 
 def test_what_is_refused_leaves_no_environment(verbs: Verbs) -> None:
-    """It may hold secrets, and nobody names it."""
+    """It may hold secrets, and nothing names it."""
     _ = verbs.store.transact("test", lambda tx: add(tx, make_task()))
     with pytest.raises(Refused):
         _retry(verbs, verbs.store, again(verbs.store))

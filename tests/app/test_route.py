@@ -39,7 +39,7 @@ def test_a_harness_that_says_nothing_has_no_route() -> None:
 
 
 def test_what_the_caller_has_must_be_passed() -> None:
-    """And is named with the option that passes it; what the caller lacks too is no fault, and the daemon has no caller."""
+    """And is named with the option that passes it; what the caller lacks too is not a fault, and the daemon has no caller."""
     with pytest.raises(BadTask, match="gw:1 need the variable KEY_B") as refused:
         _ = route_of(Needy(), SPEC, {"KEY_A": "a"}, {}, {"KEY_A": "a", "KEY_B": "b"})
     assert refused.value.hint == "Pass it on: --env KEY_B"

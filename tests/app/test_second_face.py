@@ -1,4 +1,4 @@
-"""Another face than the command line hands over, edits, retries and stops by the use cases alone, and is told the same."""
+"""Another face than the command line hands over, edits, retries and stops by the use cases alone, and gets the same answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -68,7 +68,7 @@ def _trace(tmp_path: Path, stdout: bytes, stderr: bytes = b"", code: int = 1) ->
 
 
 def test_only_the_record_says_what_is_missing(tmp_path: Path) -> None:
-    """Zero bytes are the program's own, however many; those of a part that is on record are nobody's."""
+    """Zero bytes are the program's own, however many; those of a part that is on record are not."""
     (tmp_path / "stdout.log").write_bytes(b"begin\n" + b"\0" * 5000 + b"end a\0b\n" + b"\0" * 3)
     (tmp_path / "stderr.log").touch()
     kept = Kept(tmp_path, {})
@@ -212,5 +212,5 @@ def test_an_ordinary_command_line_is_accepted(tmp_path: Path, argv: list[str]) -
     ],
 )
 def test_an_ordinary_task_is_accepted_in_an_ordinary_shell(tmp_path: Path, prompt: str, caller: dict[str, str]) -> None:
-    """A word that is somebody's password by accident refuses no task."""
+    """A word that happens to be a password refuses no task."""
     refuse_secrets(spec_of(tmp_path, prompt), {}, caller)

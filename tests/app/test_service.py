@@ -65,7 +65,7 @@ WORK_S, PATIENCE_S, OUTAGE_S, BEGINS_S = 60.0, 40.0, 20 * 60.0, 30.0
 
 
 def test_twenty_tasks_outlive_an_outage_of_twenty_minutes(bench: Bench) -> None:
-    """All end well with one attempt each, and few agents are started while nobody answers."""
+    """All end well with one attempt each, and few agents are started while no service answers."""
     names = [f"t{number:02}" for number in range(20)]
     for name in names:
         _ = bench.add(name, max_attempts=3)
@@ -289,7 +289,7 @@ def test_the_probes_take_turns(bench: Bench) -> None:
 
 
 def test_a_task_that_alone_fails_does_not_loop_for_ever(bench: Bench) -> None:
-    """Others of the account are answered all the while. Its first failure may have been an outage; after that it is told apart."""
+    """Others of the account are answered all the while. Its first failure may have been an outage; after that it is distinguished from one."""
     _ = bench.add("other")
     other = started(bench)
     _ = bench.add("t1", max_attempts=3)
@@ -310,7 +310,7 @@ def test_a_task_that_alone_fails_does_not_loop_for_ever(bench: Bench) -> None:
 
 
 def test_a_task_that_is_answered_and_then_fails_does_not_loop_for_ever(bench: Bench) -> None:
-    """Nobody else is there; each time the first answer comes, and then none."""
+    """No other task is there; each time the first answer comes, and then none."""
     _ = bench.add("t1", max_attempts=2)
     runs = 0
     while bench.task("t1").state is TaskState.QUEUED:

@@ -1,4 +1,4 @@
-"""A mistake in the settings keeps nobody from looking and from ending what runs."""
+"""A mistake in the settings does not keep a user from looking and from ending what runs."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

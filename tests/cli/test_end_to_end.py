@@ -43,7 +43,7 @@ class Real:
         }
 
     def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
-        """Call `wk` and go on."""
+        """Call `wk` and continue."""
         return subprocess.Popen(
             [sys.executable, "-m", "watchkeeper", *arguments],
             cwd=self.root / "work",

@@ -25,11 +25,11 @@ def _says(kind: str, /, **data: Any) -> str:
 
 SOURCE = Path(watchkeeper.__file__).parent
 NAMED = {"f'run.{_kind(event)}'", "f'task.{_kind(event)}'", "kind"}
-"""First arguments that are no constants: the events' own names, and `app/rules.py`, whose kinds are below."""
+"""First arguments that are not constants: the events' own names, and `app/rules.py`, whose kinds are below."""
 
 
 def _journalled() -> tuple[set[str], set[str]]:
-    """The kinds of entries that our source appends to the journal, and the expressions that are no constants."""
+    """The kinds of entries that our source appends to the journal, and the expressions that are not constants."""
     kinds, others = set[str](), set[str]()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

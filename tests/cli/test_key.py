@@ -18,7 +18,7 @@ TOLD = "Already handed over as"
 
 @pytest.fixture
 def poked(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """How often a daemon was told."""
+    """One entry for each time that a daemon was poked."""
     told: list[bool] = []
     monkeypatch.setattr(daemon, "poke", lambda _: told.append(True) or True)
     return told

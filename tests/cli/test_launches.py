@@ -171,7 +171,7 @@ def test_on_another_machine_only_the_programs_place_is_its_own(wk: Wk, program: 
 
 
 def test_what_comes_to_other_rights_on_another_machine_is_not_launched(wk: Wk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Such as a version of ours whose harness says something else."""
+    """Such as a Watchkeeper version whose harness says something else."""
     task_id = wk("add", "--harness", "demo", "x").out.strip()
     handed_over_elsewhere(wk, task_id)
     rights = Demo.rights

@@ -94,7 +94,7 @@ def test_a_crowd_that_waits_hides_nothing_that_matters(wk: "Wk") -> None:
 
 
 def test_a_failure_is_listed_until_somebody_looks(wk: "Wk") -> None:
-    """However many tasks ended since; a look as JSON or by an agent is none."""
+    """However many tasks ended since; a look as JSON or by an agent does not count."""
     failed = wk.add("breaks")
     wk.become(failed, TaskState.FAILED, reason="It broke.")
     _crowd(wk, 15, TaskState.DONE)

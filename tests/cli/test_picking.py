@@ -1,4 +1,4 @@
-"""Many tasks at once: chosen by what holds of them, once somebody has agreed to their number; and what could not be stopped is told everywhere."""
+"""Many tasks at once: chosen by what holds of them, once a person has agreed to their number; and what could not be stopped is shown everywhere."""
 
 import pytest
 from support.cli import Wk
@@ -141,7 +141,7 @@ def test_a_stop_that_failed_is_said_everywhere(wk: Wk) -> None:
 
 
 def test_a_slow_database_is_waited_for_where_nothing_is_alive(wk: Wk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There is no agent to end in a hurry, so the wish goes on record, and no error of the database is told."""
+    """There is no agent to end in a hurry, so the wish is recorded, and no error of the database is shown."""
     from watchkeeper.cli import direct
 
     task_id = wk.add("one")

@@ -649,7 +649,7 @@ def test_an_account_names_a_variable_once_and_none_that_is_ours(
 
 
 def test_a_home_that_everybody_may_write_to_is_refused(wk: "Wk", tmp_path: Path) -> None:
-    """Somebody could put a sign-in of theirs there."""
+    """Another user could put their own sign-in there."""
     home = tmp_path / "open"
     home.mkdir()
     home.chmod(0o777)

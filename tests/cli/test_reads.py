@@ -34,7 +34,7 @@ _ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202egnp\u2066.exe"
     "command", [["ls"], ["status"], ["events"], ["ls", "--json"], ["status", "--json"], ["doctor"]]
 )
 def test_looking_creates_nothing(wk: "Wk", command: list[str]) -> None:
-    """Where nothing was ever written there is nothing to see, and that is no error."""
+    """Where nothing was ever written there is nothing to see, and that is not an error."""
     answer = wk(*command)
     assert answer.code == 0
     assert not wk.home.exists()
@@ -70,7 +70,7 @@ def test_an_unknown_id_is_said(wk: "Wk", command: list[str]) -> None:
 
 
 def test_ids_may_be_abbreviated(wk: "Wk") -> None:
-    """As long as they mean one task; upper case is no difference."""
+    """As long as they mean one task; upper case makes no difference."""
     task_id = wk.add()
     assert wk("show", task_id[:4].upper()).out.startswith(task_id)
 
@@ -156,7 +156,7 @@ def test_a_line_of_ls_is_bounded_where_no_person_looks(wk: "Wk") -> None:
 
 
 def test_a_broken_file_of_the_repository_keeps_nobody_from_looking_or_ending(wk: "Wk") -> None:
-    """Whoever works there can write it; only what starts work there looks at it."""
+    """A user or an agent that works there can write it; only what starts work there looks at it."""
     task_id, done = wk.add(), wk.add()
     wk.become(done, TaskState.DONE)
     for written in ("no toml", "[queue]\nlimit = 100\n"):
@@ -282,7 +282,7 @@ def test_wait_gives_up_in_time(wk: "Wk") -> None:
 
 
 def test_whoever_waits_is_told_again_that_nothing_acts(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
-    """A daemon may end while somebody waits, and the first word of it scrolls away."""
+    """A daemon may end while a user waits, and the first word of it scrolls away."""
     from watchkeeper.cli import daemon
 
     monkeypatch.setattr(daemon, "_FIRST_LOOK_S", 0.01)
@@ -480,7 +480,7 @@ def test_an_empty_task_is_refused_before_an_agent_is_looked_for(wk: "Wk") -> Non
 
 
 def test_a_pipe_in_place_of_a_log_is_named(wk: "Wk") -> None:
-    """To open it would wait for somebody to write."""
+    """To open it would wait for a writer."""
     task_id = _printed(wk, b"", b"")
     path = wk.parts.runtime.executions().log(wk.parts.store.read(lambda tx: tx.runs.of_task(task_id))[-1], "stdout")
     path.unlink()
@@ -491,7 +491,7 @@ def test_a_pipe_in_place_of_a_log_is_named(wk: "Wk") -> None:
 
 
 def test_the_limit_of_a_list_is_for_all_of_it(wk: "Wk") -> None:
-    """What goes on and what has ended together: the newest, in the order of handing over; programs are told what is left out."""
+    """Running and ended tasks together: the newest, in the order of handing over; programs learn what is left out."""
     ids = [wk.add(f"number {number}") for number in range(6)]
     for task_id in ids[::2]:
         wk.become(task_id, TaskState.DONE)

@@ -177,7 +177,7 @@ def _hold(wk: "Wk", task_id: str, proof: Proof | None) -> Run:
 )
 @pytest.mark.parametrize("command", ["stop", "kill"])
 def test_the_end_of_a_held_task_says_what_is_not_proven(wk: "Wk", command: str, proof: Proof | None, says: str) -> None:
-    """Somebody may start another agent there, believing that the first one is dead."""
+    """A person may start another agent there, believing that the first one is dead."""
     task_id = wk.add()
     _hold(wk, task_id, proof)
     dry = wk(command, "--dry-run", task_id)
@@ -258,7 +258,7 @@ def test_why_keeps_its_commands_whole_on_a_terminal(wk: "Wk", monkeypatch: pytes
 
 
 def test_nobody_is_led_into_a_tree_where_an_agent_may_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
-    """The conversation can be taken over when nothing of ours works there or is about to."""
+    """The conversation can be taken over when none of our processes works there or is about to."""
     from watchkeeper.harnesses.demo import Demo
 
     monkeypatch.setattr(Demo, "takeover", lambda *_: "program --resume it")

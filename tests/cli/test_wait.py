@@ -109,7 +109,7 @@ def test_a_run_that_is_stayed_with_ends_likewise(wk: "Wk", how: str) -> None:
 
 @pytest.mark.parametrize("verb", [("wait",), ("logs", "-f")], ids=" ".join)
 def test_a_wait_without_a_daemon_ends(wk: "Wk", verb: tuple[str, ...]) -> None:
-    """Queued or claimed and never launched: nobody is there to bring it on."""
+    """Queued or claimed and never launched: no daemon is there to bring it on."""
     first = wk.add()
     wk.claim()
     for task_id in (first, wk.add()):
@@ -124,7 +124,7 @@ def test_a_wait_without_a_daemon_ends(wk: "Wk", verb: tuple[str, ...]) -> None:
 
 @pytest.mark.usefixtures("acts")
 def test_of_several_all_must_be_stuck(wk: "Wk") -> None:
-    """One that waits for a time goes on by itself, so the wait lasts until its own timeout."""
+    """One that waits for a time continues by itself, so the wait lasts until its own timeout."""
     stuck = _failed_dependency(wk)
     put_off = wk.add("do it", "--not-before", "+2h")
     answer = wk("wait", "--timeout", "0.3", stuck, put_off)

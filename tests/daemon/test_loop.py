@@ -23,7 +23,7 @@ class _Clock:
 
 
 class _Counting(Loop):
-    """Counts its ticks and does what it is told in each."""
+    """Counts its ticks and does in each what the test gives it."""
 
     name = "counting"
 

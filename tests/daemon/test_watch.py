@@ -43,7 +43,7 @@ class _Dead:
 
 
 class _Observe:
-    """Sees the run at work whenever it is told to look, as for as long as its shim has not said how it ended."""
+    """Sees the run at work at each look, as for as long as its shim has not said how it ended."""
 
     def __init__(self, tasks: "TaskGroup") -> None:
         self._tasks = tasks

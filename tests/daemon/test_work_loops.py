@@ -67,7 +67,7 @@ def _reserved(verbs: Verbs, *task_ids: str) -> None:
 
 
 def test_one_that_hangs_keeps_no_other_waiting_and_is_said(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the log, on record, and so by every command that shows the task; the reason goes when it goes on."""
+    """In the log, on record, and so by every command that shows the task; the reason goes when the work continues."""
     monkeypatch.setattr(module, "LATE_S", 0.0)
     _reserved(verbs, "hung", "good")
     works = Works()

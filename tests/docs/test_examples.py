@@ -15,7 +15,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def _examples() -> list[tuple[str, str]]:
-    """Page and script of every `console` block; `> ` goes on with a line, anything else shows what is printed."""
+    """Page and script of every `console` block; `> ` continues a line, anything else shows what is printed."""
     found: list[tuple[str, str]] = []
     for page in PAGES:
         for block in re.findall(r"^```console\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):

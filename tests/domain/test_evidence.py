@@ -72,7 +72,7 @@ def test_what_cannot_be_read_is_unknown() -> None:
 
 
 def test_never_launched_only_if_no_agent_can_have_run_or_ever_will() -> None:
-    """Either nobody may launch any more, or the shim that might have is dead and had released none; and nothing speaks of an agent (R2)."""
+    """Either no process may launch any more, or the shim that might have is dead and had released none; and nothing speaks of an agent (R2)."""
     for evidence, _ in saying(VerdictKind.NEVER_LAUNCHED):
         assert evidence.decision is not None
         assert (evidence.agent, evidence.exit, evidence.gone) == (None, None, None)

@@ -1,4 +1,4 @@
-"""The same hand-over is known again, and another one is told apart, by what."""
+"""The same hand-over is known again, and another one is distinguished, with what differs."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_exactly_the_parts_that_differ_are_named(one: dict[str, object], other: 
 
 
 def _plain(value: object) -> str:
-    """0 is a value; nothing, false and what is empty are none."""
+    """0 is a value; None, false and what is empty are not values."""
     return json.dumps(None if value is False or value in ("", ()) else value)
 
 

@@ -60,7 +60,7 @@ def test_a_profile_of_an_older_version_keeps_its_fingerprint() -> None:
 
 
 def test_another_umask_asks_nobody_for_the_same_rights_again() -> None:
-    """It is another profile of the same scope, and in full it is told where it is unusual."""
+    """It is another profile of the same scope, and in full it is shown where it is unusual."""
     profile, other = make_profile(inherits=INHERITS), make_profile(inherits=replace(INHERITS, umask=0o022))
     assert profile.scope == other.scope == make_profile().scope
     assert "umask 077" in dict(table(profile, "/here"))["inherits"]

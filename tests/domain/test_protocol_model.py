@@ -10,7 +10,7 @@ from watchkeeper.domain.evidence import Evidence, LockState, Verdict, VerdictKin
 
 
 def trusts_a_missing_record(evidence: Evidence) -> Verdict:
-    """A judge that takes "no record of an agent, and nobody is alive" for "never launched", whatever was decided."""
+    """A judge that takes "no record of an agent, and nothing is alive" for "never launched", whatever was decided."""
     if evidence.lock is LockState.FREE and evidence.agent is None and evidence.exit is None:
         return Verdict(kind=VerdictKind.NEVER_LAUNCHED, reason="There is no record.")
     return judge(evidence)

@@ -1,4 +1,4 @@
-"""Every reason against a removal is told, and none is made up."""
+"""Every reason against a removal is given, and none is made up."""
 
 from dataclasses import replace
 

@@ -34,7 +34,7 @@ def test_a_failure_of_the_service_names_the_host(kind: FailureKind) -> None:
 
 @pytest.mark.parametrize("host", ["", *sorted(DEFAULT_HOSTS)])
 def test_the_vendors_own_host_needs_no_mention(host: str) -> None:
-    """Nor does one that is not known."""
+    """A host that is not known needs no mention either."""
     assert with_host(FailureKind.NETWORK, "It did not work.", host) == "It did not work."
 
 

@@ -102,7 +102,7 @@ def test_preparing_asks_for_the_shim_once() -> None:
 
 
 def test_a_launch_that_was_refused_keeps_its_kind() -> None:
-    """A program that is missing is told from a launch that came to nothing."""
+    """A program that is missing is distinguished from a launch that came to nothing."""
     event = NeverLaunched(reason="`claude` is not installed.", kind=FailureKind.PROGRAM_MISSING)
     run = decide_run(a_run(S.RESERVED), event).run
     assert (run.kind, run.reason, run.proof) == (FailureKind.PROGRAM_MISSING, event.reason, Proof.PROVEN)
@@ -145,7 +145,7 @@ def test_a_held_run_takes_a_late_proof() -> None:
 
 @pytest.mark.parametrize("proof", Proof)
 def test_a_run_held_because_it_was_lost_does_not_come_alive(proof: Proof) -> None:
-    """A proof of death stays (R5): a late shim that holds the lock for a moment changes nothing, nor does another verdict."""
+    """A proof of death stays (R5): a late shim that holds the lock for a moment changes nothing, and another verdict does not either."""
     lost = decide_run(a_run(S.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
     held = decide_run(lost, HeldBack(reason="The shim was killed.")).run
     assert held.kind is FailureKind.LOST
@@ -200,7 +200,7 @@ def test_a_stop_of_what_never_ran_asks_for_nothing() -> None:
 @pytest.mark.parametrize("proof", [None, *Proof])
 @pytest.mark.parametrize("state", [S.HELD, S.SETTLED])
 def test_a_stop_reaches_what_was_settled_without_proof(state: RunState, proof: Proof | None) -> None:
-    """A held run of which nobody knows the end, and a settled one whose agent was seen and is not known to be dead: they are ended, and stay as they are."""
+    """A held run whose end is not known, and a settled one whose agent was seen and is not known to be dead: they are ended, and stay as they are."""
     run = replace(a_run(state), proof=proof, agent=AGENT)
     decision = decide_run(run, StopWanted(how=StopHow.KILL))
     assert decision.run == run
@@ -236,7 +236,7 @@ def test_a_held_run_is_settled_by_a_persons_word_only(disposition: Disposition) 
 
 @pytest.mark.parametrize("state", [S.PREPARED, S.STARTING, S.RUNNING])
 def test_a_service_that_interrupts_its_agents_says_so(state: RunState) -> None:
-    """The exit record will say `interrupted`, never `stop`: nobody asked for the task's end."""
+    """The exit record will say `interrupted`, never `stop`: no person asked for the task's end."""
     (effect,) = decide_run(a_run(state), InterruptWanted()).effects
     assert isinstance(effect, EndExecution)
     assert effect.why is EndReason.INTERRUPTED

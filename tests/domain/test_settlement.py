@@ -225,7 +225,7 @@ def test_a_change_is_a_trace_of_work(changes: dict) -> None:
 
 
 def test_prose_is_an_answer_where_one_is_expected() -> None:
-    """And only there; an empty answer is none, and a question is no answer."""
+    """And only there; an empty answer does not count, and a question is not an answer."""
     owner = a_task(TaskState.RUNNING, spec=replace(a_spec(), expect="answer"))
     prose = Trace(finished=True, ok=True, text="It is the lock.", expects_trace=True)
     assert decided(ended(), prose, owner).disposition is Disposition.DONE
@@ -241,7 +241,7 @@ def test_prose_without_work_is_paid_for_once() -> None:
 
 
 def test_changes_of_others_are_no_trace_of_work() -> None:
-    """In a checkout where somebody else worked too, a change proves nothing of an agent that called no tool."""
+    """In a checkout where another agent or person worked too, a change proves nothing of an agent that called no tool."""
     silent = Trace(finished=True, ok=True, text="Done.", expects_trace=True)
     changes = Changes(known=True, files=(FileChange(path="a", change="added"),), beside=("t2",))
     found = settle(Facts(task=task(), run=ended(), at=LATER, trace=silent, changes=changes))
@@ -361,7 +361,7 @@ def test_what_is_not_proven_gone_is_not_tried_again_by_itself() -> None:
 
 @pytest.mark.parametrize("kind", FailureKind)
 def test_a_stop_wins_over_every_failure(kind: FailureKind) -> None:
-    """Nothing is tried again, parked or asked after a stop."""
+    """After a stop, nothing is tried again or set aside, and no person is asked."""
     assert decided(ended(), failing(kind), task(stopped=True)).disposition is Disposition.STOPPED
 
 
@@ -373,7 +373,7 @@ def test_an_agent_that_was_stopped_is_stopped(reason: EndReason) -> None:
 
 
 def test_an_interrupted_agent_is_not_tried_again() -> None:
-    """A person is asked; it costs no attempt; and it is not `stopped`, because nobody asked for that."""
+    """A person is asked; it costs no attempt; and it is not `stopped`, because no person asked for that."""
     outcome = decided(ended(exited(EndReason.INTERRUPTED, status=15)))
     assert (outcome.kind, outcome.disposition) == (FailureKind.INTERRUPTED, Disposition.NEEDS_INPUT)
     assert not ROWS[FailureKind.INTERRUPTED].counts
@@ -387,7 +387,7 @@ def test_a_deadline_names_itself() -> None:
 
 
 def test_a_condemned_run_fails_as_it_was_condemned() -> None:
-    """Unless it ended by itself before it was told."""
+    """Unless it ended by itself before the signal."""
     end = exited(EndReason.CONDEMNED, status=15)
     assert decided(ended(end, FailureKind.SIGNED_OUT)).kind is FailureKind.SIGNED_OUT
     assert decided(ended(EXIT, FailureKind.SIGNED_OUT)).kind is None
@@ -457,7 +457,7 @@ def test_a_service_that_always_names_a_time_that_has_passed_is_asked_less_and_le
 
 
 def test_a_quota_without_a_known_time_needs_a_person() -> None:
-    """Nobody knows when to try again."""
+    """It is not known when to try again."""
     assert decided(ended(), failing(FailureKind.QUOTA)).disposition is Disposition.NEEDS_INPUT
 
 
@@ -575,7 +575,7 @@ def test_a_success_stays_one_whatever_ends_the_process_later(reason: EndReason, 
     ids=["an exit code", "a failure", "a question", "nothing done"],
 )
 def test_a_stop_of_anything_else_is_a_stop(trace: Trace) -> None:
-    """A command that ends with 0 when it is told to has not done its work."""
+    """A command that ends with 0 when it is asked to end has not done its work."""
     facts = Facts(
         task=a_task(TaskState.RUNNING, stop=STOP), run=ended(exited(EndReason.STOP)), at=LATER, trace=trace, gone_proven=True
     )  # fmt: skip
@@ -609,7 +609,7 @@ WAYS: dict[str, Run] = {
 @pytest.mark.parametrize("how", StopHow)
 @pytest.mark.parametrize("on_lost", OnLost)
 def test_a_persons_stop_is_the_cause_by_every_way(way: str, how: StopHow, on_lost: OnLost) -> None:
-    """The kind, the status and the sentence are the same, whoever ended the agent and whatever its shim could write down."""
+    """The kind, the status and the sentence are the same, whichever process ended the agent and whatever its shim could write down."""
     wish = StopRequest(how=how, by="ada", at=AT)
     owner = replace(task(on_lost=on_lost), stop=wish)
     outcome = decided(WAYS[way], None, owner, gone=False)
@@ -619,7 +619,7 @@ def test_a_persons_stop_is_the_cause_by_every_way(way: str, how: StopHow, on_los
 
 
 def test_what_a_stop_did_not_end_keeps_its_own_reason() -> None:
-    """A crash before the stop was wished for, and an exit code of its own, are told as they were; nothing is tried again."""
+    """A crash before the stop was wished for, and an exit code of its own, are reported as they were; nothing is tried again."""
     wish = StopRequest(how=StopHow.STOP, by="ada", at=LATER)
     for fact in (replace(EXIT, status=9, at=AT), replace(EXIT, status=256, at=LATER)):
         outcome = decided(ended(fact), failing(FailureKind.CRASH), replace(task(), stop=wish))

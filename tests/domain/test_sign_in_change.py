@@ -19,7 +19,7 @@ def state(mark: str, started_s: float = 10) -> AccountState:
 
 
 def ns(seconds: float) -> int:
-    """Seconds after the beginning, as file systems tell it."""
+    """Seconds after the beginning, as file systems give them."""
     return int((START + timedelta(seconds=seconds)).timestamp() * 1e9)
 
 

@@ -230,7 +230,7 @@ def test_the_environment_that_went_with_the_end_is_not_forgotten_twice(state: Ta
 
 
 def test_another_account_has_not_used_up_its_limit() -> None:
-    """What waited for the account that it had starts under the other one; a back-off, or an edit of something else, goes on waiting."""
+    """What waited for the account that it had starts under the other one; a back-off, or an edit of something else, still waits."""
     waits = replace(backing_off(), wake_for=Wait.QUOTA_UNTIL)
     other = replace(waits.spec, account="work")
     edited = decide_task(waits, Edited(spec=other, by="me", at=AT)).task

@@ -147,7 +147,7 @@ def test_the_most_lasting_reason_is_first() -> None:
 
 
 def test_of_another_machine_nothing_is_guessed() -> None:
-    """That this one is full, or has nobody signed in, does not matter to it."""
+    """That this one is full, or has no account signed in, does not matter to it."""
     place = replace(FULL, accounts=state(sign_in=SignIn.OUT).accounts, harnesses={"claude": MISSING})
     assert [reason.wait for reason in reasons(make_task(), facts(lane=ELSEWHERE), [], place)] == [Wait.MACHINE]
 
@@ -173,11 +173,11 @@ def test_what_is_accepted_never_has_a_circle(edges: list[tuple[int, int]]) -> No
     assert not left
 
 
-# What goes on without a person
+# What continues without a person
 
 
 def test_each_word_says_what_ends_it() -> None:
-    """A new word must be put into one of the sets: a wait ends or goes on by it."""
+    """A new word must be put into one of the sets: a wait ends or continues by it."""
     sets = (ENDS_BY_ITSELF, ENDS_WITH_OTHERS, NEEDS_A_PERSON)
     assert [sum(wait.value in words for words in sets) for wait in Wait] == [1] * len(Wait)
 
@@ -200,7 +200,7 @@ def stands(task_id: str, state: TaskState) -> Known:
 
 @pytest.mark.parametrize("wait", sorted(NEEDS_A_PERSON))
 def test_one_wait_for_a_person_is_enough(wait: str) -> None:
-    """Whatever else it waits for, and whichever is told first."""
+    """Whatever else it waits for, and whichever is given first."""
     passing = [because(Wait.NOT_BEFORE), because(Wait.LIMIT), because(Wait.QUOTA_UNTIL)]
     for why in ([because(Wait(wait)), *passing], [*passing, because(Wait(wait))]):
         found = stuck("t1", queued("t1", *why).__getitem__)

@@ -40,7 +40,7 @@ def state(rig: Rig, account: str) -> object:
 
 
 def test_a_signed_out_account_waits_and_goes_on_after_a_sign_in(rig: ClaudeRig) -> None:
-    """The caller's own key is no account's; a sign-in that the service refuses has one try; each account's conversations are in its own home."""
+    """The caller's own key belongs to no account; a sign-in that the service refuses has one try; each account's conversations are in its own home."""
     rig.stub.board.add({"choosy": CHOOSY})
     for name in ("work", "other"):
         rig.wk("account", "add", "claude", name)

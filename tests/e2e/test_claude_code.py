@@ -56,7 +56,7 @@ def _lives(agent: AgentIdentity) -> bool:
 
 
 def test_work_is_done_and_told(rig: ClaudeRig) -> None:
-    """The agent edits and runs a command; the outcome says with what, and how to go on in the program itself."""
+    """The agent edits and runs a command; the outcome says with what, and how to continue in the program itself."""
     said = rig.wk("run", "--harness", "claude", "--dry-run", "Please do it.").stderr.decode()
     assert said.startswith(f"No sandbox, your network: claude {VERSION} edits here, runs any command")
     assert f"directory  {rig.repo}" in said
@@ -178,7 +178,7 @@ def test_a_stream_that_breaks_off_in_the_middle_is_no_answer(rig: ClaudeRig, for
 
 
 def test_a_denied_permission_asks_for_a_person_and_names_the_call(rig: ClaudeRig) -> None:
-    """Writing elsewhere is not allowed beforehand, and nobody can be asked."""
+    """Writing elsewhere is not allowed beforehand, and no person can be asked."""
     elsewhere = rig.root / "elsewhere" / "note.txt"
     turns = [
         {"text": "I write.", "tools": [{"do": "write", "path": str(elsewhere), "content": "x"}]},
@@ -213,7 +213,7 @@ def test_a_used_up_subscription_waits_for_its_reset(rig: ClaudeRig) -> None:
 
 @pytest.mark.parametrize("ends", ["alone", "watched"])
 def test_the_agent_outlives_every_daemon(rig: ClaudeRig, ends: str) -> None:
-    """The daemon is killed again and again; the agent works on without one, and its end is known whoever watched."""
+    """The daemon is killed again and again; the agent works on without one, and its end is known, whichever daemon watched."""
     rig.stub.board.add({"steps": STEPS})
     task_id = rig.give("steps")
     rig.wait_held("one")
@@ -281,7 +281,7 @@ def test_stop_ends_the_agent_and_its_command(rig: ClaudeRig) -> None:
 
 
 def test_two_tasks_work_at_once_each_in_its_own_repository(rig: ClaudeRig) -> None:
-    """Each is told only its own changes."""
+    """Each gets only its own changes."""
     names = ("left", "right")
     for name in names:
         rig.stub.board.add({name: {"turns": [_write(f"{name}.txt"), {"text": "Done.", "hold": name}]}})

@@ -52,7 +52,7 @@ def _lives(agent: AgentIdentity) -> bool:
 
 
 def test_work_is_done_and_told(codex_rig: CodexRig) -> None:
-    """The agent edits and runs a command; the outcome says with what, and how to go on in the program itself."""
+    """The agent edits and runs a command; the outcome says with what, and how to continue in the program itself."""
     rig = codex_rig
     said = rig.wk("run", "--harness", "codex", "--dry-run", "Please do it.").stderr.decode()
     assert said.startswith(f"Sandbox: writes only here, no network: codex {VERSION} edits here, runs commands")
@@ -97,7 +97,7 @@ def test_the_conversation_can_be_taken_over(codex_rig: CodexRig) -> None:
 
 
 def test_the_programs_own_provider_takes_the_key_of_its_variable(codex_rig: CodexRig) -> None:
-    """Which it asks for a web socket first, and then goes on without."""
+    """Which it asks for a web socket first, and then continues without."""
     rig = codex_rig
     rig.configure(f'openai_base_url = "{rig.stub.url("text", rig.key)}/v1"')
     task_id = rig.give("text", "--wait", "--expect", "answer", sign_in=OWN_KEY)
@@ -181,7 +181,7 @@ def test_the_sandbox_keeps_the_agent_in_its_directory(codex_rig: CodexRig) -> No
 
 @pytest.mark.parametrize("ends", ["alone", "watched"])
 def test_the_agent_outlives_every_daemon(codex_rig: CodexRig, ends: str) -> None:
-    """The daemon is killed again and again; the agent works on without one, and its end is known whoever watched."""
+    """The daemon is killed again and again; the agent works on without one, and its end is known, whichever daemon watched."""
     rig = codex_rig
     rig.stub.board.add({"codex_steps": STEPS})
     task_id = rig.give("codex_steps")

@@ -160,6 +160,6 @@ def test_codex_alone_fails_as_the_table_says(codex_rig: CodexRig, cell: Cell) ->
 
 
 def test_the_page_says_what_is_tested() -> None:
-    """Nobody writes the table by hand."""
+    """The table is not written by hand."""
     page = PAGE.read_text(encoding="utf-8")
     assert page == with_table(page), "`python tests/support/failure_table.py` writes it anew"

@@ -25,7 +25,7 @@ from watchkeeper.runtimes import shim_image
 shift = "import time; right_ns = time.time_ns; time.time_ns = lambda: right_ns() + {seconds} * 10 ** 9; "
 shim_image._RUN = shift + shim_image._RUN
 """
-"""A machine has one clock: its shims, which import nothing of ours, read it too."""
+"""A machine has one clock: its shims, which import none of our code, read it too."""
 
 
 class Off(SystemClock):

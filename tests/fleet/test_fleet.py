@@ -1,4 +1,4 @@
-"""Two machines, one PostgreSQL server, five hundred tasks, and deaths all the while: every task is done once, and nobody's books are wrong."""
+"""Two machines, one PostgreSQL server, five hundred tasks, and deaths all the while: every task is done once, and no machine's books are wrong."""
 
 import contextlib
 import random

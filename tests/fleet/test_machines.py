@@ -80,7 +80,7 @@ def test_a_machine_that_nobody_hears_of(fleet: Fleet) -> None:
 
 
 def test_a_copy_of_a_state_directory_is_refused(fleet: Fleet) -> None:
-    """The second daemon under one id says what to do, and does not start; the first one goes on."""
+    """The second daemon under one id says what to do, and does not start; the first one continues."""
     here, there = fleet.rigs
     here.start_daemon()
     shutil.copy(here.state / "node", there.state / "node")
@@ -94,7 +94,7 @@ def test_a_copy_of_a_state_directory_is_refused(fleet: Fleet) -> None:
 
 
 def test_a_daemon_that_was_replaced_ends(fleet: Fleet) -> None:
-    """It says who took over; its agent goes on."""
+    """It says who took over; its agent continues."""
     here, _ = fleet.rigs
     daemon = here.start_daemon()
     task_id, run = working(here)
@@ -108,7 +108,7 @@ def test_a_daemon_that_was_replaced_ends(fleet: Fleet) -> None:
 
 
 def test_a_lease_is_given_back_at_the_end(fleet: Fleet) -> None:
-    """Whoever ends in peace says so, and the next one begins at once."""
+    """A daemon that ends in peace says so, and the next one begins at once."""
     here, _ = fleet.rigs
     daemon = here.start_daemon()
     here.wk("daemon", "stop")

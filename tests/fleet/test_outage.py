@@ -1,4 +1,4 @@
-"""The server goes away and comes back: agents do not notice, each loop says so once, and everything goes on by itself."""
+"""The server goes away and comes back: agents do not notice, each loop says so once, and everything continues by itself."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -81,7 +81,7 @@ def test_a_stop_while_the_server_is_away(rig: Rig, server: Server, command: str)
 
 
 def test_a_server_that_only_reads(rig: Rig, server: Server) -> None:
-    """Nothing is written meanwhile, looking works, and afterwards it goes on."""
+    """Nothing is written meanwhile, looking works, and afterwards it continues."""
     rig.start_daemon()
     task_id, run = working(rig)
     server.ask("ALTER SYSTEM SET default_transaction_read_only TO on")

@@ -83,7 +83,7 @@ def test_a_move_with_an_agent_at_work(rig: Rig, url: str) -> None:
 
 
 def test_what_a_check_says(rig: Rig, url: str) -> None:
-    """Of both databases; a long transaction of somebody else is named."""
+    """Of both databases; a long transaction of another program is named."""
     assert b"No tasks yet" in rig.wk("store", "check").stdout
     rig.run("lines", "1", "exit", "0")
     said = rig.wk("store", "check", "--thorough").stdout.decode()
@@ -159,7 +159,7 @@ def test_a_password_that_is_not_written_as_it_must_be(rig: Rig, url: str) -> Non
 
 
 def test_back_from_a_database_that_cannot_even_be_tried(rig: Rig) -> None:
-    """A URL that the driver does not understand, as well as a missing driver, keeps nobody."""
+    """A URL that the driver does not understand, as well as a missing driver, does not prevent the way back."""
     rig.wk("config", "set", "store.url", "postgresql://127.0.0.1:1/wk?bogus=1", "--no-check")
     _refused(rig, "ls", code=Exit.SETTINGS, says="not one of PostgreSQL")
     _refused(rig, "config", "set", "store", "sqlite", code=Exit.SETTINGS, says="--no-check leaves it")
@@ -215,7 +215,7 @@ def test_an_agent_changes_no_settings(rig: Rig) -> None:
 
 
 def test_what_was_for_another_machine_comes_back(rig: Rig, url: str) -> None:
-    """In a database of one machine's own nobody else will ever run it: a word binds it to the one there is."""
+    """In a database of one machine's own no other machine will ever run it: a word binds it to the one there is."""
     rig.settings = {"WATCHKEEPER_STORE_URL": url}
     rig.start_daemon()
     store = open_store(url)
@@ -232,7 +232,7 @@ def test_what_was_for_another_machine_comes_back(rig: Rig, url: str) -> None:
 
 
 def test_a_daemon_is_ended_while_the_server_is_away(rig: Rig) -> None:
-    """Whoever wants to be rid of it, or to choose another database, need not wait for the server."""
+    """A user who wants to end it, or to choose another database, need not wait for the server."""
     server = Server()
     try:
         rig.settings = {"WATCHKEEPER_STORE_URL": server.url(server.database())}

@@ -1,4 +1,4 @@
-"""Two accounts of one harness: the tasks of the one that is signed out wait, those of the other run, and after a sign-in all go on without a command."""
+"""Two accounts of one harness: the tasks of the one that is signed out wait, those of the other run, and after a sign-in all continue without a command."""
 
 import contextlib
 import json
@@ -67,7 +67,7 @@ def signed_in_and_out(rig: Rig) -> None:
 
 
 def test_tasks_of_a_signed_out_account_wait_and_those_of_another_run(rig: Rig) -> None:
-    """The file of the sign-in appears, as if the program's own login had made it elsewhere; nobody tells the daemon, which died in between."""
+    """The file of the sign-in appears, as if the program's own login had made it elsewhere; no message reaches the daemon, which died in between."""
     signed_in_and_out(rig)
     first, second = hand_over(rig, "bad"), hand_over(rig, "bad")
     waiting(rig, first)
@@ -126,7 +126,7 @@ def test_a_login_lets_the_tasks_go_on(rig: Rig) -> None:
 
 
 def test_a_home_that_is_gone_keeps_its_tasks_waiting(rig: Rig) -> None:
-    """Nothing is lost, and they go on when it is back."""
+    """Nothing is lost, and they continue when it is back."""
     mine = rig.root / "mine"
     mine.mkdir()
     (mine / "signed-in").touch()
@@ -144,7 +144,7 @@ def test_a_home_that_is_gone_keeps_its_tasks_waiting(rig: Rig) -> None:
 
 
 def test_an_account_with_open_tasks_is_not_removed(rig: Rig) -> None:
-    """They are named; its home stays unless it is wanted gone, and a task that comes back to it later is told so."""
+    """They are named; its home stays unless it is wanted gone, and a task that comes back to it later says so."""
     signed_in_and_out(rig)
     task_id = hand_over(rig, "bad")
     waiting(rig, task_id)
@@ -270,7 +270,7 @@ def test_a_refused_key_is_its_tasks_own(rig: Rig) -> None:
 
 
 def test_a_task_with_a_key_does_not_wait_for_the_sign_in_of_the_home(rig: Rig) -> None:
-    """It works under an account of its own, which nobody adds; asked for again without any key it is refused."""
+    """It works under an account of its own, which no person adds; asked for again without any key it is refused."""
     program = replaying(rig, "not_logged_in")
     rig.start_daemon()
     out = claude_task(rig)

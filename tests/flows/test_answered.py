@@ -1,4 +1,4 @@
-"""A program that goes on after its final answer: told, ended after a grace, and its success stays one."""
+"""A program that continues after its final answer: reported, ended after a grace, and its success stays one."""
 
 import json
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def _hand_over(rig: Rig, *options: str) -> str:
 
 
 def test_it_is_ended_after_the_grace_and_is_done(lingering: Rig) -> None:
-    """With a reason of its own: nobody stopped it."""
+    """With a reason of its own: no person stopped it."""
     lingering.start_daemon()
     task_id = _hand_over(lingering)
     task = lingering.wait_resting(task_id)

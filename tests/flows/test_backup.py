@@ -29,7 +29,7 @@ def restore(rig: Rig, file: Path, *more: str) -> dict[str, object]:
 
 
 def resume(rig: Rig) -> None:
-    """Let the queue go on."""
+    """Let the queue continue."""
     parts = Watchkeeper.open(rig.repo, rig.environment, writes=True, repository=False)
     with contextlib.closing(parts.store) as store:
         assert [(rule.scope, rule.paused) for rule in store.read(lambda tx: tx.rules.all())] == [("all", True)]
@@ -54,7 +54,7 @@ def test_an_agent_that_ended_after_the_backup(rig: Rig, file: Path) -> None:
 
 
 def test_what_waited_in_the_backup_waits_for_a_person(rig: Rig, file: Path) -> None:
-    """Nothing tells whether it ran since: the queue is paused until somebody has looked."""
+    """Nothing tells whether it ran since: the queue is paused until a person has looked."""
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
     rig.start_daemon()
     blocker, _ = working(rig)
@@ -120,7 +120,7 @@ def test_a_run_that_was_only_reserved_in_the_backup_is_taken_over(rig: Rig, file
 
 
 def test_an_agent_whose_directory_is_gone_is_held(rig: Rig, file: Path) -> None:
-    """Restored where the directories are not, as on another machine: nobody can tell, so nothing starts by itself."""
+    """Restored where the directories are not, as on another machine: what happened is not known, so nothing starts by itself."""
     rig.start_daemon()
     task_id, run = working(rig)
     rig.wk("backup", str(file))
@@ -160,7 +160,7 @@ def test_a_task_that_ran_after_the_backup_does_not_run_again(rig: Rig, file: Pat
 
 
 def test_an_agent_that_the_backup_knows_nothing_of(rig: Rig, file: Path) -> None:
-    """It works: the restore is refused, because nobody would watch it; with --force it is said."""
+    """It works: the restore is refused, because no daemon would watch it; with --force it is said."""
     rig.start_daemon()
     healthy(rig)
     rig.wk("backup", str(file))

@@ -1,4 +1,4 @@
-"""What people type wrong, or strange: one sentence, a documented exit code, nothing lost, and everything else goes on."""
+"""What people type wrong, or strange: one sentence, a documented exit code, nothing lost, and everything else continues."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(rig: Rig, command: tuple[str,
 
 
 def test_mistakes_leave_their_neighbours_alone(rig: Rig) -> None:
-    """While a daemon and an agent work, mistakes are refused, and both go on."""
+    """While a daemon and an agent work, mistakes are refused, and both continue."""
     task_id, _ = working(rig)
     refused(rig, "run", "--cwd", "/no/such/place", "hello", "--", "cat", code=Exit.BAD_TASK, says="does not exist")
     refused(rig, "run", "--harness", "nosuch", "hello", code=Exit.HARNESS, says="nosuch")
@@ -82,7 +82,7 @@ def test_mistakes_leave_their_neighbours_alone(rig: Rig) -> None:
 
 
 def test_a_text_that_is_none(rig: Rig) -> None:
-    """Bytes that are no UTF-8, and more than is accepted."""
+    """Bytes that are not UTF-8, and more than is accepted."""
     refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, says="UTF-8", given=b"\xff\xfe\x00")
     refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, says="MB long", given=b"x" * (9 * 1024 * 1024))
     refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, says="argument", given=b"x\0y")
@@ -112,7 +112,7 @@ def hand_over(rig: Rig, *argv: str) -> str:
 
 
 def test_a_program_that_goes_missing_later(rig: Rig) -> None:
-    """Its task waits, is not launched, and keeps no other command from running; when the program is back it goes on by itself."""
+    """Its task waits, is not launched, and keeps no other command from running; when the program is back it continues by itself."""
     rig.settings = {
         "WATCHKEEPER_QUEUE_LIMIT": "1",
         "WATCHKEEPER_QUEUE_RETRY_BASE": "0.2s",
@@ -141,7 +141,7 @@ def test_a_program_that_goes_missing_later(rig: Rig) -> None:
 
 
 def test_a_directory_that_goes_before_the_launch(rig: Rig) -> None:
-    """A task that waited is told from one that failed: it needs a person, and others go on."""
+    """A task that waited is distinguished from one that failed: it needs a person, and others continue."""
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
     first, _ = working(rig)
     place = rig.root / "place"

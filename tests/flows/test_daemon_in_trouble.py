@@ -56,7 +56,7 @@ def test_an_order_is_obeyed_when_the_database_is_back(rig: Rig, how: str, state:
 
 @pytest.mark.parametrize("how", ["--drain", "--interrupt"])
 def test_a_command_does_not_call_it_done_while_agents_work(rig: Rig, how: str) -> None:
-    """The daemon died before it had ended them, or none runs at all: the exit code says that they go on."""
+    """The daemon died before it had ended them, or none runs at all: the exit code says that they continue."""
     rig.start_daemon()
     working(rig)
     with _stopping(rig, "--drain") as stop:
@@ -70,7 +70,7 @@ def test_a_command_does_not_call_it_done_while_agents_work(rig: Rig, how: str) -
 
 
 def test_a_daemon_without_descriptors_lives(rig: Rig) -> None:
-    """It says so, and goes on when it has some again."""
+    """It says so, and continues when it has some again."""
     daemon = rig.start_daemon()
     task_id, _ = working(rig)
     was = resource.prlimit(daemon.pid, resource.RLIMIT_NOFILE)

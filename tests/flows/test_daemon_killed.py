@@ -65,7 +65,7 @@ def test_five_deaths_of_the_daemon_change_nothing(rig: Rig) -> None:
     assert rig.log_hash(run) == hashlib.sha256(undisturbed.encode()).hexdigest()
     assert rig.started_runs() == [run.id]
     assert len(found) == KILLS + 1 and found[0] == {}
-    # A daemon that was killed at once may have left the run before anybody had recorded that its agent works.
+    # A daemon that was killed at once may have left the run before it had been recorded that its agent works.
     assert all(words == {run.id: "adopted"} for words in found[1:]), found
     assert run.state is RunState.SETTLED and not rig.survivors()
 

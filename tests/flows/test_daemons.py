@@ -62,7 +62,7 @@ def _wake(rig: Rig) -> Path:
 
 
 def test_a_stale_wake_socket(rig: Rig) -> None:
-    """A daemon that was killed leaves its socket behind: nobody answers there, so the next command starts a daemon, which takes it over."""
+    """A daemon that was killed leaves its socket behind: no process answers there, so the next command starts a daemon, which takes it over."""
     healthy(rig)
     rig.wk("daemon", "stop")
     rig.start_daemon()
@@ -116,7 +116,7 @@ def _list(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_garbage, _gone, _stranger, _list])
 def test_a_record_of_the_daemon_that_lies(rig: Rig, damage: Callable[[Path], None]) -> None:
-    """It is believed only if it names a living process that is who it says; the daemon goes on, tasks are done, nobody else is signalled."""
+    """It is believed only if it names a living process that is who it says; the daemon continues, tasks are done, no other process is signalled."""
     daemon = rig.start_daemon()
     damage(rig.state / "daemon.json")
     healthy(rig)

@@ -1,4 +1,4 @@
-"""A daemon over torn records, and over a log that is deleted under it: one task suffers and is named, everything else goes on."""
+"""A daemon over torn records, and over a log that is deleted under it: one task suffers and is named, everything else continues."""
 
 import json
 
@@ -27,7 +27,7 @@ def named(rig: Rig) -> set[str]:
 
 
 def test_a_daemon_starts_over_a_torn_run_and_takes_it_up_when_it_can_be_read(rig: Rig) -> None:
-    """Its agent goes on all the while; others are launched and settled; then it is adopted, and its true outcome is told."""
+    """Its agent continues all the while; others are launched and settled; then it is adopted, and its true outcome is reported."""
     rig.start_daemon()
     task_id, run = working(rig)
     rig.kill_daemon()
@@ -48,7 +48,7 @@ def test_a_daemon_starts_over_a_torn_run_and_takes_it_up_when_it_can_be_read(rig
 
 
 def test_a_log_that_is_deleted_under_a_daemon_costs_nothing(rig: Rig) -> None:
-    """What it held is saved; a daemon that is started then goes on with all of it."""
+    """What it held is saved; a daemon that is started then continues with all of it."""
     rig.start_daemon()
     first = rig.run("lines", "2", "exit", "0")
     assert rig.wait_resting(first).state is TaskState.DONE

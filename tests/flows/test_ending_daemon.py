@@ -38,7 +38,7 @@ def _draining(rig: Rig, how: str = "--drain") -> Generator["subprocess.Popen[byt
 
 
 def test_a_draining_daemon_says_that_it_starts_nothing(rig: Rig) -> None:
-    """To whoever hands work over, to whoever wants a daemon, and in the end to whoever drained it."""
+    """To the user who hands work over, to the one who wants a daemon, and in the end to the one who drained it."""
     rig.start_daemon()
     first, _ = working(rig)
     with _draining(rig) as drain:
@@ -70,7 +70,7 @@ def test_a_draining_daemon_still_stops_tasks(rig: Rig) -> None:
 
 
 def test_a_leaving_daemon_says_who_works_on(rig: Rig) -> None:
-    """And that they go on; the next daemon has them again."""
+    """And that they continue; the next daemon has them again."""
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "1"}
     rig.start_daemon()
     first, _ = working(rig)
@@ -85,7 +85,7 @@ def test_a_leaving_daemon_says_who_works_on(rig: Rig) -> None:
 
 @pytest.mark.parametrize("ending", [Order.LEAVE.value])
 def test_a_daemon_that_is_about_to_be_gone_is_followed_by_another(rig: Rig, ending: str) -> None:
-    """It holds its lock a while longer than it listens: whoever hands work over meanwhile waits for that and starts the next."""
+    """It holds its lock a while longer than it listens: a command that hands work over meanwhile waits for that and starts the next."""
     rig.wk("run", "--dry-run", "--", "true")
     parts = Watchkeeper.open(rig.repo, rig.environment, writes=True)
     held, leave = threading.Event(), threading.Event()

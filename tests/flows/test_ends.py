@@ -1,4 +1,4 @@
-"""Ends are told truly: what counts as done, what asks, what is missing, whose changes they are. With real processes, seen as a person sees it."""
+"""Ends are reported truly: what counts as done, what asks, what is missing, whose changes they are. With real processes, seen as a person sees it."""
 
 import json
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_words_are_enough_where_an_answer_is_expected(rig: Rig) -> None:
 
 @pytest.mark.parametrize("plain", [False, True], ids=["checkout", "plain directory"])
 def test_changes_beside_others_are_labelled(rig: Rig, plain: bool) -> None:
-    """Both name each other; one that worked there alone afterwards names nobody."""
+    """Both name each other; one that worked there alone afterwards names no other."""
     place = rig.root / "plain" if plain else rig.repo
     place.mkdir(exist_ok=True)
     where = ("--shared", "--cwd", str(place))
@@ -142,7 +142,7 @@ def test_a_missing_directory_and_a_missing_program_are_two_things(rig: Rig) -> N
 
 
 def test_a_silent_agent_is_ended_also_across_daemons(rig: Rig) -> None:
-    """Nobody but its shim watches: a daemon that dies and one that comes later change nothing."""
+    """Only its shim watches: a daemon that dies and one that comes later change nothing."""
     task_id = _give(rig, "say I begin.\nhang", "--silence", "2s")
     wait_until(lambda: rig.runs(task_id) and rig.log(rig.runs(task_id)[-1]), within_s=30, what="the agent works")
     rig.kill_daemon()

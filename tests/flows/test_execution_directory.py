@@ -1,4 +1,4 @@
-"""Execution directories that are torn, missing or somebody else's while the agent works: the run is held with a reason, and all others go on."""
+"""Execution directories that are torn, missing or another owner's while the agent works: the run is held with a reason, and all others continue."""
 
 import json
 import shutil

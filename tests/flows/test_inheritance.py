@@ -1,4 +1,4 @@
-"""Agents have what the shell had that handed their task over, and nothing of whoever started the daemon. With real processes."""
+"""Agents have what the shell had that handed their task over, and nothing of the user who started the daemon. With real processes."""
 
 import json
 import os
@@ -62,7 +62,7 @@ def usual_answers() -> list[str]:
 
 @pytest.mark.parametrize("first", [odd, usual], ids=["an odd caller starts it", "a usual caller starts it"])
 def test_an_agent_has_what_its_own_caller_had(rig: Rig, first: Callable[[], None]) -> None:
-    """Whoever started the daemon, which itself has neither the limits nor the priority of an odd one."""
+    """Whichever caller started the daemon, which itself has neither the limits nor the priority of an odd one."""
     _ = call(rig, first, "daemon", "start")
     daemon = json.loads((rig.state / "daemon.json").read_bytes())["pid"]
     try:
@@ -81,7 +81,7 @@ def test_an_agent_has_what_its_own_caller_had(rig: Rig, first: Callable[[], None
 
 
 def test_it_is_approved_shown_and_kept(rig: Rig) -> None:
-    """What is unusual stands in `show`; a retry by another caller keeps it, and asks nobody for the same rights again."""
+    """What is unusual stands in `show`; a retry by another caller keeps it, and does not ask for the same rights again."""
     rig.keep_daemon()
     done = call(rig, odd, "run", "--json", "--wait", "--", "sh", "-c", LOOK)
     task_id = json.loads(done.stdout.splitlines()[0])["id"]

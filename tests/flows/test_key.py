@@ -21,7 +21,7 @@ def test_a_killed_caller_finds_its_task(rig: Rig, point: str) -> None:
 
 
 def test_the_second_environment_is_forgotten_however_its_caller_ends(rig: Rig) -> None:
-    """One that is killed just before it forgets leaves a file that nobody names; pruning takes it."""
+    """One that is killed just before it forgets leaves a file that nothing names; pruning takes it."""
     first = rig.wk(*HAND_OVER).stdout.decode().strip()
     rig.arm("add.again.before")
     rig.open_gate()

@@ -1,4 +1,4 @@
-"""What an agent printed is there, whatever it did to its own output and whoever was killed meanwhile; or it is said that it is not."""
+"""What an agent printed is there, whatever it did to its own output and whatever was killed meanwhile; or it is said that it is not."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""One run's trouble stays its own: beside ten bad neighbours everything else goes on as before."""
+"""One run's trouble stays its own: beside ten bad neighbours everything else continues as before."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +22,7 @@ def there(tmp_path: Path) -> Iterator[Neighbourhood]:
 
 @pytest.mark.timeout(180)
 def test_ten_bad_neighbours_keep_nobody_waiting(there: Neighbourhood) -> None:
-    """The stream beside them takes no more than twice as long, what they wait for is said, and the daemon ends when it is told to."""
+    """The stream beside them takes no more than twice as long, what they wait for is said, and the daemon ends when it is asked to."""
     there.rig.start_daemon()
     _ = there.stream(1)
     alone = there.stream(MANY)

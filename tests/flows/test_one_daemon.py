@@ -49,7 +49,7 @@ def _replace_lock(rig: Rig) -> None:
 
 @pytest.mark.parametrize("damage", [_delete_lock, _replace_lock])
 def test_a_daemon_without_its_lock_file_ends(rig: Rig, damage: Callable[[Rig], None]) -> None:
-    """The lock that it holds keeps nobody away any more. The next daemon adopts its agent."""
+    """The lock that it holds keeps no process away any more. The next daemon adopts its agent."""
     daemon = rig.start_daemon()
     task_id, run = working(rig)
     damage(rig)
@@ -126,7 +126,7 @@ def test_a_daemon_of_an_earlier_life_ends_and_writes_nothing_meanwhile(rig: Rig)
 
 
 def test_a_stranger_at_the_wake_address_is_no_daemon(rig: Rig) -> None:
-    """Somebody listens there, and nobody holds the lock: a daemon is started."""
+    """A process listens there, and no process holds the lock: a daemon is started."""
     healthy(rig)
     rig.wk("daemon", "stop")
     parts = _parts(rig)

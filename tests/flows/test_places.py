@@ -169,7 +169,7 @@ def test_another_directory_is_chosen_by_an_edit(rig: Rig) -> None:
 
 
 def test_nothing_is_tried_again_where_no_directory_is(rig: Rig) -> None:
-    """The person is told at once."""
+    """The person learns it at once."""
     path = make(rig.root, "plain", "place")
     rig.keep_daemon()
     task_id = add(rig, path, "plain", "false")
@@ -182,7 +182,7 @@ def test_nothing_is_tried_again_where_no_directory_is(rig: Rig) -> None:
 
 
 def test_its_own_run_may_switch_the_branch(rig: Rig) -> None:
-    """The next try goes on where the last one left it; what anybody else switches then is noticed, after an edit too."""
+    """The next try continues where the last one left it; what another process switches then is noticed, after an edit too."""
     rig.settings = {"WATCHKEEPER_QUEUE_PROBE_BASE": "0.3s", "WATCHKEEPER_QUEUE_PROBE_CAP": "1s"}
     rig.keep_daemon()
     script = "run git checkout -q -b mine\nfail overloaded"

@@ -42,7 +42,7 @@ def test_a_restart_of_the_machine_proves_that_nothing_is_left(rig: Rig) -> None:
 
 
 def test_a_dead_shim_without_its_lock_is_waited_for_no_longer(rig: Rig) -> None:
-    """The agent has ended, its shim was killed among the leftovers, and somebody deleted the lock: what is left is swept, and the run is settled."""
+    """The agent has ended, its shim was killed among the leftovers, and the lock was deleted: what is left is swept, and the run is settled."""
     rig.start_daemon()
     task_id, run = working(rig, "stubborn", options=("--leftovers", "wait"))
     directory = _directory(rig, run)

@@ -35,7 +35,7 @@ def test_without_room_a_task_waits_its_turn(rig: Rig) -> None:
     first = rig.run("wait", str(rig.root / "go"))
     wait_until(rig.started_runs, what="the first works")
     second = rig.run("exit", "0", options=("--shared",))
-    rig.wk("ls")  # anybody may look meanwhile
+    rig.wk("ls")  # any user may look meanwhile
     assert rig.task(second).state is TaskState.QUEUED
     (rig.root / "go").touch()
     assert rig.wait_resting(second).state is TaskState.DONE
@@ -43,7 +43,7 @@ def test_without_room_a_task_waits_its_turn(rig: Rig) -> None:
 
 
 def test_a_command_that_died_before_its_hint_costs_a_look(rig: Rig) -> None:
-    """It had committed and told nobody; the daemon sees by itself that somebody did, long before half a minute has passed."""
+    """It had committed and sent no hint; the daemon sees the commit by itself, long before half a minute has passed."""
     rig.start_daemon()
     rig.arm("tx.add.after_commit")
     rig.open_gate()

@@ -62,7 +62,7 @@ def test_a_removed_task_leaves_only_its_history(rig: Rig) -> None:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_any_step_a_removal_is_finished(rig: Rig, point: str) -> None:
-    """Typed again if it was the command that died: no record, no directory, the log kept whole, and it is told once."""
+    """Typed again if it was the command that died: no record, no directory, the log kept whole, and it is reported once."""
     rig.start_daemon()
     task_id = done(rig)
     (run,) = rig.runs(task_id)
@@ -229,7 +229,7 @@ def test_the_daemon_prunes_tasks_by_the_rule(rig: Rig) -> None:
 
 
 def test_a_cursor_before_a_gap_is_told(rig: Rig) -> None:
-    """History of what was removed is forgotten; whoever reads on from before that is told that something is missing."""
+    """History of what was removed is forgotten; a reader that continues from before that learns that something is missing."""
     task_id = done(rig)
     rig.wk("rm", task_id)
     wait_until(lambda: not rig.pending(), within_s=20, what="its directory was deleted")

@@ -1,4 +1,4 @@
-"""An agent gives its secrets away; none of them gets into the database, into what is shown, into a log of ours or onto a command line."""
+"""An agent gives its secrets away; none of them gets into the database, into what is shown, into one of our logs or onto a command line."""
 
 import json
 import os
@@ -29,7 +29,7 @@ SECRETS = {
     "FINAL_PASSWORD": "kL3n4kZx2Lw9Rt5vkL3",
     "CRASH_CREDENTIALS": "kM4n4kZx2Lw9Rt5vkM4",
 }
-"""What the agent gets, all made up. It turns MADE_UP around, so that nobody can know that one but by its looks."""
+"""What the agent gets, all made up. It turns MADE_UP around, so that no program can know that one but by its looks."""
 
 TRACES = {
     "NPM_TOKEN": ["kA1n4kZx"],
@@ -215,7 +215,7 @@ def test_a_secret_that_would_be_stored_is_refused(rig: Rig, where: str, command:
 
 
 def test_what_a_task_has_of_its_shell_is_named_and_never_told(rig: Rig) -> None:
-    """Names, whether their values are hidden, and what became of it all; a name that the settings give too is no mistake."""
+    """Names, whether their values are hidden, and what became of it all; a name that the settings give too is not a mistake."""
     rig.settings = {**SECRETS, "WATCHKEEPER_ENVIRONMENT_NAMES": "PLAIN_NAME", "API_PIN": "1a2b", "PLACE": "/srv/place"}
     done = rig.wk("add", "--harness", "demo", "--env", "API_PIN", "--env", "PLACE", "--env", "PLAIN_NAME", "wait 0")
     task_id = done.stdout.decode().strip()

@@ -1,4 +1,4 @@
-"""A service that fails, with real agents and a real daemon: nothing is lost, little is started, and people are told."""
+"""A service that fails, with real agents and a real daemon: nothing is lost, little is started, and people learn of it."""
 
 import json
 
@@ -24,7 +24,7 @@ def waits(rig: Rig, task_id: str) -> list[str]:
 
 
 def test_twenty_tasks_outlive_an_outage(rig: Rig) -> None:
-    """The service fails the first eight requests, whoever makes them. A daemon dies meanwhile."""
+    """The service fails the first eight requests, whichever agent makes them. A daemon dies meanwhile."""
     rig.settings = QUICK
     rig.start_daemon()
     tasks = [hand_over(rig, f"fail-once overloaded {rig.root / 'asked'} 8\nsay Done.") for _ in range(20)]
@@ -38,7 +38,7 @@ def test_twenty_tasks_outlive_an_outage(rig: Rig) -> None:
 
 
 def test_people_are_told_of_a_service_that_fails(rig: Rig) -> None:
-    """By every command that says why something waits; after a while it needs them; a word of theirs tries it at once."""
+    """By every command that says why something waits; after a while it needs them; their command tries it at once."""
     rig.settings = {**NEVER, "WATCHKEEPER_QUEUE_LIMIT": "1"}
     rig.start_daemon()
     first = hand_over(rig, f"fail-once network {rig.root / 'asked'} 1\nsay Done.")

@@ -102,7 +102,7 @@ def test_a_database_that_cannot_be_used(used: Rig, damage: Callable[[Path], None
 
 
 def test_a_database_that_is_away_for_a_while(used: Rig) -> None:
-    """The daemon says so once for each loop, goes on, and works again without anybody's help when the file is back."""
+    """The daemon says so once for each loop, continues, and works again without help when the file is back."""
     database = used.state / "wk.db"
     daemon = used.start_daemon()
     kept = used.state / "kept"
@@ -118,7 +118,7 @@ def test_a_database_that_is_away_for_a_while(used: Rig) -> None:
 
 
 def test_a_database_that_somebody_holds_is_an_outage_that_ends(used: Rig) -> None:
-    """A program that locks it exclusively for longer than anybody waits: `wk run` says so with 6; the daemon says it once, and goes on afterwards."""
+    """A program that locks it exclusively for longer than any process waits: `wk run` says so with 6; the daemon says it once, and continues afterwards."""
     daemon = used.start_daemon()
     with sqlite3.connect(used.state / "wk.db", isolation_level=None) as db:
         db.execute("BEGIN IMMEDIATE")
@@ -254,7 +254,7 @@ def test_the_state_directory_and_the_database_know_each_network_file_system(tmp_
 
 
 def test_a_broken_settings_file_of_a_repository_does_not_keep_anybody_from_stopping(rig: Rig) -> None:
-    """Whoever works in a repository can write that file, agents included; it must not make their tasks unstoppable."""
+    """Every user and agent that works in a repository can write that file; it must not make their tasks unstoppable."""
     task_id = rig.run("wait", str(rig.root / "never"))
     file = rig.repo / ".watchkeeper.toml"
     for text in ("[queue\n", "[queue]\nlimit = 1000\n", "[run]\nnosuch = 1\n"):

@@ -115,7 +115,7 @@ def test_a_stranger_with_the_recorded_pid_is_spared(rig: Rig) -> None:
 
 
 def test_a_stop_in_the_launch_window(rig: Rig) -> None:
-    """The shim is stopped before it has its lock; the task is stopped meanwhile; when the shim goes on, no agent runs."""
+    """The shim is stopped before it has its lock; the task is stopped meanwhile; when the shim continues, no agent runs."""
     rig.settings = {"WATCHKEEPER_DAEMON_START_GRACE": "60"}
     (rig.root / "gate").touch()
     rig.arm("shim.lock.before", how="STOP")
@@ -216,7 +216,7 @@ def test_interrupting_gives_receipts(rig: Rig) -> None:
 
 
 def test_ending_by_hand_is_no_stop(rig: Rig) -> None:
-    """Somebody kills the agent itself: that is a failure of the agent's, and the true signal is on record."""
+    """A person kills the agent itself: that is a failure of the agent's, and the true signal is on record."""
     rig.start_daemon()
     task_id, run = working(rig, options=("--retries", "0"))
     assert run.agent is not None

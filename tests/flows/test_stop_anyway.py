@@ -90,7 +90,7 @@ class Trouble:
         self.signal(self.shim, signal.SIGSTOP)
 
     def shim_stopped_again_and_again(self) -> None:
-        """Whoever resumes it is undone at once: what it is told it never hears."""
+        """Every resume is undone at once: the requests that it receives are never read."""
         keeper = subprocess.Popen(
             ["python3", "-c", _KEEP_STOPPED, str(self.shim[0])], stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
@@ -120,7 +120,7 @@ class Trouble:
         self.mend.append(lambda: daemon.send_signal(signal.SIGCONT))
 
     def daemon_replaced(self) -> None:
-        """Somebody else holds its lock and listens at its address, and does nothing."""
+        """Another process holds its lock and listens at its address, and does nothing."""
         record = (self.rig.state / "daemon.json").read_bytes()
         address = json.loads(record)["wake"]
         self.rig.kill_daemon()
@@ -329,7 +329,7 @@ def test_a_stop_off_the_record_outlives_the_daemon_and_beats_a_retry(
 
 @pytest.mark.parametrize("broken", [False, True])
 def test_a_copy_of_the_state_directory_ends_no_agent_of_the_original(rig: Rig, broken: bool) -> None:
-    """The copy's records name the same processes. It says whose they are, signals nothing, and the original goes on."""
+    """The copy's records name the same processes. It says whose they are, signals nothing, and the original continues."""
     rig.start_daemon()
     task_id, run = working(rig)
     copy = rig.root / "copy"

@@ -16,7 +16,7 @@ def why(rig: Rig, task_id: str) -> list[str]:
 
 
 def kinds(rig: Rig, task_id: str) -> list[str]:
-    """What was told of its waits."""
+    """What the journal says of its waits."""
     return [
         f"{entry.kind} {entry.data.get('wait', '')}".strip()
         for entry in rig.journal()
@@ -61,7 +61,7 @@ def test_a_chain_begins_link_by_link(rig: Rig) -> None:
 
 
 def test_a_failed_link_keeps_the_chain_until_a_person_acts(rig: Rig) -> None:
-    """It is said, and a wait for the child ends; another try of the parent lets the child go on."""
+    """It is said, and a wait for the child ends; another try of the parent lets the child continue."""
     parent = rig.run("fail-first", "1", "exit", "0", options=("--retries", "0"))
     child = rig.run("exit", "0", options=("--after", parent))
     assert rig.wait_resting(parent).state is TaskState.FAILED
@@ -80,7 +80,7 @@ def test_a_failed_link_keeps_the_chain_until_a_person_acts(rig: Rig) -> None:
 
 
 def test_a_wait_ends_when_the_daemon_is_gone_and_goes_on_while_an_agent_works(rig: Rig) -> None:
-    """The agent works on without a daemon, so something still happens; when it has ended nobody settles it."""
+    """The agent works on without a daemon, so something still happens; when it has ended no process settles it."""
     rig.start_daemon()
     first, _ = working(rig)
     second = rig.run("exit", "0", options=("--shared", "--not-before", "+1h"))

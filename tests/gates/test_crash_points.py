@@ -98,7 +98,7 @@ def test_every_crash_point_has_a_name_of_its_own() -> None:
     for module in modules(without=WITHOUT):
         for function, node in module.functions():
             found = [_name(call.args[0]) for call in own_calls(node) if is_point(call)]
-            # A name that is put together belongs to a helper: its callers give the part that tells them apart.
+            # A name that is put together belongs to a helper: its callers give the part that makes them different.
             names += [f"{module.path}:{function} {name}" if name.startswith("f'") else name for name in found]
     assert [name for name, times in Counter(names).items() if times > 1] == []
 

@@ -15,7 +15,7 @@ ALONE = {
     "demo": ("watchkeeper.demo",),
     "domain": ("watchkeeper.domain", "watchkeeper.errors", "ahocorasick_rs"),
 }
-"""Package → what else it may import: of ours, and a search that does nothing but compute."""
+"""Package → what else it may import: our own packages, and a search that does nothing but compute."""
 
 
 def foreign_imports(module: Module, ours: tuple[str, ...]) -> list[str]:

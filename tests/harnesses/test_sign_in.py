@@ -1,4 +1,4 @@
-"""Looking at sign-ins from outside: what is told, and that a change is noticed."""
+"""Looking at sign-ins from outside: what is reported, and that a change is noticed."""
 
 import os
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ def scripted(tmp_path: Path, body: str) -> dict[str, str]:
 
 
 def look(environment: Mapping[str, str]) -> SignIn:
-    """What is told of Claude Code."""
+    """What is reported of Claude Code."""
     return LOOKER.look(Claude(), environment, {}).sign_in
 
 

@@ -41,7 +41,7 @@ def spellings(letter: str) -> list[str]:
 @st.composite
 def spelled(draw: st.DrawFn, secret: str) -> bytes:
     """A secret, each character in a spelling of its own."""
-    # Backslashes in a row share one spelling: nobody writes them in a mixture.
+    # Backslashes in a row share one spelling: no program writes them in a mixture.
     way = draw(st.integers(0, 2))
     return "".join(
         spellings(letter)[way] if letter == "\\" else draw(st.sampled_from(spellings(letter))) for letter in secret
@@ -63,7 +63,7 @@ def streamed(redactor: Redactor, pieces: list[bytes]) -> bytes:
 @given(st.data(), LETTERS)
 def test_no_planted_secret_survives(data: st.DataObject, secret: str) -> None:
     """Whatever mixture of spellings: what stands around it stays, in its place is the mark."""
-    # What is itself an escape, in other escapes letter by letter, nobody can tell, nor what is hardly anything but escapes. They have a test of their own.
+    # What is itself an escape, in other escapes letter by letter, cannot be recognised, nor what is hardly anything but escapes. They have a test of their own.
     assume("\\u" not in secret and len(plain(secret.encode())) >= SHORTEST)
     planted, before, after = data.draw(spelled(secret)), data.draw(NOISE), data.draw(NOISE)
     redactor = Redactor([Secret("NAME", secret)])
@@ -533,7 +533,7 @@ def test_a_very_long_secret_is_hidden_as_one() -> None:
 
 @pytest.mark.parametrize("shown", [64, 65, 900, 1200])
 def test_of_a_long_secret_what_is_there_is_hidden_as_far_as_it_goes(shown: int) -> None:
-    """However it is cut; its beginning tells it, so no pattern of all its characters is needed."""
+    """However it is cut; its beginning identifies it, so no pattern of all its characters is needed."""
     value = "".join(hashlib.sha256(f"{number}".encode()).hexdigest() for number in range(20))
     redactor = Redactor([Secret("LONG_KEY", value)])
     told = f"before {value[:shown]}- after".encode()

@@ -24,7 +24,7 @@ AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 @dataclass
 class SteppedClock:
-    """A clock that moves when it is told to."""
+    """A clock that moves when a test moves it."""
 
     wall: datetime = AT
     boottime: float = 1000.0

@@ -1,4 +1,4 @@
-"""Sockets at which nobody listens, and the directories that earlier versions made for theirs: removed when that is certain, and only then."""
+"""Sockets at which no process listens, and the directories that earlier versions made for theirs: removed when that is certain, and only then."""
 
 import os
 import socket

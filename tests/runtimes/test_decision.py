@@ -48,7 +48,7 @@ def test_of_two_exactly_one_is_first(tmp_path: Path) -> None:
 
 
 def test_the_first_decision_stays(stage: Stage) -> None:
-    """Ours is readable, and whoever is second is told so."""
+    """Ours is readable, and the second process learns that it is second."""
     run = stage.prepared()
     assert stage.runtime.take_decision(run, DecidedBy.STOP)
     assert not stage.runtime.take_decision(run, DecidedBy.RECOVERY)

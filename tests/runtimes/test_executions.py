@@ -129,7 +129,7 @@ ExecutionDirectories(root).remove(run)
 
 
 def test_another_directory_under_the_name_stays(stage: Stage) -> None:
-    """A copy, however alike, is not what was prepared: nobody knows who put it there and why."""
+    """A copy, however alike, is not what was prepared: it is not known who put it there and why."""
     run = stage.prepared()
     shutil.copytree(stage.directory(run), stage.state / "copy")
     stage.directory(run).rename(stage.state / "aside")
@@ -140,7 +140,7 @@ def test_another_directory_under_the_name_stays(stage: Stage) -> None:
 
 
 def test_of_a_directory_that_was_never_recorded_the_spec_tells_whose_it_is(stage: Stage) -> None:
-    """Written, then refused: it goes. Somebody else's under the same name stays."""
+    """Written, then refused: it goes. Another owner's under the same name stays."""
     run = replace(stage.prepared(), directory=None)
     other = replace(run, fence=8)
     with pytest.raises(Refused):

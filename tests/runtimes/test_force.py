@@ -1,4 +1,4 @@
-"""Going past a shim that does not do what it is told: everything by its identity, and nobody else."""
+"""Going past a shim that does not do what it is asked: every process by its identity, and no other process."""
 
 import signal
 from dataclasses import replace
@@ -55,7 +55,7 @@ def test_a_polite_agent_ends_in_its_grace(stage: Stage) -> None:
 
 
 def test_a_stranger_with_a_recycled_pid_is_never_signalled(stage: Stage) -> None:
-    """The records name living processes, for the agent and for the shim, that started at another time: neither is touched, by stop or by kill."""
+    """The records name living processes, for the agent and for the shim, that started at another time: stop and kill touch neither."""
     stranger, other = stage.start("cat"), stage.start("cat")
     run = stage.prepared(stage.id)
     stage.hold(run)

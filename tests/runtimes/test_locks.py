@@ -52,7 +52,7 @@ input()
 
 
 def test_a_child_does_not_carry_the_lock_on(stage: Stage, tmp_path: Path) -> None:
-    """A program that the holder started is no holder."""
+    """A program that the holder started is not a holder."""
     held = hold_lock(tmp_path / "lock")
     assert held is not None
     child = stage.start("cat")

@@ -35,7 +35,7 @@ os.write(2, b"all\\n")
 if len(sys.argv) > 2:
     signal.pause()
 """
-"""It leaves its session and goes on when the agent dies with its shim."""
+"""It leaves its session and continues when the agent dies with its shim."""
 
 
 def written(start: int, end: int) -> bytes:
@@ -107,7 +107,7 @@ def drained(runtime: ProcessRuntime, pipes: LogPipes, run: Run, limit: int, enou
 def test_every_byte_of_a_survivor_is_there_or_named_as_dropped(
     stage: Stage, make: Callable[[LogPipes | None], ProcessRuntime], limit: int
 ) -> None:
-    """It goes on after SIGKILL of its shim in the middle of 64 MiB, unharmed, and whoever supervises next logs the rest."""
+    """It continues after SIGKILL of its shim in the middle of 64 MiB, unharmed, and the next supervisor logs the rest."""
     pipes = LogPipes()
     runtime = make(pipes)
     run = started(stage, runtime, "64", limit=limit)
@@ -184,7 +184,7 @@ def test_a_sweep_drains_what_it_ends(stage: Stage, make: Callable[[LogPipes | No
 def test_what_no_sweep_can_find_is_drained_for_as_long_as_the_daemon_lives(
     stage: Stage, make: Callable[[LogPipes | None], ProcessRuntime]
 ) -> None:
-    """It shed marker, session and parent. Nobody ends it, its open log is what gives it away, and nothing makes it wait."""
+    """It shed marker, session and parent. No process ends it, its open log is what gives it away, and nothing makes it wait."""
     pipes = LogPipes()
     runtime = make(pipes)
     go = stage.state / "go"

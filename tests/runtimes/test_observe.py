@@ -78,7 +78,7 @@ def test_a_killed_shim_is_seen(stage: Stage) -> None:
 
 
 def test_a_free_lock_does_not_outweigh_a_living_shim(stage: Stage) -> None:
-    """Somebody deleted or replaced the lock's file: whether the shim lives is unknown, and its agent is not ended."""
+    """The lock's file was deleted or replaced: whether the shim lives is unknown, and its agent is not ended."""
     run = stage.prepared()
     shim = stage.start("cat")
     stage.hold(run)
@@ -147,7 +147,7 @@ def test_a_closed_directory_is_unreadable(stage: Stage) -> None:
     stage.directory(run).chmod(0)
     nobody = 65534
     if os.geteuid() == 0:
-        os.seteuid(nobody)  # root reads everything; somebody else does not
+        os.seteuid(nobody)  # root reads everything; another user does not
     try:
         assert seen(stage, run).directory is DirectoryState.UNREADABLE
     finally:
@@ -219,7 +219,7 @@ def test_a_record_that_was_taken_away_is_missed(stage: Stage, name: str) -> None
 
 
 def test_records_that_contradict_the_decision_are_named(stage: Stage) -> None:
-    """An agent of another shim, or one where nobody was launched."""
+    """An agent of another shim, or one where no agent was launched."""
     run = stage.prepared()
     (stage.directory(run) / "lock").touch()
     stage.decide(run)
@@ -233,7 +233,7 @@ def test_records_that_contradict_the_decision_are_named(stage: Stage) -> None:
 
 
 def test_a_spawn_that_failed_needs_no_agent(stage: Stage) -> None:
-    """If the fork itself fails there is nobody to record."""
+    """If the fork itself fails there is no process to record."""
     run = stage.prepared()
     stage.hold(run)
     stage.decide(run)
@@ -330,13 +330,13 @@ def test_a_shim_that_starts_while_we_look_is_never_taken_for_dead(stage: Stage) 
             break
         verdicts.append(kind)
     assert len(verdicts) >= 6
-    # TAKE_DECISION is harmless: the shim has published already, so whoever tries is second.
+    # TAKE_DECISION is harmless: the shim has published already, so any other process that tries is second.
     assert set(verdicts) == {VerdictKind.ALIVE, VerdictKind.TAKE_DECISION}
 
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_shim_that_ends_while_we_look_is_seen_alive_or_ended(stage: Stage, killed: bool) -> None:
-    """Between any two reads: never as launched by nobody, and as killed only if it was."""
+    """Between any two reads: never as not launched, and as killed only if it was."""
     verdicts = []
     for when in range(100):
         run = stage.prepared(f"end{when}")

@@ -58,7 +58,7 @@ def test_network_file_systems_are_refused(path: str) -> None:
 
 
 def test_a_state_directory_is_made_and_closed(tmp_path: Path) -> None:
-    """With its folders, for nobody else; opening it again changes nothing."""
+    """With its folders, for no other user; opening it again changes nothing."""
     path = tmp_path / "a" / "b"
     opened = StateDirectory.open(path, create=True)
     assert opened.path == path
@@ -187,7 +187,7 @@ def test_an_inbox_minds_only_its_own_address(tmp_path: Path) -> None:
 
 
 def test_a_socket_directory_that_is_not_ours_alone_is_refused(tmp_path: Path) -> None:
-    """Open to others, a file, a symlink, another user's: whoever else can get in can listen in our place."""
+    """Open to others, a file, a symlink, another user's: another user who can get in can listen in our place."""
     sockets.ensure_socket_directory(tmp_path / "ours")
     sockets.ensure_socket_directory(tmp_path / "ours")
     assert stat.S_IMODE((tmp_path / "ours").stat().st_mode) == 0o700

@@ -1,4 +1,4 @@
-"""Signals reach exactly the recorded process, or nobody."""
+"""Signals reach exactly the recorded process, or none."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ def test_the_recorded_process_is_reached(stage: Stage) -> None:
 
 @pytest.mark.parametrize(("ticks", "boot"), [(1, None), (0, "another-boot")])
 def test_a_stranger_is_not_signalled(stage: Stage, ticks: int, boot: str | None) -> None:
-    """A process that started at another time, or a record of another boot, names nobody."""
+    """A process that started at another time, or a record of another boot, names no process."""
     child = stage.start("cat")
     assert (
         proc.signal_checked(child.pid, child.start_ticks + ticks, boot or boot_id(), signal.SIGKILL) is Found.STRANGER

@@ -127,7 +127,7 @@ def test_a_missing_or_mistyped_key_is_unreadable(name: str, key: str) -> None:
     ids=["empty", "null", "list", "text", "not utf-8", "deep", "doubled key", "NaN", "two"],
 )
 def test_what_is_not_one_json_object_is_unreadable(data: bytes) -> None:
-    """JSON that means different things to different readers is nobody's record."""
+    """JSON that means different things to different readers is not a record."""
     with pytest.raises(BadRecord):
         records.parse_decision(data)
 

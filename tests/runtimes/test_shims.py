@@ -202,9 +202,9 @@ def test_a_shim_that_is_busy_without_end_is_given_up(stage: Stage, monkeypatch: 
 
 
 def test_the_token_is_shown_to_our_own_user_only(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody else listens at the address: nothing is sent."""
+    """Another user listens at the address: nothing is sent."""
     with listening(stage.sockets / "theirs", b'{"ok": true}\n') as heard:
-        # Only whoever listens is another user; the directory of the address is ours.
+        # Only the listener is another user; the directory of the address is ours.
         monkeypatch.setattr(control.os, "geteuid", iter([os.geteuid(), 4711]).__next__)
         with pytest.raises(ShimUnreachable, match="user"):
             control.ask(str(stage.sockets / "theirs"), "t", {"do": "status"})

@@ -1,4 +1,4 @@
-"""Survivors of a dead shim are found and ended, and nobody else is."""
+"""Survivors of a dead shim are found and ended, and no other process is."""
 
 import json
 import os
@@ -96,7 +96,7 @@ def test_other_executions_are_left_alone(stage: Stage) -> None:
 
 
 def test_a_stranger_under_the_recorded_pid_is_spared_and_named(stage: Stage) -> None:
-    """The pid was given to somebody else: the record names nobody, so the sweep is complete all the same."""
+    """The pid was given to another process: the record names no living process, so the sweep is complete all the same."""
     stranger = stage.start("cat")
     report = sweep(stage.id, identity(stranger, ticks=-1))
     assert report.proof is Proof.SWEPT
@@ -205,7 +205,7 @@ print(json.dumps([os.getpid(), os.getppid(), other.wait(), report.proof.value, l
 
 
 def test_what_moves_on_after_each_listing_is_caught(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever was listed has gone when it is to be read, and its child was not listed: one listing, or two, show nothing."""
+    """The process that was listed has gone when it is to be read, and its child was not listed: one listing, or two, show nothing."""
     real, chain = os.listdir, [stage.start("cat", WATCHKEEPER_EXECUTION=stage.id)]
 
     def listing(path: str) -> list[str]:
@@ -223,7 +223,7 @@ def test_what_moves_on_after_each_listing_is_caught(stage: Stage, monkeypatch: p
 
 
 def test_a_session_is_the_agents_only_while_its_number_is() -> None:
-    """After the leader's end its pid keeps meaning the session, until somebody else bears it."""
+    """After the leader's end its pid keeps meaning the session, until another process has it."""
     stat = Stat(pid=101, command="x", state="S", parent=1, group=101, session=100, threads=1, start_ticks=9)
     stranger = Stat(pid=100, command="y", state="S", parent=1, group=100, session=100, threads=1, start_ticks=8)
     for all_, expected in (({101: stat}, {101}), ({100: stranger, 101: stat}, set[int]())):
@@ -255,7 +255,7 @@ def test_a_pid_that_was_given_anew_is_read_anew(stage: Stage, monkeypatch: pytes
 
 @pytest.mark.parametrize("mode", ["ab", "rb"])
 def test_whoever_can_write_to_the_runs_files_is_doubted(stage: Stage, tmp_path: Path, mode: str) -> None:
-    """It shed marker, parent and session, and kept a descriptor: it is named, and nothing is claimed. A reader, such as `tail -f`, is nobody's."""
+    """It shed marker, parent and session, and kept a descriptor: it is named, and nothing is claimed. A reader, such as `tail -f`, does not count."""
     directory = tmp_path / stage.id
     directory.mkdir()
     (directory / "stdout.log").touch()

@@ -24,7 +24,7 @@ from watchkeeper.runtimes.shim_image import install_shim
 
 @pytest.fixture
 def runtime(stage: Stage) -> Iterator[ProcessRuntime]:
-    """A runtime that starts real shims; whoever wrote its last record is about to end."""
+    """A runtime that starts real shims; a shim that wrote its last record is about to end."""
     shims = stage.state / "shims"
     shims.mkdir(mode=0o700)
     made = ProcessRuntime(

@@ -94,7 +94,7 @@ def test_options_of_harnesses(place: Place) -> None:
 
 
 def test_an_option_that_its_harness_does_not_declare(place: Place) -> None:
-    """It is refused where the harness is used, with the one that comes close; the account is no option of the harness."""
+    """It is refused where the harness is used, with the one that comes close; the account is not an option of the harness."""
     place.write_user("[harness.claude]\nisolaton = 'x'\naccount = 'work'\n")
     with pytest.raises(SettingsError, match=r"Did you mean 'harness\.claude\.isolation'\?") as refusal:
         place.load().harness_options("claude", ("program", "isolation"))

@@ -36,7 +36,7 @@ def sh(code: str, *arguments: str | None) -> list[str | None]:
 
 @dataclass
 class Execution:
-    """One execution directory and whoever works on it."""
+    """One execution directory and the processes that work on it."""
 
     image: Path
     path: Path

@@ -83,7 +83,7 @@ def test_what_makes_no_sense_is_refused_with_a_sentence(bench: Bench, request_: 
 
 
 def test_garbage_does_no_harm(bench: Bench) -> None:
-    """Lines that are no JSON get an answer each; the next request on the same connection is served."""
+    """Lines that are not JSON get an answer each; the next request on the same connection is served."""
     execution = bench.started(sh("exec sleep 300"))
     with execution.connect() as connection:
         for line in (b"", b"\xff\xfe", b"{", b"[]", b"null", b"[" * 100_000, b"\0" * 100):
@@ -207,7 +207,7 @@ def test_input_is_answered_when_it_is_in_the_pipe(bench: Bench) -> None:
 
 
 def test_input_that_cannot_arrive_is_not_said_to_have(bench: Bench) -> None:
-    """The agent ends without reading: whoever waits is told, and so is whoever comes later."""
+    """The agent ends without reading: a client that waits gets an answer, and a client that comes later does too."""
     execution = bench.started(sh("exec sleep 300"), input=True)
     with execution.connect() as connection:
         request = {"token": execution.token, "do": "input", "id": "a", "data": "x" * 200_000}

@@ -57,7 +57,7 @@ def _feed(execution: Execution) -> None:
 
 @dataclass(frozen=True)
 class Story:
-    """An agent, what is done to it, and how it ends if nobody dies."""
+    """An agent, what is done to it, and how it ends if no process dies."""
 
     name: str
     agent: Callable[[str], list[str | None]]

@@ -48,7 +48,7 @@ while time.monotonic() < until:
     os.setsid()
 time.sleep(300)
 """
-"""Is a new process every moment: whoever was found is gone by the time it is signalled."""
+"""Is a new process every moment: the one that was found is gone by the time it is signalled."""
 
 
 def ended(execution: Execution, code: int = 0) -> dict[str, object]:
@@ -320,7 +320,7 @@ def halted(execution: Execution, point: str) -> None:
 
 
 def test_an_end_while_the_reason_is_written_is_the_agents_own(bench: Bench) -> None:
-    """The shim stands still between stop.json and the first signal, and the agent ends: no signal of ours had a part in that."""
+    """The shim stands still between stop.json and the first signal, and the agent ends: none of our signals had a part in that."""
     point = "shim.stop.sync.after"
     execution = bench.execution(sh("read x; exit 6"), input=True)
     shim = execution.start({"WATCHKEEPER_CRASH_AT": point, "WATCHKEEPER_CRASH_SIGNAL": "STOP"})
@@ -364,7 +364,7 @@ def test_a_stop_before_the_agent_has_begun_is_not_lost(bench: Bench) -> None:
 
 @pytest.mark.parametrize("deaf", [False, True])
 def test_a_shim_whose_directory_was_deleted_ends_after_its_agent(bench: Bench, deaf: bool) -> None:
-    """There is nowhere to write to, forever: it does not stay for that; nor does one whose address was cleared away."""
+    """There is nowhere to write to, forever: it does not stay for that; one whose address was cleared away does not either."""
     execution = bench.execution(sh("echo up; read go < fifo"))
     os.mkfifo(execution.path.parent / "fifo")
     execution.start()

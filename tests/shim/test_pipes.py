@@ -76,7 +76,7 @@ def test_the_size_limit_holds_for_an_agent_that_opens_its_output_anew(bench: Ben
 
 
 def test_everything_is_in_the_log_before_the_end_is_on_record(bench: Bench) -> None:
-    """However much of it was in the pipe when the agent ended; and no pipe is left that somebody could still have to drain."""
+    """However much of it was in the pipe when the agent ended; and no pipe is left that a process could still have to drain."""
     execution = bench.execution(sh("head -c 60000 /dev/zero; exit 0"))
     assert execution.run({"WATCHKEEPER_CRASH_AT": "shim.exit.write.before"}) == -signal.SIGKILL
     assert (execution.path / "stdout.log").stat().st_size == 60000
@@ -103,7 +103,7 @@ def test_an_agent_may_write_its_pipe_and_no_other_user_may_do_anything(bench: Be
 
 
 def test_a_full_disk_makes_the_agent_wait_and_loses_nothing(bench: Bench) -> None:
-    """A limit of the shim's own does what a full disk does. The agent is not told of any error, and nobody calls it silent."""
+    """A limit of the shim's own does what a full disk does. The agent sees no error, and the shim does not call it silent."""
     code = "import sys\nsys.stdin.readline()\nfor n in range(40000): print('%09d' % n)"
     execution = bench.started(python(code), input=True, silence_s=0.5)
     shim = execution.shims[0]

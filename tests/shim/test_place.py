@@ -131,7 +131,7 @@ def _may_little() -> None:
 
 
 def test_what_it_cannot_have_is_said_and_fails_nothing(bench: Bench) -> None:
-    """A limit never goes above the hard one, and a refused priority is no reason not to work."""
+    """A limit never goes above the hard one, and a refused priority does not keep it from working."""
     spec = odd(umask=0o077, nice=-3, oom_score_adj=-20, limits=(("nofile", 500, 1000), ("core", 0, 0)))
     found, complaints = shown(bench, spec, preexec_fn=_may_little)
     assert (found["umask"], found["nice"], found["limits"]["nofile"]) == (0o077, 5, [100, 100])

@@ -35,7 +35,7 @@ def halt(execution: Execution) -> None:
 
 
 def go_on(execution: Execution) -> None:
-    """Let the shim that was started last go on."""
+    """Let the shim that was started last continue."""
     execution.shims[-1].send_signal(signal.SIGCONT)
 
 
@@ -103,7 +103,7 @@ def test_an_end_that_comes_before_the_request_is_the_agents_own(bench: Bench) ->
 
 @pytest.mark.parametrize("point", ["shim.stop.write.before", "shim.stop.rename.before", "shim.stop.sync.after"])
 def test_an_end_while_the_reason_is_written_is_the_agents_own(bench: Bench, point: str) -> None:
-    """No signal of ours had a part in it, whatever is on record about what we meant to do."""
+    """None of our signals had a part in it, whatever is on record about what we meant to do."""
     execution = bench.execution(sh('echo up; read x <"$1"; exit 3', fifo := _fifo(bench)))
     shim = execution.start({"WATCHKEEPER_CRASH_AT": point, "WATCHKEEPER_CRASH_SIGNAL": "STOP"})
     execution.wait_for_output("up")
@@ -158,7 +158,7 @@ def test_a_client_that_leaves_while_its_answer_is_due_takes_nobody_along(bench: 
 
 
 def test_a_probe_never_takes_the_lock_away(bench: Bench) -> None:
-    """Looking, opening and closing the lock's file as often as anybody likes."""
+    """Looking, opening and closing the lock's file however often."""
     execution = bench.started(sh("exec sleep 600"))
     for _ in range(20):
         assert execution.lock() is LockState.HELD

@@ -186,7 +186,7 @@ def test_a_program_whose_interpreter_is_missing_is_there_itself(bench: Bench, tm
     ids=["missing", "empty", "cut", "no object", "newer", "lacking", "no text", "deep"],
 )
 def test_a_spec_that_cannot_be_used_starts_nothing(bench: Bench, spec: bytes | None) -> None:
-    """Exit 5 with a sentence, and no decision, so that whoever comes may rule the launch out."""
+    """Exit 5 with a sentence, and no decision, so that the next process may rule the launch out."""
     execution = bench.execution(sh("true"))
     if spec is None:
         (execution.path / "spec.json").unlink()

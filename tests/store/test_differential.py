@@ -27,7 +27,7 @@ UNLIKE = {"migration", "meta"}
 
 
 class World:
-    """One database, with a way to look at all of its rows that is none of ours."""
+    """One database, with a way to look at all of its rows that does not use our code."""
 
     def __init__(self, kind: str, place: str, tables: dict[str, list[str]]) -> None:
         """Open it."""
@@ -63,7 +63,7 @@ class World:
             return type(error).__name__, "impossible" in str(error) or str(error)
 
     def everything(self) -> list[list[tuple]]:
-        """All rows of all tables; looked at only if somebody has committed."""
+        """All rows of all tables; looked at only if there was a commit."""
         changed, mark = self.store.changed(self._mark)
         if changed:
             self._mark = mark

@@ -103,7 +103,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(target=runs, run=runs)
     def save_run(self, run: Run):
-        """Whoever holds a token, however old, tries to record an end."""
+        """The holder of a token, however old, tries to record an end."""
         one = self.known[run.task_id]
         current = (run.fence, run.state.value) == (one.fence, one.run_state)
         if run.state is RunState.ENDED:
@@ -139,7 +139,7 @@ class Queue(RuleBasedStateMachine):
 
     @rule(task=tasks)
     def stop(self, task: Task) -> None:
-        """A person's wish, written by whoever read the task at some time."""
+        """A person's wish, written by a process that read the task at some time."""
         one = self.known[task.id]
         wish = StopRequest(how=StopHow.STOP, by="me", at=NOON)
         try:

@@ -1,4 +1,4 @@
-"""Moving everything into another database: nothing is lost, nobody goes on with both, and whoever dies in between only has to type it again."""
+"""Moving everything into another database: nothing is lost, no process continues with both, and after a crash the command only has to be typed again."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -141,7 +141,7 @@ def test_rules_hold_in_the_new_one(sqlite_place: SqlitePlace, postgres_place: Po
 
 
 def test_nobody_goes_on_with_both(sqlite_place: SqlitePlace, postgres_place: PostgresPlace) -> None:
-    """Whoever has the old one open notices, and whoever opens it is told where it went."""
+    """A process that has the old one open notices, and one that opens it learns where it went."""
     store = sqlite_place.open()
     fill(store)
     moved(sqlite_place, postgres_place)
@@ -178,7 +178,7 @@ def test_what_another_one_left_there_is_kept(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A copy that was not finished may be the only one of use: only the database that it is a copy of goes on with it."""
+    """A copy that was not finished may be the only one of use: only the database that it is a copy of continues with it."""
     store = sqlite_place.open()
     fill(store)
     store.close()
@@ -239,7 +239,7 @@ def test_somebody_is_quicker(
 def test_page_by_page(
     sqlite_place: SqlitePlace, postgres_place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Keys of several columns, pages that are just full, and a server that would end whoever says nothing for long."""
+    """Keys of several columns, pages that are just full, and a server that would end a client that says nothing for long."""
     monkeypatch.setattr(moving, "_PAGE", 1)
     store = sqlite_place.open()
     fill(store)

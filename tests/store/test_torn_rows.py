@@ -1,4 +1,4 @@
-"""Every column of every table torn in turn, on both databases: one task suffers with a reason, and everything else goes on."""
+"""Every column of every table torn in turn, on both databases: one task suffers with a reason, and everything else continues."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ MUST = {
     "seen start-b", "claimed queued-b", "claimed queued-c", "started start-b", "started start-c", "settled ended-b",
     "settled ended-c", "removed done-b", "removed done-c", "listed queued-b", "listed start-c", "told queued-b",
 }  # fmt: skip
-"""What goes on whatever is torn about a task of the first group."""
+"""What continues whatever is torn about a task of the first group."""
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def postgres_tearing() -> Iterator[PostgresTearing]:
 
 
 def missed(tearing: SqliteTearing | PostgresTearing, tear: Tear, root: Path) -> list[str]:
-    """What did not go on, and what went wrong."""
+    """What did not continue, and what went wrong."""
     with tearing.torn(tear) as store:
         if store is None:
             return []

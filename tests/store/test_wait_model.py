@@ -1,7 +1,7 @@
 """Random programs over everything that keeps a task waiting, against a model that asks every task again each time.
 
 Whatever waits, the first of those that may run is claimed at once: so nothing behind a waiting task is delayed by it. After each step what is kept beside
-the rows is what it is derived from, and the reasons that people are told agree with what the claim does.
+the rows equals what it is derived from, and the reasons that people see agree with what the claim does.
 """
 
 from dataclasses import dataclass, replace
@@ -126,7 +126,7 @@ class Waits(RuleBasedStateMachine):
 
     @rule(number=ANY)
     def remove(self, number: int) -> None:
-        """What has ended, and is wanted by nobody who has not."""
+        """What has ended, and is not needed by a task that has not."""
         name = self.pick(number, "done", "failed", "stopped")
         if name is None:
             return
@@ -232,7 +232,7 @@ class Waits(RuleBasedStateMachine):
         )
 
     def told(self, machine: str) -> dict[str, tuple[Wait, ...]]:
-        """What people on a machine are told of each queued task."""
+        """What people on a machine see of each queued task."""
 
         def look(tx):
             here = place(tx, machine, LIMIT, later(self.now))

@@ -1,6 +1,6 @@
 """A queue on one machine with scripted agents: claims, following and settlement are the real ones, over a real database, on a clock that is moved by hand.
 
-Agents are no processes. What they print goes into the logs that the real reader of the demo harness reads; how they end is told as an observer would.
+Agents are not processes. What they print goes into the logs that the real reader of the demo harness reads; how they end is reported as an observer would.
 """
 
 import json
@@ -310,7 +310,7 @@ class Bench:
         self.clock.wall -= timedelta(seconds=seconds)
 
     def reopen(self, store: Store) -> None:
-        """Go on with another connection to the same database."""
+        """Continue with another connection to the same database."""
         self.store = store
         self.settler = replace(self.settler, store=store)
         self.restart()

@@ -1,4 +1,4 @@
-"""`wk` called in this process, as a program that is no terminal would be called."""
+"""`wk` called in this process, as it would be called without a terminal."""
 
 import io
 import json
@@ -49,7 +49,7 @@ class Wk:
     def __call__(
         self, *arguments: str, stdin: bytes = b"", also: Mapping[str, str] | None = None, **environ: str
     ) -> Answer:
-        """Call it as a program that is no terminal would be called; with `also` and `environ` in its environment."""
+        """Call it as it would be called without a terminal; with `also` and `environ` in its environment."""
         self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         _ = self.capture.readouterr()
         code = main(list(arguments), {**self.environ, **(also or {}), **environ})

@@ -16,7 +16,7 @@ OWN_KEY = {"CODEX_API_KEY": "sk-test-local"}
 """For the program's own provider."""
 NOBODY: Mapping[str, str] = {}
 MODEL = "gpt-5"
-"""A model of which this version of the program knows nothing, and to which it therefore offers plain tools."""
+"""A model that this version of the program has no entry for, and to which it therefore offers plain tools."""
 
 
 def fetched(config: pytest.Config) -> Path:

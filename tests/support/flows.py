@@ -1,7 +1,7 @@
 """The flows that are swept for crashes, and what must hold after each, however it was disturbed.
 
-A flow is played by a rig on which one crash point may be armed. Whoever reaches it first dies there: a command, the daemon or a shim. A person then types the
-command again if it died, and the daemon is started again whenever it is gone. In the end the task rests, and the invariants are checked.
+A flow is played by a rig on which one crash point may be armed. The process that reaches it first dies there: a command, the daemon or a shim. A person then
+types the command again if it died, and the daemon is started again whenever it is gone. In the end the task rests, and the invariants are checked.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ RELEASED_LOG = hashlib.sha256(_text("waiting", "released")).hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """One flow: how it is played, and how it ends when nobody dies."""
+    """One flow: how it is played, and how it ends when no process dies."""
 
     name: str
     play: Callable[[Rig], str]
@@ -157,7 +157,7 @@ def _retry(rig: Rig) -> str:
 
 
 def play_late(rig: Rig, point: str) -> str:
-    """A shim is stopped at a point before its agent begins, the daemon dies and comes back, and only then does the shim go on.
+    """A shim is stopped at a point before its agent begins, the daemon dies and comes back, and only then does the shim continue.
 
     Whatever the new daemon makes of the run in between, the agent of no run may begin twice, and none of a run that was declared never launched.
     """

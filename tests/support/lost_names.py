@@ -91,7 +91,7 @@ class Recorder:
         self._dies_at = len(self.events) + change
 
     def revives(self) -> None:
-        """Another process goes on."""
+        """Another process continues."""
         self._dies_at = None
         self._open.clear()
 

@@ -1,7 +1,7 @@
 """With WATCHKEEPER_NO_SKIPS=1, a test run that leaves a directory for sockets behind in the temporary directory is red.
 
-Sockets lie in state directories, so no test has a reason to; whoever checks everything checks this too. Earlier versions named such a directory after the path
-of its state directory, so those of this test run are told from what others left.
+Sockets lie in state directories, so no test has a reason to; a full run checks this too. Earlier versions named such a directory after the path
+of its state directory, so those of this test run are distinguished from what others left.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests: one server for a test process, started when the first test wants it, and a fresh database for each test.
 
-The server comes from a wheel. It listens on a socket in a directory of its own and on no port, unless it is told to; it syncs nothing. With
-WATCHKEEPER_TEST_POSTGRES=URL the databases are made on that server instead (whoever the URL signs in may make databases).
+The server comes from a wheel. It listens on a socket in a directory of its own and on no port, unless a test asks for one; it syncs nothing. With
+WATCHKEEPER_TEST_POSTGRES=URL the databases are made on that server instead (the user that the URL signs in may make databases).
 """
 
 import atexit
@@ -59,7 +59,7 @@ if os.getppid() == int(sys.argv[1]):
 
 
 class Server:
-    """A server of our own, with nobody else's data in it."""
+    """A server of our own, with no other data in it."""
 
     def __init__(self, *settings: str) -> None:
         """Make it and start it."""

@@ -58,7 +58,7 @@ SCOPES = (
 
 
 class Program:
-    """One program. `step` gives the next transaction; `learn` is told what became of it."""
+    """One program. `step` gives the next transaction; `learn` receives what became of it."""
 
     def __init__(self, seed: str) -> None:
         """Everything follows from the seed."""

@@ -24,7 +24,7 @@ PARKING = {FailureKind.SIGNED_OUT, FailureKind.QUOTA, *SERVICE_KINDS}
 
 
 def fetched(config: pytest.Config, program: Callable[[], Path]) -> Path:
-    """The program, fetched first if it is not on this machine yet, while whoever waits for the tests sees how far it is.
+    """The program, fetched first if it is not on this machine yet, while the person who waits for the tests sees how far it is.
 
     Where it cannot be fetched, the tests fail: their marker leaves them out.
     """
@@ -74,7 +74,7 @@ class AgentRig(Rig):
         self.stub.board.release(f"{gate}@{self.key}")
 
     def wait_over(self, task_id: str, *, within_s: float = 60.0) -> list[FailureKind | None]:
-        """Wait until no further run comes by itself, at least not before somebody signs in or a limit is over; the kinds of all runs."""
+        """Wait until no further run comes by itself, at least not before a person signs in or a limit is over; the kinds of all runs."""
 
         def over() -> bool:
             self.keep_daemon()
@@ -140,7 +140,7 @@ class AgentRig(Rig):
 
 
 def commands(words: str) -> list[int]:
-    """Living processes with exactly this command line, whoever's they are and whatever their environment says."""
+    """Living processes with exactly this command line, whichever user owns them and whatever their environment says."""
     wanted = b"".join(word.encode() + b"\0" for word in words.split())
     found: list[int] = []
     for entry in Path("/proc").iterdir():

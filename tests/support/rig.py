@@ -115,7 +115,7 @@ class Rig:
 
     @property
     def died(self) -> bool:
-        """Whether somebody has died at the armed point."""
+        """Whether a process has died at the armed point."""
         return (self.root / "died").exists()
 
     # Commands
@@ -276,7 +276,7 @@ class Rig:
         return found
 
     def stopped_shim(self) -> tuple[int, int] | None:
-        """Pid and start ticks of a shim of ours that a crash point has stopped."""
+        """Pid and start ticks of one of our shims that a crash point has stopped."""
         ours = str(self.state / "executions").encode()
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit():
@@ -307,7 +307,7 @@ class Rig:
                     proc.signal_checked(*who, boot_id(), signal.SIGKILL)
 
     def _processes(self) -> list[int]:
-        """What carries our mark, shims, whose last argument is a directory of ours, and what was told our state directory: a daemon that only begins, say."""
+        """What carries our mark, shims, whose last argument is in our state directory, and what has that in its environment: a new daemon, say."""
         found = self.survivors()
         ours, told = str(self.state / "executions").encode(), f"WATCHKEEPER_HOME={self.state}".encode()
         for entry in Path("/proc").iterdir():

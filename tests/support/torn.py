@@ -1,4 +1,4 @@
-"""Databases with one torn record, and everything that is to go on all the same."""
+"""Databases with one torn record, and everything that is to continue all the same."""
 
 import contextlib
 import io
@@ -141,7 +141,7 @@ class World:
             store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=_no_harness,
             policy=RetryPolicy(),
         )  # fmt: skip
-        # What of the tick fails is told by the loop, behind all others.
+        # The loop reports what of the tick fails, behind all others.
         with contextlib.suppress(WatchkeeperError, ExceptionGroup):
             log = Log(self.clock, io.StringIO())
             loop = SettleLoop(log, 30.0, self.store, self.clock, "m1", settler, abandon_s=60.0)

@@ -20,7 +20,7 @@ class Tunnels:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Stop; whoever asks later is refused by the system."""
+        """Stop; the system refuses a client that asks later."""
         self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
         self._thread.join()

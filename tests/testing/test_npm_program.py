@@ -41,7 +41,7 @@ def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_program_is_fetched_once_and_left_alone_in_the_cache(npm: Path, tmp_path: Path) -> None:
-    """The second call asks nobody; nothing but the program is kept."""
+    """The second call asks no server; nothing but the program is kept."""
     cache = tmp_path / "cache"
     program = claude_program(cache)
     assert claude_program(cache) == program
@@ -81,7 +81,7 @@ def test_a_program_of_another_version_is_not_kept(
     """Every way is tried, then one sentence says what each said; nothing is left under the final name."""
     assert npm.exists()
     monkeypatch.setenv("SAID", "0.0.1")
-    # Making a real environment takes seconds; this one's pip may ask nobody either.
+    # Making a real environment takes seconds; this one's pip may ask no server either.
     monkeypatch.setattr(npm_program, "make_venv", lambda _: Path(sys.executable))
     with pytest.raises(ProgramUnavailable) as failed:
         _ = claude_program(tmp_path / "cache")

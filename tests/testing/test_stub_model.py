@@ -80,7 +80,7 @@ def result(text: str) -> list[Any]:
 
 
 def test_a_turn_is_chosen_by_the_rounds_of_tool_results_since_the_last_prompt(stub: StubModel) -> None:
-    """The script goes on with each result and starts again with a new prompt."""
+    """The script continues with each result and starts again with a new prompt."""
     history = [PROMPT, *result("ok"), *result("hello")]
     first = ask(stub.url("work")).json()
     second = ask(stub.url("work"), history[:3]).json()
@@ -136,7 +136,7 @@ def test_a_request_without_tools_is_a_side_request_and_takes_no_fault(stub: Stub
 
 
 def test_a_null_fault_lets_the_faults_start_later(stub: StubModel) -> None:
-    """A fault without a field set is no fault."""
+    """A fault without a field set is not a fault."""
     stub.board.add({"later": {"faults": [{}, {"status": 529}]}})
     assert [ask(stub.url("later")).status for _ in range(3)] == [200, 529, 200]
 

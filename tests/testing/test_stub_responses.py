@@ -67,7 +67,7 @@ def events(raw: bytes) -> list[dict[str, Any]]:
 
 
 def test_a_turn_is_chosen_by_the_rounds_of_results_since_the_last_prompt(stub: StubModel) -> None:
-    """What the client puts into the user's messages is no prompt, and what it says about a command is no output."""
+    """What the client puts into the user's messages is not a prompt, and what it says about a command is not output."""
     url = stub.url("work")
     assert said(ask(url, user("Do it"))) == "I will write a file and look at it."
     assert said(ask(url, user("Do it"), *result("Success"))) == "Now I look."
@@ -141,7 +141,7 @@ def test_a_refusal_has_the_services_own_envelope(stub: StubModel, scenario: str,
     ],
 )
 def test_a_stream_can_end_otherwise(stub: StubModel, scenario: str, last: str) -> None:
-    """After its first words, or with an ending that is none."""
+    """After its first words, or with an ending that is not a normal one."""
     _, raw = post(stub.url(scenario), {"model": "m", "tools": [SHELL], "input": [user("Do it")], "stream": True})
     assert events(raw)[-1]["type"] == last
     assert any(each["type"] == "response.output_text.delta" for each in events(raw))

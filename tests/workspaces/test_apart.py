@@ -142,7 +142,7 @@ def test_it_ends_with_whoever_asks(repo: Path, tmp_path: Path) -> None:
 
 
 def test_many_who_ask_of_one_directory_cost_two_looks(repo: Path, tmp_path: Path) -> None:
-    """Whoever asks while a look is at work gets the answer of the next one, which began after they asked."""
+    """A caller that asks while a look runs gets the answer of the next one, which began after they asked."""
     count, gate = tmp_path / "count", tmp_path / "gate"
     os.mkfifo(gate)
     real = subprocess.run(["sh", "-c", "command -v git"], check=True, capture_output=True, text=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Which directory a path leads to and what is checked out there, told without git: as git itself tells it, and told apart from what took its place."""
+"""Which directory a path leads to and what is checked out there, found without git: as git itself reports it, and distinguished from what took its place."""
 
 import os
 import shutil
@@ -131,7 +131,7 @@ def test_it_says_what_git_says(root: Path) -> None:
 
 
 def test_names_that_are_no_utf8_are_compared_as_far_as_they_can_be(root: Path) -> None:
-    """A branch like that is told apart; the shim, which would read the file once more, is not asked to."""
+    """A branch like that is distinguished; the shim, which would read the file once more, is not asked to."""
     git(root / "checkout", "checkout", "-q", "-b", os.fsdecode(b"f\xfcr"))
     odd = look(root / "checkout")
     assert (odd.branch, odd.head_file) == ("f\ufffdr", None)
@@ -143,7 +143,7 @@ def test_names_that_are_no_utf8_are_compared_as_far_as_they_can_be(root: Path) -
 
 
 def test_branches_in_another_format_are_asked_of_git(root: Path) -> None:
-    """`HEAD` says the same of all of them. Without git nothing is known then, and that is no branch."""
+    """`HEAD` says the same of all of them. Without git nothing is known then, and that is not a branch."""
     git(root / "spare", "init", "-q", "-b", "main")
     (root / "spare" / ".git" / "HEAD").write_text("ref: refs/heads/.invalid\n")
     program = root / "bin" / "git"

@@ -1,6 +1,6 @@
 """Record what the real Claude Code prints, against a stub model: `python tests/harnesses/claude/record.py [NAME …]`.
 
-Every recording runs offline in a directory, a home and an environment of its own, with a key that is none; the command
+Every recording runs offline in a directory, a home and an environment of its own, with a key that is not a real one; the command
 line is the adapter's own. Paths, ids and times are replaced by neutral ones, and parts that say nothing about how a run
 went are cut, so that recording again gives nearly the same files.
 """

@@ -36,7 +36,7 @@ def plan(
 
 
 def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
-    """The whole command line, so that every change of it is seen; the prompt is no part of it."""
+    """The whole command line, so that every change of it is seen; the prompt is not part of it."""
     assert plan(model="sonnet").argv == (
         "/bin/claude", "-p", "--output-format", "stream-json", "--verbose",
         "--permission-mode", "acceptEdits", "--allowedTools", "Bash,WebFetch,WebSearch",
@@ -169,7 +169,7 @@ def test_the_mode_plan_only_reads_where_its_tools_do(tools: str, brief: str) -> 
 
 
 def test_a_conversation_is_taken_over_in_its_directory() -> None:
-    """Whoever shows the line adds the directory, as for every program; every word is quoted."""
+    """The command that shows the line adds the directory, as for every program; every word is quoted."""
     line = Claude().takeover(spec(cwd="/my project"), "a b")
     assert line is not None
     assert shlex.split(line) == ["claude", "--resume", "a b"]

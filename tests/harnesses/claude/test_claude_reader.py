@@ -101,7 +101,7 @@ def test_every_recording_is_judged() -> None:
 
 @pytest.mark.parametrize("name", sorted(JUDGED))
 def test_a_recorded_run_has_the_kind_that_it_was_recorded_for(name: str) -> None:
-    """The kind is told, the final event is seen or missed, and a failure has a sentence."""
+    """The kind is given, the final event is seen or missed, and a failure has a sentence."""
     _, trace, _ = replay(name)
     assert trace.kind == JUDGED[name]
     assert trace.finished == (name not in UNFINISHED)
@@ -248,7 +248,7 @@ def test_a_used_up_limit_names_its_reset() -> None:
 
 
 def test_a_denied_call_that_ended_the_work_names_the_exact_call() -> None:
-    """A person can then allow it; a denial that the agent found a way around is none."""
+    """A person can then allow it; a denial that the agent found a way around does not count."""
     _, denied, _ = replay("permission_denied")
     assert denied.reason.startswith('The agent was not allowed to use Write {"file_path": "/elsewhere/note.txt"')
     assert denied.text == "I was not allowed to."
@@ -410,7 +410,7 @@ def test_a_success_before_a_part_that_is_gone_stands_only_if_the_exit_says_so_to
     ],
 )
 def test_an_ending_without_a_result_is_told_by_how_it_ended(code: int, begun: bool, kind: K | None) -> None:
-    """Nobody asked for a TERM, a program that never began is broken, the rest is a crash."""
+    """A TERM was not asked for, a program that never began is broken, the rest is a crash."""
     reader = ClaudeReader()
     if begun:
         _ = reader.feed(load("success")[1].splitlines(keepends=True)[0])

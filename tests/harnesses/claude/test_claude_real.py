@@ -123,7 +123,7 @@ def test_it_edits_a_file_and_runs_a_command(program: Path, stub: StubModel, tmp_
 def test_isolation_holds(
     program: Path, stub: StubModel, tmp_path: Path, isolation: str, words: list[str], ran: list[str]
 ) -> None:
-    """The user's instructions, hooks and servers stay out unless asked for; of the project by default only what is no program comes in."""
+    """The user's instructions, hooks and servers stay out unless asked for; of the project by default only what is not a program comes in."""
     agent = Agent(program, stub.url("text", isolation), tmp_path, {"isolation": isolation})
     for place, who in ((agent.home, "user"), (agent.project, "project")):
         (place / ".claude").mkdir()

@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def test_without_settings_requests_go_to_the_vendor(home: Home) -> None:
-    """Whatever of its keys there is; a bare address of the vendor is no other host."""
+    """Whatever of its keys there is; a bare address of the vendor is not another host."""
     assert home.route({"ANTHROPIC_API_KEY": "k"}) == Route(host="api.anthropic.com", source="the default")
     assert home.route({"ANTHROPIC_BASE_URL": "https://api.anthropic.com"}).host == "api.anthropic.com"
     assert home.route({"ANTHROPIC_BASE_URL": ""}).source == "the default"
@@ -90,7 +90,7 @@ def test_the_home_is_that_of_the_environment(tmp_path: Path) -> None:
 
 
 def test_the_model_of_the_task_wins(home: Home) -> None:
-    """And so does a variable; without a gateway the user's model is for the user's own sessions."""
+    """A variable wins too; without a gateway the user's model is for the user's own sessions."""
     home.write({"ANTHROPIC_BASE_URL": GATEWAY}, model="opus")
     assert "ANTHROPIC_MODEL" not in dict(home.route(model="sonnet").environment)
     assert "ANTHROPIC_MODEL" not in dict(home.route({"ANTHROPIC_MODEL": "haiku"}).environment)
@@ -161,7 +161,7 @@ def test_other_services(home: Home, environment: dict[str, str], host: str) -> N
 def test_a_secret_is_not_taken_out_of_a_file(
     home: Home, env: dict[str, object], settings: dict[str, object], says: str, exported: str
 ) -> None:
-    """The refusal names the setting, never its value; whoever exports the variable is not refused, nor with isolation `user`."""
+    """The refusal names the setting, never its value; a user who exports the variable is not refused, nor with isolation `user`."""
     home.write(env, **settings)
     with pytest.raises(BadTask, match=says) as refused:
         _ = home.route()
@@ -182,7 +182,7 @@ def test_what_is_no_secret_is_taken_over_under_any_name(home: Home) -> None:
 
 
 def test_what_another_service_would_need_is_left_alone(home: Home) -> None:
-    """Keys of a cloud may be there for the agent's commands, which is none of this."""
+    """Keys of a cloud may be there for the agent's commands, which has nothing to do with this."""
     home.write({"AWS_SECRET_ACCESS_KEY": "hidden-8Kf3Lq9Zt2", "AWS_REGION": "r", "GOOGLE_CLOUD_PROJECT": "p"})
     assert home.route().environment == ()
 
@@ -221,7 +221,7 @@ def test_the_programs_own_file_counts_under_every_isolation(home: Home) -> None:
 
 
 def test_a_projects_settings_count_with_isolation_user_only(home: Home) -> None:
-    """And then it is told that a repository says where the sign-in is sent."""
+    """And then it is reported that a repository says where the sign-in is sent."""
     _ = (home.project / ".claude" / "settings.json").write_text('{"env": {"ANTHROPIC_BASE_URL": "http://theirs"}}')
     assert home.route().host == "api.anthropic.com"
     home.write({"ANTHROPIC_BASE_URL": GATEWAY})

@@ -1,6 +1,6 @@
 """Record what the real Codex prints, against a stub model: `python tests/harnesses/codex/record.py [NAME …]`.
 
-Every recording runs offline in a directory, a home and an environment of its own, with a key that is none; the command
+Every recording runs offline in a directory, a home and an environment of its own, with a key that is not a real one; the command
 line is the adapter's own. Paths, ids and times are replaced by neutral ones, so that recording again gives nearly the same files.
 """
 
@@ -27,7 +27,7 @@ from watchkeeper_testing.stub_model import StubModel
 HERE = Path(__file__).parent
 LIMIT_S = 90.0
 NO_NAMESPACES = ("setpriv", "--bounding-set", "-all", "--inh-caps", "-all")
-"""Runs the program as somebody who may set up no sandbox."""
+"""Runs the program as a user who may set up no sandbox."""
 FULL_NAMESPACES = (
     "unshare", "-Ur", "sh", "-c", 'echo 0 > /proc/sys/user/max_user_namespaces; exec "$@"', "sh", *NO_NAMESPACES,
 )  # fmt: skip
@@ -44,7 +44,7 @@ class Recording:
     without: tuple[str, ...] = ()
     prefix: tuple[str, ...] = ()
     refused: bool = False
-    """Nobody listens where the model should be."""
+    """No server listens where the model should be."""
     tries: int = 1
     own_provider: bool = False
     """By the program's own provider, which cannot be told how often to try, instead of one that the recording configures."""

@@ -38,7 +38,7 @@ def plan(
 
 
 def test_the_default_edits_in_the_sandbox_isolated_from_the_user() -> None:
-    """The whole command line, so that every change of it is seen; the prompt is no part of it."""
+    """The whole command line, so that every change of it is seen; the prompt is not part of it."""
     assert plan(task=spec(model="gpt-5")).argv == (
         *BASE, "--ignore-user-config", "--ignore-rules", "--model", "gpt-5", *ALWAYS, *PROJECT, "-",
     )  # fmt: skip

@@ -109,7 +109,7 @@ def test_every_recording_is_judged() -> None:
 
 @pytest.mark.parametrize("name", sorted(JUDGED))
 def test_a_recorded_run_has_the_kind_that_it_was_recorded_for(name: str) -> None:
-    """The kind is told, the final event is seen or missed, and a failure has a sentence."""
+    """The kind is given, the final event is seen or missed, and a failure has a sentence."""
     _, trace, _ = replay(name)
     assert trace.kind == JUDGED[name]
     assert trace.finished == (name not in UNFINISHED)
@@ -307,7 +307,7 @@ def test_a_refused_edit_counts_unless_the_agent_edited_elsewhere() -> None:
     ],
 )
 def test_a_command_that_ran_makes_up_for_a_wish_but_not_for_an_edit(refused: str, kind: K | None) -> None:
-    """Whoever was asked to edit and could only look has not done it."""
+    """An agent that was asked to edit and could only look has not done it."""
     reader = CodexReader()
     _ = reader.feed(item("command_execution", command="ls", exit_code=0, status="completed") + COMPLETED)
     stderr = f"2026-01-01T00:00:00Z ERROR codex_core::tools::router: error={refused}\n"
@@ -417,7 +417,7 @@ def test_a_sentence_is_judged_by_its_status_and_its_words(message: str, kind: K)
     ],
 )
 def test_an_ending_without_a_result_is_told_by_how_it_ended(code: int, begun: bool, kind: K | None) -> None:
-    """Nobody asked for a TERM, a program that never began is broken, the rest is a crash."""
+    """A TERM was not asked for, a program that never began is broken, the rest is a crash."""
     reader = CodexReader()
     if begun:
         _ = reader.feed(load("success")[1].splitlines(keepends=True)[0])
@@ -466,7 +466,7 @@ def test_a_result_in_a_part_of_the_log_that_is_gone_is_unknown() -> None:
 
 @pytest.mark.parametrize(("kind", "whole"), [("reasoning", True), ("todo_list", True), ("browser_call", False)])
 def test_an_item_that_is_not_known_may_have_been_work(kind: str, whole: bool) -> None:
-    """A newer program's tool is no reason to say that nothing was done."""
+    """A newer program's tool is not a reason to say that nothing was done."""
     reader = CodexReader()
     _ = reader.feed(BEGUN + item(kind) + item("agent_message", text="Done.") + COMPLETED)
     assert reader.trace(exit_fact(0), "").whole is whole

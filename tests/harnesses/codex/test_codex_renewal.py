@@ -30,7 +30,7 @@ LATER = int((datetime.now(UTC) + timedelta(days=5)).timestamp())
 
 
 def token(name: str) -> str:
-    """A token with the shape of a subscription's, signed by nobody."""
+    """A token with the shape of a subscription's, without a valid signature."""
     account = {"chatgpt_account_id": "stub", "chatgpt_plan_type": "plus", "chatgpt_user_id": "stub"}
     parts = ({"alg": "none"}, {"exp": LATER, "name": name, "https://api.openai.com/auth": account})
     coded = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]

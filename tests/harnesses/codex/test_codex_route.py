@@ -268,7 +268,7 @@ def test_an_option_may_change_a_provider_that_is_taken_over(home: Home) -> None:
 
 
 def test_with_isolation_user_the_program_reads_it_itself(home: Home) -> None:
-    """Only the host is told."""
+    """Only the host is given."""
     home.write(MINE)
     route = home.route(isolation="user")
     assert (route.host, route.arguments, route.environment) == ("10.0.0.7:8080", (), ())

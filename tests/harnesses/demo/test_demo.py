@@ -69,7 +69,7 @@ def test_a_script_is_done_line_by_line(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails_ends_nothing(tmp_path: Path) -> None:
-    """The agent is told the exit code and goes on, as real ones do."""
+    """The agent receives the exit code and continues, as real ones do."""
     ran = _run(tmp_path, "run echo oh; exit 7", "say on")
     assert ran.trace.ok
     assert "failed: oh\n[exit code 7]" in [event.text for event in ran.events]
@@ -114,14 +114,14 @@ def test_nothing_is_done_of_a_script_with_a_mistake(tmp_path: Path) -> None:
 
 
 def test_failing_for_a_while(tmp_path: Path) -> None:
-    """`fail-once` fails as often as it says, over several runs, and then goes on."""
+    """`fail-once` fails as often as it says, over several runs, and then continues."""
     lines = ("fail-once network state 2", "say through")
     kinds = [_run(tmp_path, *lines).trace.kind for _ in range(3)]
     assert kinds == [FailureKind.NETWORK, FailureKind.NETWORK, None]
 
 
 def test_a_quota_names_its_end(tmp_path: Path) -> None:
-    """The time at which work may go on is in the trace."""
+    """The time at which work may continue is in the trace."""
     ran = _run(tmp_path, "quota 3600")
     assert ran.trace.kind is FailureKind.QUOTA
     assert ran.trace.quota_until is not None
@@ -136,7 +136,7 @@ def test_big_output(tmp_path: Path) -> None:
 
 
 def test_commits(tmp_path: Path) -> None:
-    """The agent can commit where nobody has told git who they are."""
+    """The agent can commit where git has no name and no address for the user."""
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     assert _run(tmp_path, "write a.txt x", "commit Add a file").trace.ok
     log = subprocess.run(["git", "log", "--format=%s"], cwd=tmp_path, check=True, capture_output=True, text=True)
@@ -144,7 +144,7 @@ def test_commits(tmp_path: Path) -> None:
 
 
 def test_it_waits_for_a_file(tmp_path: Path) -> None:
-    """`wait-for` goes on when the path exists, which is how tests take turns with it."""
+    """`wait-for` continues when the path exists, which is how tests take turns with it."""
     spec = spec_of(tmp_path, "write here.txt\nwait-for go\nsay went")
     process = start(plan_of(demo, spec), spec)
     wait_until((tmp_path / "here.txt").exists, what="the agent has written here.txt")
@@ -252,7 +252,7 @@ def test_scripts_are_seen_as_such(prompt: str) -> None:
 
 
 def test_nothing_left_and_nothing_said_is_suspicious(tmp_path: Path) -> None:
-    """The demo agent is judged like a real one: success without any trace is none."""
+    """The demo agent is judged like a real one: success without any trace does not count."""
     trace = _run(tmp_path, "wait 0").trace
     assert (trace.ok, trace.expects_trace, trace.text, trace.tool_calls) == (True, True, "", 0)
 

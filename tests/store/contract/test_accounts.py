@@ -61,7 +61,7 @@ def test_what_is_known_is_known_of_one_machine(store: Store) -> None:
 
 
 def test_only_news_is_news(store: Store) -> None:
-    """The same again is recorded with its time, and nobody is told; an older observation changes nothing."""
+    """The same again is recorded with its time, and no news is reported; an older observation changes nothing."""
     see = lambda seen: store.transact("see", lambda tx: tx.accounts.observe("c:a", "m1", seen))  # noqa: E731 - said often
     assert see(SignInSeen(sign_in=SignIn.OUT, at=later(5)))
     assert not see(SignInSeen(sign_in=SignIn.OUT, at=later(6)))
@@ -107,7 +107,7 @@ def test_what_is_known_of_a_service_is_stored_as_it_was_seen(store: Store) -> No
 
 
 def test_a_run_is_the_probe_only_as_long_as_it_is_at_work(store: Store) -> None:
-    """One that is held, settled or removed is none, without anybody saying so."""
+    """One that is held, settled or removed is not the probe, without a separate observation."""
 
     def work(tx: Tx) -> Run:
         run = reserve(tx, add(tx, make_task("t1")))
@@ -174,7 +174,7 @@ sign_ins = st.builds(SignInSeen, sign_in=st.sampled_from(SignIn), at=st.integers
 @given(st.lists(sign_ins, max_size=12))
 @settings(deadline=None)
 def test_the_newest_observation_holds_in_whatever_order_they_come(seen: list[SignInSeen]) -> None:
-    """The newest one decides; of two at one time the one that was told later."""
+    """The newest one decides; of two at one time the one that was reported later."""
     state = AccountState(account="c:a", machine="m1")
     for each in seen:
         state = observed(state, each)

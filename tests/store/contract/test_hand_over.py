@@ -20,7 +20,7 @@ from watchkeeper.runtimes.environments import FileEnvironments
 
 
 class Hands:
-    """Somebody who hands over."""
+    """A caller that hands over."""
 
     def __init__(self, store: Store, root: Path) -> None:
         self.store, self.root = store, root

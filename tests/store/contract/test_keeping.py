@@ -33,7 +33,7 @@ def done(store: Store, task_id: str, **given: object) -> Task:
 
 
 def test_a_task_goes_with_everything_that_is_about_it(store: Store) -> None:
-    """Its neighbour stays as it was, and so does the history of both."""
+    """Its neighbour stays as it was, and the history of both stays too."""
     done(store, "t1", labels=("x",))
     done(store, "t2", labels=("x",))
     before = store.read(lambda tx: (tx.tasks.get("t2"), tx.runs.of_task("t2"), tx.journal.after(0, 100)))
@@ -57,7 +57,7 @@ def test_what_is_not_there_cannot_be_removed(store: Store) -> None:
 
 
 def test_a_claimed_task_cannot_be_removed(store: Store) -> None:
-    """Whatever anybody decided: the rows hold each other."""
+    """Whatever was decided: the rows hold each other."""
     store.transact("add", lambda tx: tx.tasks.add(make_task("t1")))
     claimed = store.transact("claim", claim)
     assert isinstance(claimed, Claim)
@@ -77,7 +77,7 @@ def test_relations_go_with_either_end(store: Store) -> None:
 
 
 def test_a_task_that_is_tried_again_waits_for_nothing_that_was_removed(store: Store) -> None:
-    """It was done when one that it had waited for was tried again and failed; that one, removed, keeps nobody waiting."""
+    """It was done when one that it had waited for was tried again and failed; that one, removed, keeps no task waiting."""
     done(store, "t1")
     done(store, "t0")
     done(store, "t2", after=("t1", "t0"))

@@ -92,7 +92,7 @@ def test_only_a_queued_task_is_claimed(store: Store, task) -> None:
 
 @pytest.mark.parametrize("field", [{"fence": 99}, {"state": RunState.RUNNING}])
 def test_a_save_must_match_fence_and_state(store: Store, run: Run, field: dict[str, object]) -> None:
-    """R4: whoever believes in another fence or state writes nothing, in neither of a run's rows."""
+    """R4: a writer that believes in another fence or state writes nothing, in neither of a run's rows."""
     was = replace(run, **field)
     with pytest.raises(Stale):
         store.transact("save", lambda tx: tx.runs.save(replace(was, directory=DIRECTORY, reason="late"), was))
@@ -243,7 +243,7 @@ def _beside(store: Store, run: Run, limit: int = 20) -> list[str]:
 
 
 def test_who_is_at_work_in_the_same_place_is_beside(store: Store) -> None:
-    """In the same checkout, on the same machine, while the run was at work: no matter who began, and who has ended."""
+    """In the same checkout, on the same machine, while the run worked: no matter who began, and who has ended."""
     before, early = _at_work(store, "before", "/a", at=1), _at_work(store, "early", "/a", at=2)
     _settled(store, before, at=10)
     mine = _at_work(store, "mine", "/a", at=10)

@@ -57,7 +57,7 @@ def test_saving_raises_the_version(store: Store) -> None:
 
 
 def test_a_stale_save_changes_nothing(store: Store) -> None:
-    """Who read an older version is told, and everything in the same transaction is undone."""
+    """Who read an older version gets an error, and everything in the same transaction is undone."""
     was = store.transact("add", lambda tx: add(tx, make_task()))
     store.transact("save", lambda tx: tx.tasks.save(replace(was, reason="new"), was))
 
@@ -89,7 +89,7 @@ def test_ids_by_prefix_newest_first(store: Store) -> None:
 
 
 def test_pages_of_states(store: Store) -> None:
-    """Pages go on where the one before ended, over several states, also when newer tasks come in between."""
+    """Pages continue where the one before ended, over several states, also when newer tasks come in between."""
     for number in range(7):
         state = TaskState.QUEUED if number % 2 else TaskState.NEEDS_INPUT
         store.transact("add", lambda tx, n=number, s=state: tx.tasks.add(make_task(f"t{n}", state=s)))
@@ -142,7 +142,7 @@ def test_impossible_tasks_are_refused(store: Store, task) -> None:
 
 
 def test_a_message_with_broken_text_is_stored(store: Store) -> None:
-    """A file name that is no UTF-8 must not keep a task from being settled."""
+    """A file name that is not UTF-8 must not keep a task from being settled."""
     task = store.transact("add", lambda tx: add(tx, make_task(reason="no '\udcff'")))
     assert task.reason == "no '\\udcff'"
 

@@ -12,7 +12,7 @@ from watchkeeper.ports.store import Store
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_everything_or_nothing(store: Store, error: type[BaseException]) -> None:
-    """What was written before an exception is gone, and the store goes on."""
+    """What was written before an exception is gone, and the store continues."""
 
     def work(tx):
         tx.tasks.add(make_task())
@@ -67,7 +67,7 @@ def test_a_transaction_inside_another_is_refused(store: Store) -> None:
 
 
 def test_changes_are_noticed(store: Store, store_factory: Callable[[], Store]) -> None:
-    """By whomever they were made, and nothing else is taken for one."""
+    """Whichever store made them; nothing else is taken for a change."""
     other = store_factory()
     _, mark = store.changed(-1)
     for writer in (store, other, store):

@@ -51,7 +51,7 @@ def edit(store: Store, task_id: str, **spec: object) -> None:
 
 @pytest.fixture(autouse=True)
 def _audited(store: Store):
-    """After every test what is kept is what it is derived from."""
+    """After every test what is kept equals what it is derived from."""
     yield
     assert store.read(lambda tx: tx.waits.audit()) == []
 
@@ -106,7 +106,7 @@ def test_a_task_waits_only_for_what_is_there(store: Store) -> None:
 
 
 def test_a_task_cannot_be_claimed_while_it_waits_for_another(store: Store) -> None:
-    """The database itself says no, whoever asks."""
+    """The database itself refuses, whichever statement asks."""
     put(store, "a")
     child = put(store, "child", after=("a",))
     from support.records import reserve
@@ -154,7 +154,7 @@ def test_a_checkout_is_one_of_its_machine(store: Store) -> None:
 
     assert (claim_on("m1"), claim_on("m2"), claim_on("m1")) == ("a", "b", None)
     finish(store, "a")
-    assert (claim_on("m2"), claim_on("m1")) == (None, None)  # it was parked when m2 met it
+    assert (claim_on("m2"), claim_on("m1")) == (None, None)  # it was set aside when m2 met it
     finish(store, "b")
     assert claim_on("m1") == "c"
 
@@ -169,7 +169,7 @@ def test_a_better_one_passes_before_those_that_wait_in_the_checkout(store: Store
 
 @pytest.mark.parametrize("how", ["stop", "edit", "dependency"])
 def test_when_the_first_of_a_checkout_leaves_the_next_one_comes(store: Store, how: str) -> None:
-    """Whatever takes the first one out of the line, nobody behind it stays parked."""
+    """Whatever takes the first one out of the line, no task behind it stays set aside."""
     put(store, "z", priority=-9)
     for name in ("a", "b"):
         put(store, name, checkout="/repo")
@@ -195,7 +195,7 @@ def test_a_retry_that_waits_lets_the_others_of_its_checkout_through(store: Store
 
 
 def test_a_crowd_before_a_checkout_is_passed_in_several_transactions(store: Store) -> None:
-    """Those that became ready all at once are parked a bounded number at a time, and the one behind them is found."""
+    """Those that became ready all at once are set aside a bounded number at a time, and the one behind them is found."""
     put(store, "root")
     put(store, "holder", checkout="/repo", priority=9)
     for number in range(PARK_AT_ONCE + 5):

@@ -10,7 +10,7 @@ from watchkeeper.store.postgres.store import PostgresStore
 
 @pytest.fixture
 def url(databases: Databases) -> Iterator[str]:
-    """A database that was just made by us, and that nobody uses afterwards."""
+    """A database that was just made by us, and that is not used afterwards."""
     url = databases.fresh()
     yield url
     databases.drop(url)

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class Worker(threading.Thread):
-    """Claims and finishes until nothing is left, and remembers what it was told."""
+    """Claims and finishes until nothing is left, and remembers the answers."""
 
     def __init__(self, number: int, url: str) -> None:
         super().__init__(daemon=True)

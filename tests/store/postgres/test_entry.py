@@ -86,7 +86,7 @@ def test_too_many_connections(victim: Server) -> None:
 
 
 def test_a_full_disk(postgres: PostgresStore, url: str) -> None:
-    """What a server says when its disk is full, put into its mouth; nothing is stored, and the store goes on."""
+    """What a server says when its disk is full, put into its mouth; nothing is stored, and the store continues."""
     _ = ask(url, """
         CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100'; END $$;

@@ -45,7 +45,7 @@ def hurt(victim: Server) -> Iterator[tuple[PostgresStore, str]]:
 
 
 def test_a_server_that_was_restarted_between_transactions(victim: Server, hurt) -> None:
-    """Nobody notices: nothing had been begun on the dead connections."""
+    """It has no effect: nothing had been begun on the dead connections."""
     store, _ = hurt
     add(store)
     assert ids(store) == ["t1"]
@@ -130,7 +130,7 @@ def test_a_commit_whose_answer_is_swallowed(url: str) -> None:
 
 
 def test_a_commit_whose_notify_is_refused_is_done(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hint is lost, and nothing else: no error is raised, and the store goes on with the same connection."""
+    """A hint is lost, and nothing else: no error is raised, and the store continues with the same connection."""
     store = open_store(url)
     add(store)
     used = store._writer.connection
@@ -277,7 +277,7 @@ def test_somebody_outside_the_turn_is_waited_for(url: str) -> None:
 
 
 def test_a_long_transaction_of_somebody_else_delays_no_history(url: str, postgres: PostgresStore) -> None:
-    """Whoever follows the journal sees what is committed, whatever else goes on in the server."""
+    """A reader that follows the journal sees what is committed, whatever else happens in the server."""
     with psycopg.connect(url) as browser:
         _ = browser.execute("CREATE TABLE theirs (id INTEGER)")
         _ = postgres.transact("j", lambda tx: tx.journal.append("ours", NOON))
@@ -286,7 +286,7 @@ def test_a_long_transaction_of_somebody_else_delays_no_history(url: str, postgre
 
 
 def test_a_stopped_client_does_not_keep_the_turn(url: str) -> None:
-    """Somebody typed Ctrl-Z in the middle of a commit: the server ends that transaction after a while."""
+    """A person typed Ctrl-Z in the middle of a commit: the server ends that transaction after a while."""
     program = (
         "import os, signal, sys\nfrom support.postgres import open_store\n"
         "store = open_store(sys.argv[1], wait_s=1, answer_s=1)\n"
@@ -324,7 +324,7 @@ SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND cardinalit
 
 
 def test_ctrl_c_while_waiting(url: str) -> None:
-    """It ends the wait at once, and the store goes on."""
+    """It ends the wait at once, and the store continues."""
     holder, waiting = open_store(url), open_store(url, wait_s=30, answer_s=60)
 
     def interrupt() -> None:

@@ -1,4 +1,4 @@
-"""Many threads share a way into a server that hangs: each of them is told so in the time that one call may take."""
+"""Many threads share a way into a server that hangs: each of them gets an error in the time that one call may take."""
 
 import signal
 import threading
@@ -12,7 +12,7 @@ from watchkeeper.store.postgres import store as module
 
 
 def test_nobody_waits_for_everybody_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And all is well again when the server goes on."""
+    """And all is well again when the server continues."""
     monkeypatch.setattr(module, "_WAITED_LONG_S", 0.5)
     server = Server()
     store = open_store(server.url(server.database()), wait_s=1, answer_s=1)

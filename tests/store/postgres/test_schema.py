@@ -28,7 +28,7 @@ def add(store: PostgresStore) -> None:
 
 
 def tables(url: str) -> list[tuple]:
-    """Every table and column of ours."""
+    """Every one of our tables and columns."""
     return ask(
         url,
         "SELECT table_name, column_name, data_type FROM information_schema.columns "
@@ -169,7 +169,7 @@ def killed_at(point: str, code: str, url: str) -> bool:
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_while_it_is_made(empty: str, point: str) -> None:
-    """Killed at any step: the next one finishes it, and readers are told what is there."""
+    """Killed at any step: the next one finishes it, and readers learn what is there."""
     assert killed_at(point, CREATE, empty)
     if point == "tx.migrate.after_commit":
         open_store(empty, create=False).close()
@@ -216,7 +216,7 @@ def test_an_old_server_and_one_of_another_alphabet_are_refused(databases, monkey
     ],
 )  # fmt: skip
 def test_the_rules_hold_against_anybody(url: str, postgres: PostgresStore, change: str, says: str) -> None:
-    """Also where somebody types SQL."""
+    """Also where a person types SQL."""
     add(postgres)
     _ = postgres.transact("j", lambda tx: (tx.journal.append("x", NOON), tx.runs.next_fence()))
     with pytest.raises(Exception, match=says):
@@ -246,6 +246,6 @@ def test_texts_that_a_server_cannot_hold_are_spelt_out(postgres: PostgresStore, 
 
 
 def test_opening_costs_no_driver_for_sqlite() -> None:
-    """Whoever uses SQLite does not load PostgreSQL's driver."""
+    """A process that uses SQLite does not load PostgreSQL's driver."""
     code = "import sys, watchkeeper.compose, watchkeeper.store.sqlite.store; sys.exit('psycopg' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], env=environment(), check=False).returncode == 0

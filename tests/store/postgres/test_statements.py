@@ -20,7 +20,7 @@ ON_SMALL = {"outbox_pending"}
 
 GROWING = {"task", "spec", "run", "execution", "session", "outcome", "launch", "authorisation", "journal", "operation",
            "dependency", "label"}  # fmt: skip
-"""Tables that nobody reads from end to end."""
+"""Tables that no statement reads from end to end."""
 
 FIRST_OF_INDEX = {
     "queue_next_wake",
@@ -88,7 +88,7 @@ def test_what_changes_is_what_is_written_to() -> None:
 
 @pytest.mark.parametrize("name", sorted(name for name, sql in OURS.items() if sql.startswith("INSERT")))
 def test_an_insert_that_may_meet_a_taken_key_says_so(name: str) -> None:
-    """Either it goes on from the conflict by itself, or no row is the conflict, or there is no key but a number of its own."""
+    """Either it continues from the conflict by itself, or no row is the conflict, or there is no key but a number of its own."""
     assert "ON CONFLICT" in OURS[name] or name in {"journal_append", "outbox_put"}
     assert conflicts_without_row(OURS[name]) == ("ON CONFLICT DO NOTHING" in OURS[name])
 
@@ -138,7 +138,7 @@ def test_no_statement_reads_a_growing_table_from_end_to_end(planned: dict[str, s
 
 
 def test_the_check_of_plans_sees_a_scan(databases) -> None:
-    """Without its index the plan of a statement is told from a good one."""
+    """Without its index the plan of a statement is distinguished from a good one."""
     url = databases.fresh()
     sql = OURS["tasks_environment_in_use"]
     assert long_walks(plan(url, sql)) == []

@@ -1,4 +1,4 @@
-"""The hint that somebody has committed. Nothing rests on it, but it comes, and comes back."""
+"""The hint that another connection has committed. Nothing rests on it, but it comes, and comes back."""
 
 import contextlib
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def wake(url: str) -> Iterator[PostgresWake]:
 
 
 def test_a_commit_is_hinted_at_once(postgres: PostgresStore, wake: PostgresWake) -> None:
-    """However many there were, they are one hint for whoever was away meanwhile."""
+    """However many there were, they are one hint for a process that was away meanwhile."""
     for _ in range(3):
         write(postgres)
     assert hinted(wake, 10)

@@ -78,7 +78,7 @@ def test_a_backup_is_one_private_file_that_needs_nothing_beside_it(
 def test_a_backup_is_of_one_moment_while_others_write(
     tmp_path: Path, backups: SqliteBackups, add: Add, sqlite: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody commits after each page that is copied; the copy is of the moment when it began, and it does not begin anew."""
+    """Another connection commits after each page that is copied; the copy is of the moment when it began, and it does not begin anew."""
     add("aaaaaaaa")
     monkeypatch.setattr(copying, "PAGES_AT_ONCE", 1)
     seen: list[tuple[int, int]] = []
@@ -112,7 +112,7 @@ def test_nothing_is_overwritten_unless_that_is_asked_for(tmp_path: Path, backups
 def test_nobody_s_word_puts_a_backup_over_what_the_database_lives_by(
     tmp_path: Path, backups: SqliteBackups, add: Add
 ) -> None:
-    """Its log, its lock, another database, a device: replaced, they would be lost for whoever works with them."""
+    """Its log, its lock, another database, a device: replaced, they would be lost for the processes that work with them."""
     add("aaaaaaaa")
     (tmp_path / "node").write_text("m1", encoding="utf-8")
     (tmp_path / "elsewhere").mkdir()
@@ -196,7 +196,7 @@ def _complaint(backups: SqliteBackups, file: Path) -> str:
 def test_a_database_that_lost_its_mark_is_damaged(
     tmp_path: Path, backups: SqliteBackups, add: Add, sqlite: SqliteStore
 ) -> None:
-    """It is not called somebody else's backup."""
+    """It is not called another program's backup."""
     add("aaaaaaaa")
     _ = inside(sqlite).query("PRAGMA application_id=0")
     sqlite.close()
@@ -389,7 +389,7 @@ def _restore(home: Path, **more: str) -> int:
 def home(
     request: pytest.FixtureRequest, tmp_path: Path, backups: SqliteBackups, add: Add, sqlite: SqliteStore
 ) -> Iterator[Path]:
-    """A database with a log that somebody was killed over, and a backup; or the same where the file is so damaged that the log cannot be folded."""
+    """A database with a log that a process was killed over, and a backup; or the same where the file is so damaged that the log cannot be folded."""
     add(*(f"a{number:07d}" for number in range(40)))
     backups.create(tmp_path / "b.db", replace=False, progress=no_progress)
     # From here on the log holds no first page, so that it cannot mend one.
@@ -408,7 +408,7 @@ def home(
 def test_killed_at_any_step_a_restore_leaves_the_old_or_the_new_or_a_word(
     home: Path, request: pytest.FixtureRequest
 ) -> None:
-    """And typed again it does what was asked; the old database is never lost, nor does its log ever lie beside the new file."""
+    """And typed again it does what was asked; the old database is never lost, and its log never lies beside the new file."""
     damaged = "damaged" in request.node.callspec.id
     start = {each.name: each.read_bytes() for each in home.iterdir() if each.is_file()}
     points = home / "points"

@@ -48,7 +48,7 @@ def test_not_a_database(tmp_path: Path) -> None:
 
 
 def test_a_damaged_page_is_noticed(tmp_path: Path) -> None:
-    """By the check, and by whoever meets it; what can be read is not changed."""
+    """By the check, and by a reader that meets it; what can be read is not changed."""
     store = open_at(tmp_path)
     for number in range(50):
         add(store, f"t{number}", "x" * 1000)
@@ -154,7 +154,7 @@ def test_a_writer_outside_the_turnstile_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_database_that_may_not_grow(tmp_path: Path) -> None:
-    """A full disk, by way of SQLite's own limit: nothing is half done, reading goes on, and so does writing when there is room."""
+    """A full disk, by way of SQLite's own limit: nothing is half done, reading continues, and writing does too when there is room."""
     store = open_at(tmp_path)
     add(store)
     pages = inside(store).pragma("page_count")
@@ -189,7 +189,7 @@ def small_disk(where: Path) -> Generator[Path, None, None]:
 if can_mount():  # else there is nothing to test on, and the limit above stands for it
 
     def test_a_full_disk(tmp_path: Path) -> None:
-        """Every task that was acknowledged is there, the others are not, and freeing space is enough to go on."""
+        """Every task that was acknowledged is there, the others are not, and freeing space is enough to continue."""
         with small_disk(tmp_path) as disk:
             store = open_at(disk)
             ballast = disk / "ballast"
@@ -225,7 +225,7 @@ if can_mount():  # else there is nothing to test on, and the limit above stands 
 
 @contextmanager
 def as_nobody(directory: Path, mode: int) -> Generator[None, None, None]:
-    """Be somebody whom permissions hold back, with that directory in this mode."""
+    """Be a user whom permissions hold back, with that directory in this mode."""
     root = os.geteuid() == 0
     directory.chmod(mode)
     if root:

@@ -79,7 +79,7 @@ def test_an_older_file_in_its_place_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", [BESIDE, BESIDE[:1], BESIDE[1:]], ids=["both", "log", "index"])
 def test_a_log_that_is_deleted_while_it_is_open_is_saved(tmp_path: Path, lost: tuple[str, ...]) -> None:
-    """Whoever has it open brings what it holds into the database before anything else is written, or lost."""
+    """A process that has it open brings what it holds into the database before anything else is written, or lost."""
     store = open_at(tmp_path)
     put(store, "t1")
     for name in lost:
@@ -115,7 +115,7 @@ def test_of_several_connections_none_goes_on_with_a_lost_log(tmp_path: Path, los
 
 
 def test_another_program_does_not_lose_what_it_wrote_to_a_new_log(tmp_path: Path) -> None:
-    """Whoever held the lost one leaves the new one alone, also when it is the last to close."""
+    """A process that held the lost one leaves the new one alone, also when it is the last to close."""
     held = open_at(tmp_path)
     put(held, "t1")
     for name in BESIDE:

@@ -118,7 +118,7 @@ def test_a_reader_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_file_without_anything_in_it_is_no_database(tmp_path: Path) -> None:
-    """A crash may have left one; a reader says so, and whoever creates goes on from there."""
+    """A crash may have left one; a reader says so, and a process that creates the database continues from there."""
     (tmp_path / "wk.db").touch()
     with pytest.raises(NoDatabase):
         _ = open_at(tmp_path)
@@ -224,7 +224,7 @@ def run_python(code: str, root: Path, **environment: str) -> "subprocess.Complet
 
 @pytest.mark.parametrize("point", POINTS)
 def test_a_crash_while_it_is_made(tmp_path: Path, point: str) -> None:
-    """Killed at any step of making the database: the next one finishes it, and readers are told what is there."""
+    """Killed at any step of making the database: the next one finishes it, and readers learn what is there."""
     assert run_python(CREATE, tmp_path, WATCHKEEPER_CRASH_AT=point).returncode == -9
     if point == "tx.migrate.after_commit":
         open_at(tmp_path).close()

@@ -105,7 +105,7 @@ except KeyboardInterrupt:
 
 
 def start(root: Path) -> "subprocess.Popen[str]":
-    """A process that takes the turnstile and holds it until it is sent a line."""
+    """A process that takes the turn to write and holds it until it is sent a line."""
     env = dict(os.environ) | {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(root)], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -119,7 +119,7 @@ def line(process: "subprocess.Popen[str]") -> str:
 
 
 def test_who_only_waits_for_another_program_is_not_called_the_holder(tmp_path: Path, sqlite: SqliteStore) -> None:
-    """One of ours has the turn and waits for a program that takes none. When that is done, the turn is its own again."""
+    """One of our processes has the turn and waits for a program that takes none. When that is done, the turn is its own again."""
     other = sqlite3.connect(tmp_path / "wk.db", isolation_level=None)
     _ = other.execute("BEGIN IMMEDIATE")
     process = start(tmp_path)
@@ -180,7 +180,7 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path, sqlite: SqliteStore) -> N
 
 
 def test_the_name_of_the_holder_says_no_more_than_it_must(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Program and verb; what somebody typed behind them stays out of the file (R17)."""
+    """Program and verb; what a user typed behind them stays out of the file (R17)."""
     for argv, says in (
         (["/usr/bin/wk", "run", "secret"], "wk run"),
         (["wk", "my secret"], "wk"),

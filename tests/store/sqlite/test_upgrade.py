@@ -1,4 +1,4 @@
-"""A database that an earlier version left is brought up to date with everything in it, and goes on.
+"""A database that an earlier version left is brought up to date with everything in it, and continues to work.
 
 `data/NAME.sql` is the dump of a database that the version with the schema NAME wrote: one task in each place.
 """
