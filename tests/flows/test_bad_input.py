@@ -46,7 +46,7 @@ def test_a_prompt_arrives_byte_for_byte(rig: Rig, name: str) -> None:
         (("run", "--harness", "demo", ""), Exit.BAD_TASK, "empty"),
         (("run", "--harness", "demo", " \n\t "), Exit.BAD_TASK, "empty"),
         (("run", "--harness", "demo", "-"), Exit.BAD_TASK, "empty"),
-        (("run", "--", "-x"), Exit.USAGE, "no program"),
+        (("run", "--", "-x"), Exit.USAGE, "is not a program"),
         (("run", "-x", "--", "cat"), Exit.USAGE, "-x"),
         (("run", "--", ""), Exit.BAD_TASK, "command line"),
         (("run", "--deadline", "soon", "hello", "--", "cat"), Exit.USAGE, "deadline"),

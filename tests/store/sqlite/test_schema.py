@@ -35,6 +35,7 @@ from watchkeeper.store.statements import SHARED, Statements, parameters
 TOPICS = (
     "tasks",
     "damage",
+    "database",
     "repair",
     "runs",
     "queue",
