@@ -184,8 +184,8 @@ def test_wrong_settings_are_refused(rig: Rig) -> None:
     for text, says in (
         ("[queue]\nlimit = 0\n", "queue.limit"),
         ("[queue]\nlimti = 3\n", "Did you mean"),
-        ("[queue\n", "no TOML"),
-        ("\0", "no TOML"),
+        ("[queue\n", "are not valid TOML"),
+        ("\0", "are not valid TOML"),
     ):
         own.write_text(text, encoding="utf-8")
         refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, says=says, hint=False)

@@ -81,7 +81,7 @@ def test_no_second_agent_beside_a_living_one(rig: Rig) -> None:
 
 def test_a_stop_that_nobody_performed_is_not_forgotten(rig: Rig) -> None:
     """The daemon dies before it acts: the next one ends the agent."""
-    rig.arm("tx.end_settled.before_commit")
+    rig.arm("tx.done_end_execution.before_commit")
     task_id, run = _held(rig, _take_away)
     rig.open_gate()
     assert run.agent is not None
