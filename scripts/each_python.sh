@@ -10,7 +10,7 @@ root=$(cd "$(dirname "$0")/.." && pwd -P) || exit 69
 cd "$root" || exit 69
 log=$root/.cache/each-python.log
 mkdir -p .cache && : >"$log" || exit 69
-WHERE="tests/domain tests/settings tests/app tests/cli/test_render.py tests/cli/test_output.py tests/cli/test_errors.py tests/cli/test_history.py"
+WHERE="tests/domain tests/redaction tests/safe_json tests/settings tests/app tests/cli/test_render.py tests/cli/test_output.py tests/cli/test_errors.py tests/cli/test_history.py"
 
 say() {
     echo "each python: $*" >&2
