@@ -65,3 +65,13 @@ def test_where_it_is_the_one_on_the_path_its_version_is_known(tmp_path: Path, ha
     file = program(tmp_path / "bin", "agent", "1.0")
     found = at_its_place(harness, spec_of(tmp_path, "p"), str(file), {"PATH": f"{file.parent}:/usr/bin:/bin"}, {})
     assert found == Program(path=str(file), version="1.0")
+
+
+def test_an_option_that_is_not_declared_any_more_does_not_stop_what_was_allowed(tmp_path: Path) -> None:
+    """The harness changed after the hand-over. The approved command line is launched all the same, with its program."""
+    spec = spec_of(tmp_path, "p", argv=("agent",))
+    agent = program(tmp_path / "bin", "agent", "1.0")
+    environment = {"PATH": f"{agent.parent}:/usr/bin:/bin"}
+    harness: Any = Strict()
+    found = at_its_place(harness, spec, str(agent), environment, {"effort": "high"})
+    assert (found.path, found.version) == (str(agent), None)

@@ -211,8 +211,6 @@ def _without_the_option(
 ) -> Program | None:
     try:
         return find_program(harness, spec, environment, {k: v for k, v in options.items() if k != "program"})
-    except (
-        BadTask,
-        ProgramMissing,
-    ):  # also if the harness does not declare an option any more: what was approved is launched
+    except (BadTask, ProgramMissing):
+        # The harness may not declare one of the options any more. What was approved is launched all the same.
         return None

@@ -31,7 +31,7 @@ MESSAGES: Mapping[str, str] = {
     "database damaged": "the database's own check failed, or a page of it could not be read",
     "not removed": "a task that ended long ago stays, because something stored about it contradicts the rest",
     "looked": "the sign-in of an account, or a program, for which tasks wait had changed, and was looked at",
-    "pruned": "execution directories that are no longer needed, tasks that ended long ago, and sockets without a listener, were removed",
+    "pruned": "removed what is no longer needed: execution directories, tasks that ended long ago, sockets without a listener",
     "clock changed": "the wall clock moved by so much more than time passed; time that it jumped over makes nothing old enough to be removed",
     "tick failed": "a loop's pass failed; it is tried again",
     "recovered": "a loop that had failed works again",

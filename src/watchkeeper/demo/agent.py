@@ -193,7 +193,7 @@ class Agent:
         self.result(kind=_kind(kind), text=text or f"The script says: fail {kind}.")
 
     def fail_once(self, kind: str, path: str, times: str | None) -> None:
-        """Fail the first time, or so many times, counted in the length of the file; then continue."""
+        """Fail in the first run, or in the first TIMES runs, counted in the length of the file; then continue."""
         _kind(kind)
         counter = Path(path)
         failed = counter.stat().st_size if counter.exists() else 0

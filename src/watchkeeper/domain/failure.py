@@ -99,7 +99,7 @@ ROWS: dict[FailureKind, FailureRow] = {
     ),
     FailureKind.ASKED: _row("The agent asks something and waits for an answer.", Follow.NEEDS_INPUT, counts=False),
     FailureKind.ENVIRONMENT_UNKNOWN: _row(
-        "The environment kept for this task is gone or damaged; `wk retry` captures it anew.",
+        "The environment kept for this task is gone or damaged; `wk retry` captures it again.",
         Follow.NEEDS_INPUT,
         counts=False,
     ),

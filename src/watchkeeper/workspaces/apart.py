@@ -48,7 +48,7 @@ class _Look:
 
 
 def workspace(deadline_s: float | None, on_slow: Callable[[str], None] | None) -> "ApartWorkspace | GitWorkspace":
-    """What looks from a process apart, at most for so many seconds each time; None: from this process, which tells `on_slow` what it waits for."""
+    """What looks from a process apart, at most for so many seconds each time; None: from this process, which calls `on_slow` with what it waits for."""
     return GitWorkspace(on_slow=on_slow) if deadline_s is None else ApartWorkspace(deadline_s)
 
 

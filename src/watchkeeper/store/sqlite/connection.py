@@ -345,7 +345,10 @@ class Connection:
 
 
 def nap(naps: int, until: float) -> bool:
-    """Sleep for a moment that grows with the number of `naps`; False, without sleep, at the monotonic time `until` and after it."""
+    """Sleep for a moment that grows with the number of `naps`; False, without sleep, at the monotonic time `until` and after it.
+
+    SQLite and file locks do not notify a waiting process of their release, so it must look again.
+    """
     if time.monotonic() >= until:
         return False
     time.sleep(min(_LONGEST_NAP_S, 0.0005 * 2 ** min(naps, 8)))
