@@ -14,6 +14,8 @@ from watchkeeper.domain.local_time import instant, last_time_of_day, next_time_o
 
 _OFFERED = 50
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}", re.ASCII)
+_DAYS = frozenset({"today", "yesterday"})
+"""The local midnight at which that day began."""
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -33,7 +35,7 @@ class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgumen
 
 
 class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
-    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), or a time of day (`14:00`, the last one)."""
+    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), a time of day (`14:00`, the last one), or the start of `today` or `yesterday`."""
 
     name = "when"
 
@@ -182,6 +184,9 @@ def from_now(text: str, now: datetime) -> datetime | None:
 
 def until_now(text: str, now: datetime) -> datetime | None:
     """The time that has passed which a text means at a time, `15m` being 15 minutes ago; None if it means none."""
+    if text in _DAYS:
+        midnight = last_time_of_day(0, 0, now)
+        return midnight if text == "today" else last_time_of_day(0, 0, midnight - timedelta(seconds=1))
     seconds = parse_duration(text)
     if seconds is not None:
         return now - timedelta(seconds=seconds)
