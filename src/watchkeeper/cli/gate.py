@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "account ls": (),
     "account show": (),
+    "bundle verify": (),
     "completion": (),
     "config show": (),
     "cost": (),
@@ -24,6 +25,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "doctor": (),
     "env": (),
     "events": (),
+    "explain": (),
     "logs": (),
     "ls": ("seen",),
     "queue show": (),

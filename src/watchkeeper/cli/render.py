@@ -32,6 +32,8 @@ _COLOURS = {
     "stopped": DIM,
 }
 
+LABEL = 12
+"""Columns of the labels of a page about one thing."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TWO_HOURS, _TWO_DAYS = 2 * _HOUR, 2 * _DAY
 _NARROWEST = 40
@@ -119,6 +121,11 @@ def size(count: float) -> str:
 def counted(count: int, noun: str, plural: str = "") -> str:
     """A number and its noun."""
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
+
+
+def field(label: str, text: str) -> str:
+    """One labelled line of a page about one thing; what is longer hangs below, see `LABEL`."""
+    return f"{label:<{LABEL}}{text}".rstrip()
 
 
 class Terminal:

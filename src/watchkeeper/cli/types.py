@@ -16,6 +16,7 @@ _OFFERED = 50
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}", re.ASCII)
 _DAYS = frozenset({"today", "yesterday"})
 """The local midnight at which that day began."""
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -35,7 +36,7 @@ class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgumen
 
 
 class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
-    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), a time of day (`14:00`, the last one), or the start of `today` or `yesterday`."""
+    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), a time of day (`14:00`, the last one), or the start of `today`."""
 
     name = "when"
 
@@ -75,6 +76,26 @@ class TaskIdType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         from watchkeeper.cli.completing import ids
 
         return [CompletionItem(task_id, help=title) for task_id, title in ids(incomplete, _OFFERED)]
+
+
+class RunType(TaskIdType):
+    """A run, `ID.N`, or a task, whose newest run is meant."""
+
+    name = "run"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the number behind the dot."""
+        text = str(value).strip()
+        _, dot, number = text.rpartition(".")
+        if dot and not _NUMBER.fullmatch(number):
+            self.fail(f"'{clean(text)[:60]}' is not a run such as 4k2j.1: a task's id, a dot and a number.", param, ctx)
+        return text
+
+
+def split_run(typed: str) -> tuple[str, int | None]:
+    """The typed id of a task, and the number of the run; None: the newest."""
+    task_id, dot, number = typed.rpartition(".")
+    return (task_id, int(number)) if dot else (typed, None)
 
 
 class HarnessType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
@@ -207,6 +228,7 @@ def _at(text: str, now: datetime, of_day: Callable[[int, int, datetime], datetim
 DURATION = DurationType()
 SINCE = SinceType()
 TASK_ID = TaskIdType()
+RUN = RunType()
 HARNESS = HarnessType()
 ISOLATION = IsolationType()
 ACCOUNT = AccountType()

@@ -78,6 +78,4 @@ def report(store: Store, runtime: Callable[[], Runtime], since: datetime, now: d
 
 def _row(row: TaskRow, runs: list[SettledRun]) -> ReportRow:
     newest = runs[-1].outcome if runs else None
-    return ReportRow(
-        row=row, cost=total(each.cost for each in runs), text=newest.text if newest is not None else ""
-    )
+    return ReportRow(row=row, cost=total(each.cost for each in runs), text=newest.text if newest is not None else "")

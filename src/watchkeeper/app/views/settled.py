@@ -1,7 +1,7 @@
 """Runs that were settled since a time, newest first, each with its task and its outcome.
 
 They are found by the journal, read backwards page by page, so the cost grows with what was settled since, not with the whole history. The journal is in the
-order of commits; times in it may step back where a clock was set, so reading goes on until a whole page is older.
+order of commits; times in it may step back where a clock was set, so reading continues until a whole page is older.
 """
 
 from collections.abc import Iterator

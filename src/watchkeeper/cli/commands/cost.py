@@ -19,7 +19,10 @@ _BY = ("task", "harness", "account", "project", "model", "day")
 
 @click.command(cls=Command, name="cost", short_help="What runs cost, as far as it is known.")
 @click.option(
-    "--since", metavar="DUR|TIME", type=SINCE, help="Only runs settled since then, such as 2d or yesterday. [default: all]"
+    "--since",
+    metavar="DUR|TIME",
+    type=SINCE,
+    help="Only runs settled since then, such as 2d or yesterday. [default: all]",
 )
 @click.option("--by", type=click.Choice(_BY), default="harness", show_default=True, help="How to group runs.")
 @json_option
