@@ -140,3 +140,19 @@ def test_a_bundle_holds_no_secret_and_checks_out(rig: Rig, tmp_path: Path) -> No
     broken = rig.wk("bundle", "verify", str(file), check=False)
     assert broken.returncode == 1
     assert "more is not in the manifest." in broken.stdout.decode()
+
+
+def test_a_timeline_shows_who_worked_and_who_waited(rig: Rig) -> None:
+    """Two agents one after another in one checkout, and a question that waits for a person."""
+    first = _give(rig, "write a.txt hello\nsay Wrote it.")
+    asks = _give(rig, "run true\nsay Which of the two files do you mean?")
+    found = _json(rig, "timeline")
+    doings = {each["id"]: [span["doing"] for span in each["spans"]] for each in found["tasks"]}
+    assert list(doings) == [first, asks]
+    assert "working" in doings[first]
+    assert doings[asks][-1] == "needs you"
+    assert found["at_once"] == 1
+    text = rig.wk("timeline").stdout.decode()
+    assert first in text
+    assert "At most 1 agent at once." in text
+    assert _json(rig, "timeline", "--limit", "1")["left_out"] == 1

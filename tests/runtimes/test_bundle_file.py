@@ -69,7 +69,7 @@ def test_no_bundle_is_told_from_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         _ = BUNDLES.check(tmp_path / "b.zip")
     _ = (tmp_path / "b.zip").write_bytes(b"PK, or not")
-    with pytest.raises(BadTask, match="is no bundle"):
+    with pytest.raises(BadTask, match="is not a bundle"):
         _ = BUNDLES.check(tmp_path / "b.zip")
 
 
@@ -92,7 +92,7 @@ def test_a_changed_byte_of_any_member_is_found(tmp_path: Path) -> None:
 
 
 def _same(one: Path, other: Path) -> bool:
-    """Whether two archives hold the same files: a bit of a time stamp or of an attribute is no content."""
+    """Whether two archives hold the same files: time stamps and attributes do not count."""
 
     def contents(file: Path) -> dict[str, bytes]:
         with zipfile.ZipFile(file) as archive:

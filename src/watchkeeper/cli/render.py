@@ -147,6 +147,8 @@ class Terminal:
         self.stderr_is_terminal = _is_terminal(self.stderr)
         self.stdin_is_terminal = _is_terminal(self.stdin)
         self.columns = max(_NARROWEST, _columns_of_terminal()) if self.is_terminal else None
+        self.has_blocks = _is_utf8(self.stdout)
+        """Whether it can show more than ASCII."""
         self._status = ""
         self.conceal: Callable[[str], str] = str
         """Takes secrets out of what is said of an error."""

@@ -1,7 +1,7 @@
 """The manifest of a bundle, and what is wrong with a bundle by its manifest.
 
 A bundle is one archive about one run. Its manifest lists every other member with its size and SHA-256, so a changed, missing or added member is found without
-asking the database. The hash of the manifest itself stands for the whole bundle: whoever was told it can check that the bundle is the one that was made.
+asking the database. The hash of the manifest stands for the whole bundle: a bundle with the same hash is the one that was made.
 """
 
 from collections import Counter

@@ -47,6 +47,6 @@ class Bundles(Protocol):
 
         Raises:
             NotFound: there is no such file.
-            BadTask: it is no bundle.
+            BadTask: it is not a bundle.
         """
         ...

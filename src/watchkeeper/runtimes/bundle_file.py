@@ -57,7 +57,7 @@ class ZipBundles:
         except FileNotFoundError as error:
             raise NotFound(f"There is no file '{file}'.", hint="`wk bundle ID` writes one.") from error
         except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
-            raise BadTask(f"'{file}' is no bundle: {error}.", hint="`wk bundle ID` writes one.") from error
+            raise BadTask(f"'{file}' is not a bundle: {error}.", hint="`wk bundle ID` writes one.") from error
         known = _decoded(text)
         if not wrong:
             wrong = [*torn, *faults(known, members)]

@@ -90,7 +90,7 @@ def _print(call: Call, found: "Report") -> None:
         ("failed", found.failed),
         ("done", found.done),
         ("stopped", found.stopped),
-        ("at work or queued", found.active),
+        ("running or queued", found.active),
     ):
         _print_rows(call, heading, rows)
     terminal.say()
@@ -109,7 +109,7 @@ def _counts(found: "Report") -> str:
         (len(found.failed), "failed"),
         (len(found.done), "done"),
         (len(found.stopped), "stopped"),
-        (len(found.active), "at work or queued"),
+        (len(found.active), "running or queued"),
     )
     said = ", ".join(f"{count} {word}" for count, word in counts if count)
     return said or "nothing happened"
