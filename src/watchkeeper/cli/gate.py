@@ -34,7 +34,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "status": (),
     "store check": (),
     "store repair": ("do",),
-    "timeline": ("output",),
+    "timeline": (),
     "version": (),
     "wait": (),
     "why": (),
