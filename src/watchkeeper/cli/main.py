@@ -20,7 +20,21 @@ from watchkeeper.errors import Exit, WatchkeeperError
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
-    "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
+    "Look": (
+        "ls",
+        "status",
+        "show",
+        "why",
+        "logs",
+        "wait",
+        "events",
+        "report",
+        "timeline",
+        "cost",
+        "explain",
+        "bundle",
+        "env",
+    ),
     "Steer": ("queue", "cancel", "stop", "kill"),
     "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),

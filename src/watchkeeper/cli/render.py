@@ -32,6 +32,8 @@ _COLOURS = {
     "stopped": DIM,
 }
 
+LABEL = 12
+"""Columns of the labels of a page about one thing."""
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 _TWO_HOURS, _TWO_DAYS = 2 * _HOUR, 2 * _DAY
 _NARROWEST = 40
@@ -121,6 +123,11 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count} {noun if count == 1 else plural or noun + 's'}"
 
 
+def field(label: str, text: str) -> str:
+    """One labelled line of a page about one thing; what is longer hangs below, see `LABEL`."""
+    return f"{label:<{LABEL}}{text}".rstrip()
+
+
 class Terminal:
     """Where a command's words go. Colour and cutting only where a person looks."""
 
@@ -140,6 +147,8 @@ class Terminal:
         self.stderr_is_terminal = _is_terminal(self.stderr)
         self.stdin_is_terminal = _is_terminal(self.stdin)
         self.columns = max(_NARROWEST, _columns_of_terminal()) if self.is_terminal else None
+        self.has_blocks = _is_utf8(self.stdout)
+        """Whether it can show more than ASCII."""
         self._status = ""
         self.conceal: Callable[[str], str] = str
         """Takes secrets out of what is said of an error."""

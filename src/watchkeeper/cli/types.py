@@ -14,6 +14,9 @@ from watchkeeper.domain.local_time import instant, last_time_of_day, next_time_o
 
 _OFFERED = 50
 _TIME_OF_DAY = re.compile(r"\d{1,2}:\d{2}", re.ASCII)
+_DAYS = frozenset({"today", "yesterday"})
+"""The local midnight at which that day began."""
+_NUMBER = re.compile(r"[1-9]\d{0,8}", re.ASCII)
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 
 
@@ -33,7 +36,7 @@ class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgumen
 
 
 class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
-    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), or a time of day (`14:00`, the last one)."""
+    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), a time of day (`14:00`, the last one), or the start of `today`."""
 
     name = "when"
 
@@ -73,6 +76,26 @@ class TaskIdType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
         from watchkeeper.cli.completing import ids
 
         return [CompletionItem(task_id, help=title) for task_id, title in ids(incomplete, _OFFERED)]
+
+
+class RunType(TaskIdType):
+    """A run, `ID.N`, or a task, whose newest run is meant."""
+
+    name = "run"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Check the number behind the dot."""
+        text = str(value).strip()
+        _, dot, number = text.rpartition(".")
+        if dot and not _NUMBER.fullmatch(number):
+            self.fail(f"'{clean(text)[:60]}' is not a run such as 4k2j.1: a task's id, a dot and a number.", param, ctx)
+        return text
+
+
+def split_run(typed: str) -> tuple[str, int | None]:
+    """The typed id of a task, and the number of the run; None: the newest."""
+    task_id, dot, number = typed.rpartition(".")
+    return (task_id, int(number)) if dot else (typed, None)
 
 
 class HarnessType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
@@ -182,6 +205,9 @@ def from_now(text: str, now: datetime) -> datetime | None:
 
 def until_now(text: str, now: datetime) -> datetime | None:
     """The time that has passed which a text means at a time, `15m` being 15 minutes ago; None if it means none."""
+    if text in _DAYS:
+        midnight = last_time_of_day(0, 0, now)
+        return midnight if text == "today" else last_time_of_day(0, 0, midnight - timedelta(seconds=1))
     seconds = parse_duration(text)
     if seconds is not None:
         return now - timedelta(seconds=seconds)
@@ -202,6 +228,7 @@ def _at(text: str, now: datetime, of_day: Callable[[int, int, datetime], datetim
 DURATION = DurationType()
 SINCE = SinceType()
 TASK_ID = TaskIdType()
+RUN = RunType()
 HARNESS = HarnessType()
 ISOLATION = IsolationType()
 ACCOUNT = AccountType()

@@ -4,11 +4,14 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from watchkeeper.app.views import place, profile
+from watchkeeper.app.views.cost import Costs
 from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
+from watchkeeper.app.views.report import Report, ReportRow
 from watchkeeper.app.views.rows import TaskRow
 from watchkeeper.app.views.standing import Standing
 from watchkeeper.app.views.whereabouts import Whereabouts
+from watchkeeper.domain.cost import CostTotal
 from watchkeeper.domain.lanes import Lane, QueueRule, Reason
 from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
 from watchkeeper.ports.harness import StreamEvent
@@ -312,6 +315,51 @@ def health(health: Health) -> Json:
         "waits": health.waits,
         "paused": list(health.paused),
         "needs_you": [row(each) for each in health.needs_you],
+    }
+
+
+def report(report: Report) -> Json:
+    """What happened since a time."""
+
+    def each(found: tuple[ReportRow, ...]) -> list[Json]:
+        return [{**row(one.row), "cost": cost(one.cost), "text": one.text} for one in found]
+
+    return {
+        "since": time(report.since),
+        "now": time(report.now),
+        "done": each(report.done),
+        "needs_you": each(report.needs_you),
+        "failed": each(report.failed),
+        "stopped": each(report.stopped),
+        "active": each(report.active),
+        "removed": report.removed,
+        "cost": cost(report.cost),
+    }
+
+
+def costs(costs: Costs) -> Json:
+    """What runs cost, by group."""
+    return {
+        "by": costs.by,
+        "since": time(costs.since),
+        "oldest": time(costs.oldest),
+        "groups": [{"name": name, **cost(found)} for name, found in costs.groups],
+        "all": cost(costs.all),
+    }
+
+
+def cost(total: CostTotal) -> Json:
+    """Sums of money and tokens; known and claimed money are apart, and runs without a number are counted."""
+    return {
+        "runs": total.runs,
+        "known_usd": total.known_usd,
+        "known_runs": total.known_runs,
+        "claimed_usd": total.claimed_usd,
+        "claimed_runs": total.claimed_runs,
+        "unknown_runs": total.unknown_runs,
+        "input_tokens": total.input_tokens,
+        "output_tokens": total.output_tokens,
+        "runs_without_tokens": total.without_tokens,
     }
 
 

@@ -14,6 +14,7 @@ from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.queue_view import says
+from watchkeeper.cli.render import field as _field
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
@@ -25,6 +26,7 @@ from watchkeeper.domain.working_directory import described
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
+    from watchkeeper.app.views.standing import Standing
     from watchkeeper.domain.lanes import Reason
     from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
     from watchkeeper.ports.store import Authorisation
@@ -32,7 +34,6 @@ if TYPE_CHECKING:
 _FILES = 12
 _TEXT_LINES = 30
 _FIRST_LINES = 10
-_LABEL = 12
 _COMPLAINTS = 16 * 1024
 _NOT_GIVEN = "The agent did not get"
 """The shim's own words."""
@@ -66,7 +67,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
         call.terminal.document({**plain.detail(found), "reasons": [plain.reason(reason) for reason in reasons]})
     else:
         for line in _lines(call, found, reasons):
-            call.terminal.prose(line, hang=_LABEL)
+            call.terminal.prose(line, hang=render.LABEL)
         call.has_seen(found.task)
     daemon.warn_if_none(call, int(found.task.state in {TaskState.QUEUED, TaskState.RUNNING}))
 
@@ -92,7 +93,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
     if found.authorisation is not None:
-        yield from _allowed(found.authorisation)
+        yield from allowed_lines(found.authorisation)
         yield _field("allowed by", f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}")
     yield _field("rules", _rules(found))
     yield _field("created", f"{render.clock(task.created_at)} ({render.age(task.created_at, now)} ago)")
@@ -100,8 +101,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
         yield _field("key", render.clean(found.key))
     yield from _prompt(spec.prompt)
     for run in found.runs:
-        yield from _run(call, run, found.authorisation)
-    yield from _evidence(found)
+        yield from run_lines(call, run, found.authorisation)
+    yield from evidence_lines(found.row.standing)
     if found.takeover:
         yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
     yield _field("next", _next(found))
@@ -114,7 +115,7 @@ def _directory(found: "TaskDetail") -> str:
     return f"{found.task.spec.cwd} ({out} when approved)" if out else found.task.spec.cwd
 
 
-def _allowed(authorisation: "Authorisation") -> Iterator[str]:
+def allowed_lines(authorisation: "Authorisation") -> Iterator[str]:
     """What every launch of it uses, from the stored launch profile."""
     profile = authorisation.profile
     if profile is None:
@@ -192,7 +193,8 @@ def _rows(profile: LaunchProfile) -> Sequence[tuple[str, str]]:
     return table(replace(profile, version=None), "")
 
 
-def _run(call: Call, detail: "RunDetail", newest: "Authorisation | None") -> Iterator[str]:
+def run_lines(call: Call, detail: "RunDetail", newest: "Authorisation | None") -> Iterator[str]:
+    """A run: its agent, its end, its proof, its changes, what it used and what it said."""
     run, outcome = detail.run, detail.outcome
     yield ""
     stands = outcome.status.value if outcome is not None else run.state.value
@@ -351,8 +353,9 @@ def _number(count: int | None) -> str:
     return "unknown" if count is None else f"{count:,}"
 
 
-def _evidence(found: "TaskDetail") -> Iterator[str]:
-    seen, verdict = found.row.standing.evidence, found.row.standing.verdict
+def evidence_lines(standing: "Standing") -> Iterator[str]:
+    """What an execution directory tells at this moment, and what follows from it."""
+    seen, verdict = standing.evidence, standing.verdict
     if seen is None or verdict is None:
         return
     yield ""
@@ -390,7 +393,3 @@ def _next_of_held(found: "TaskDetail") -> str:
     if found.task.run_id is None:
         return f"{look}wk retry {task_id} or wk stop {task_id}"
     return f"{look}wk retry {task_id} (gives the held run up and starts another) or wk stop {task_id} (ends the task)"
-
-
-def _field(label: str, text: str) -> str:
-    return f"{label:<{_LABEL}}{text}".rstrip()
