@@ -23,7 +23,9 @@ READS_FORMER = {"src/watchkeeper/shim/requests.py": '_FORMER = {"condemned": "ea
 
 def former(kind: str) -> list[str]:
     """The names in the glossary's table of former words that are retired as such a kind of name."""
-    rows = [line.split("|")[1:4] for line in GLOSSARY.read_text(encoding="utf-8").splitlines() if line.startswith("| `")]
+    rows = [
+        line.split("|")[1:4] for line in GLOSSARY.read_text(encoding="utf-8").splitlines() if line.startswith("| `")
+    ]
     return [name for names, _, kinds in rows if kind in kinds for name in re.findall(r"`(\w+)`", names)]
 
 
@@ -106,8 +108,19 @@ def test_what_reads_former_words_holds_one_line_of_them() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["the task is parked", "UPDATE task SET parked = 0", "def _unpark(self):", "class Turnstile:", "on_park(x)", "tell_parked", "bring_back(tx)", "it condemns", "Crowd()", "vigil = Vigil(call)"],
-)  # fmt: skip
+    [
+        "the task is parked",
+        "UPDATE task SET parked = 0",
+        "def _unpark(self):",
+        "class Turnstile:",
+        "on_park(x)",
+        "tell_parked",
+        "bring_back(tx)",
+        "it condemns",
+        "Crowd()",
+        "vigil = Vigil(call)",
+    ],
+)
 def test_a_former_word_is_found(text: str) -> None:
     assert words_in("a.py", text) == ["a.py:1"]
 
@@ -119,7 +132,15 @@ def test_what_resembles_one_is_not(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["class Place: ...", "class _Found: ...", "Lost = int", "def says(): ...", "class A:\n    told: bool", "async def of(): ...", "class A:\n    def here(self): ..."],
-)  # fmt: skip
+    [
+        "class Place: ...",
+        "class _Found: ...",
+        "Lost = int",
+        "def says(): ...",
+        "class A:\n    told: bool",
+        "async def of(): ...",
+        "class A:\n    def here(self): ...",
+    ],
+)
 def test_a_definition_under_a_former_name_is_found(text: str) -> None:
     assert len(definitions_in("a.py", text)) == 1
