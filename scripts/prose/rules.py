@@ -6,7 +6,6 @@ from pathlib import Path
 
 from proselint.registry.checks import Check, CheckFlags, types  # pyright: ignore[reportMissingTypeStubs] - its types are in its source
 
-
 GLOSSARY = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 

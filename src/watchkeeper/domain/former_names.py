@@ -37,3 +37,8 @@ def for_any_shim(request: Mapping[str, object]) -> dict[str, object]:
     how = request.get("how")
     former = {today: word for word, today in END_REASONS.items()}
     return {**request, "how": former.get(how, how)} if isinstance(how, str) else dict(request)
+
+
+def for_earlier_shim(request: Mapping[str, object]) -> dict[str, object]:
+    """A request to stop whose reason a shim of an earlier version refused: it knows `early_fail` by another name, and `answered` not at all."""
+    return {**request, "how": EARLY_FAIL}
