@@ -37,11 +37,9 @@ def tracked() -> list[str]:
 
 def words_in(name: str, text: str) -> list[str]:
     """Where a file has a former word, in its name or in its text; a part of an identifier counts."""
+    forms = ((word, word.capitalize(), word.upper()) for word in former("word"))
     sought = re.compile(
-        "|".join(
-            rf"(?<![A-Za-z]){word}(?:s|ed)?(?![a-z])" if word[0].islower() else rf"(?<![A-Za-z]){word}(?![a-z])"
-            for word in former("word")
-        )
+        "|".join(rf"(?:(?<![A-Za-z]){low}|{title}|(?<![A-Z]){high})(?:s|ed)?(?![a-z])" for low, title, high in forms)
     )
     found = [f"{name}: its name"] if sought.search(name) else []
     return found + [f"{name}:{number}" for number, line in enumerate(text.splitlines(), 1) if sought.search(line)]
@@ -73,7 +71,7 @@ def definitions_in(name: str, text: str) -> list[str]:
 
 
 def test_the_glossary_lists_former_words() -> None:
-    assert {"parked", "turnstile", "condemned", "Crowd", "Bearing", "Vigil"} <= set(former("word"))
+    assert {"parked", "turnstile", "condemned", "crowd", "bearing", "vigil"} <= set(former("word"))
     assert {"Place", "Order", "Lost", "Mark", "Found"} <= set(former("class"))
     assert {"says", "told", "of", "here"} <= set(former("function"))
 
@@ -125,7 +123,7 @@ def test_a_former_word_is_found(text: str) -> None:
     assert words_in("a.py", text) == ["a.py:1"]
 
 
-@pytest.mark.parametrize("text", ["sparkle", "forbearing", "a car park is not what it means".replace("park", "pitch")])
+@pytest.mark.parametrize("text", ["sparkle", "forbearing", "the bearer of a pid"])
 def test_what_resembles_one_is_not(text: str) -> None:
     assert words_in("a.py", text) == []
 

@@ -12,7 +12,7 @@ from watchkeeper.domain.model import EndReason, StopHow
 
 
 class EarlierShim:
-    """Listens at the address of a shim, and knows no reasons but those of its own version."""
+    """Listens at the address of a shim, and accepts only the reasons of its own version."""
 
     def __init__(self, stage: Stage, reasons: set[str]) -> None:
         self._reasons = reasons

@@ -7,7 +7,7 @@ a shim of an earlier version understands.
 from collections.abc import Mapping
 
 EARLY_FAIL = "condemned"
-"""What earlier versions called the reason `early_fail`. A shim of an earlier version knows no other word for it."""
+"""What earlier versions called the reason `early_fail`. A shim of an earlier version does not know another word for it."""
 
 END_REASONS: Mapping[str, str] = {EARLY_FAIL: "early_fail"}
 """Reasons for the end of an agent."""
