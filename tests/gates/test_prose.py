@@ -41,9 +41,9 @@ def test_each_rule_is_seen_red(tmp_path: Path, sentence: str, rule: str, suffix:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("page.py", '"""There is no database, and the lease is no longer valid."""\n\nnobody = "parked"\n'),
-        ("page.md", "The column `parked` is read.\n\n```console\n$ echo nobody goes on\n```\n"),
-        ("page.sql", "SELECT nobody FROM parked -- the rows of one lane\n"),
+        ("page.py", '"""There is no database, and the lease is no longer valid."""\n\nnobody = "whoever"\n'),
+        ("page.md", "The column `whoever` is read.\n\n```console\n$ echo nobody goes on\n```\n"),
+        ("page.sql", "SELECT nobody FROM whoever -- the rows of one lane\n"),
     ],
 )
 def test_code_and_plain_sentences_are_left_alone(tmp_path: Path, name: str, text: str) -> None:
