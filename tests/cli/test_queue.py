@@ -381,7 +381,7 @@ def test_a_limit_stands_until_it_is_taken_away(wk: "Wk") -> None:
     [
         (["limit", "0"], 2, "wk queue pause"),
         (["limit", "-1"], 2, "-1"),
-        (["limit", "many"], 2, "no limit"),
+        (["limit", "many"], 2, "not a concurrency limit"),
         (["limit"], 2, "N|none"),
         (["pause", "--harness", "dmeo"], 4, "dmeo"),
         (["pause", "--account", "demo"], 3, "HARNESS:NAME"),

@@ -94,6 +94,11 @@ class Parts(Protocol):
         """The id of this machine where several share the database, else empty."""
         ...
 
+    @property
+    def node(self) -> str:
+        """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
+        ...
+
     def settings_in(self, directory: str, flags: Iterable[tuple[str, object]]) -> Settings:
         """The settings that hold in a directory, its repository's file included, under `flags`: keys with values. Raises SettingsError."""
         ...

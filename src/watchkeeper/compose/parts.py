@@ -101,7 +101,12 @@ class Watchkeeper(ThisMachine):
     @property
     def machine(self) -> str:
         """The id of this machine where several share the database, else empty. Raises StateDirectoryUnusable."""
-        return self.state.node() if self.settings.store_url is not None else ""
+        return self.node if self.settings.store_url is not None else ""
+
+    @property
+    def node(self) -> str:
+        """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
+        return self.state.node()
 
     def require_room(self) -> None:
         """Refuse to begin something where the disk is nearly full. Raises StateDirectoryUnusable, OSError."""
