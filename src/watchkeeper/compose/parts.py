@@ -108,6 +108,21 @@ class Watchkeeper(ThisMachine):
         """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
         return self.state.node()
 
+    @property
+    def known_node(self) -> str | None:
+        """The id of this machine; None if nothing has run here yet. Raises StateDirectoryUnusable."""
+        return self.state.known_node()
+
+    def has_content(self, url: str) -> bool:
+        """Whether the database at `url` holds anything. Raises DatabaseUnusable and its kinds, SettingsError."""
+        from watchkeeper.compose.databases import open_postgres
+
+        try:
+            open_postgres(url, host=self.host_name, create=False, upgrade=False).close()
+        except NoDatabase:
+            return False
+        return True
+
     def require_room(self) -> None:
         """Refuse to begin something where the disk is nearly full. Raises StateDirectoryUnusable, OSError."""
         self.state.require_room()
