@@ -115,6 +115,10 @@ class Parts(Protocol):
         """The names of all harnesses."""
         ...
 
+    def hidden_harness(self, name: str) -> str:
+        """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
+        ...
+
     def require_room(self) -> None:
         """Refuse to begin something where the disk is nearly full. Raises StateDirectoryUnusable, OSError."""
         ...

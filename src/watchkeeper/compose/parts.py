@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
+    from watchkeeper.domain.repair import Repair
     from watchkeeper.harnesses.registry import Registry
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
+    from watchkeeper.ports.damage import Damage, Known
     from watchkeeper.ports.environment import Environments
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.log_pipes import LogPipes
     from watchkeeper.runtimes.settings_file import SettingsFile
+    from watchkeeper.store.moving import OpenStore
 
 
 class Watchkeeper(ThisMachine):
@@ -80,6 +83,11 @@ class Watchkeeper(ThisMachine):
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
+        return self._database
+
+    @cached_property
+    def _database(self) -> "OpenStore":
+        """The database, with its rows."""
         from watchkeeper.compose.databases import open_store
 
         # What runs here is kept in the state directory, wherever the database is.
@@ -107,6 +115,14 @@ class Watchkeeper(ThisMachine):
     def node(self) -> str:
         """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
         return self.state.node()
+
+    def repair_record(self, damage: "Damage", what: "Repair", *, reason: str, by: str, known: "Known") -> None:
+        """Do to a record what a person chose, and journal it. Raises Refused, DatabaseUnusable and its kinds."""
+        from watchkeeper.compose.databases import place
+        from watchkeeper.store.repair import repair
+
+        there = place(self.settings.store_url, self.state, host=self.host_name)
+        repair(self._database, there, damage, what, reason=reason, by=by, at=self.clock.now(), known=known)
 
     @property
     def known_node(self) -> str | None:
@@ -271,6 +287,11 @@ class Watchkeeper(ThisMachine):
     def harness(self, name: str) -> "Harness":
         """A harness by name. Raises UnknownHarness, HarnessError."""
         return self.harnesses.get(name)
+
+    def hidden_harness(self, name: str) -> str:
+        """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
+        found = self.harnesses.ignored_file(name)
+        return "" if found is None else found.says
 
     def harness_names(self) -> list[str]:
         """Every name that can be given."""
