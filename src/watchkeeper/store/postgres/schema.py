@@ -25,12 +25,14 @@ _WORDS = (
     (r"\bREAL\b", "DOUBLE PRECISION"),
     (r"\bTEXT\b", 'TEXT COLLATE "C"'),
     (r"\) STRICT(, WITHOUT ROWID)?;", ");"),
+    (r"json_valid\(([\w.]+)\)", r"\1::json IS NOT NULL"),
+    (r"json_extract\(([\w.]+), '\$\.(\w+)'\)", r"(\1::json ->> '\2')"),
 )
 """SQLite's words, as patterns, and PostgreSQL's."""
 
 
 def translated(text: str) -> str:
-    """A step in PostgreSQL's words: its types, and the order of its texts."""
+    """A step in PostgreSQL's words: its types, the order of its texts, and the fields of its JSON."""
     for ours, theirs in _WORDS:
         text = re.sub(ours, theirs, text)
     return text
