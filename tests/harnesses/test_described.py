@@ -160,7 +160,7 @@ def test_a_change_of_the_file_counts_at_once_and_no_built_in_name_is_taken(tmp_p
 
 
 def test_what_another_harness_hides_is_named(tmp_path: Path) -> None:
-    """A file with a built-in name, a file whose name is none, and an installed harness with the name of either."""
+    """A file with a built-in name, a file whose name cannot be given, and an installed harness with the name of either."""
     for name in ("claude", "No Name", "shout", "quiet"):
         (tmp_path / f"{name}.toml").write_text("command = ['x']", encoding="utf-8")
     points = [EntryPoint(name=name, value=f"they:{name}", group=GROUP) for name in ("demo", "shout", "other")]
