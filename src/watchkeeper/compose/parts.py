@@ -1,6 +1,6 @@
 """The object graph: every adapter and use case, joined when it is first asked for. A command that lists tasks opens the database and nothing more."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from watchkeeper.ports.store import MachineRecord, Store
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.log_pipes import LogPipes
-    from watchkeeper.runtimes.settings_file import SettingsFile
     from watchkeeper.store.moving import OpenStore
 
 
@@ -111,11 +110,6 @@ class Watchkeeper(ThisMachine):
         """The id of this machine where several share the database, else empty. Raises StateDirectoryUnusable."""
         return self.node if self.settings.store_url is not None else ""
 
-    @property
-    def node(self) -> str:
-        """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
-        return self.state.node()
-
     def repair_record(self, damage: "Damage", what: "Repair", *, reason: str, by: str, known: "Known") -> None:
         """Do to a record what a person chose, and journal it. Raises Refused, DatabaseUnusable and its kinds."""
         from watchkeeper.compose.databases import place
@@ -123,11 +117,6 @@ class Watchkeeper(ThisMachine):
 
         there = place(self.settings.store_url, self.state, host=self.host_name)
         repair(self._database, there, damage, what, reason=reason, by=by, at=self.clock.now(), known=known)
-
-    @property
-    def known_node(self) -> str | None:
-        """The id of this machine; None if nothing has run here yet. Raises StateDirectoryUnusable."""
-        return self.state.known_node()
 
     def has_content(self, url: str) -> bool:
         """Whether the database at `url` holds anything. Raises DatabaseUnusable and its kinds, SettingsError."""
@@ -147,15 +136,6 @@ class Watchkeeper(ThisMachine):
     def store_name(self) -> str:
         """Which database is meant, without a password."""
         return str(masked(self.settings.store_url or "sqlite"))
-
-    def settings_file(self) -> "SettingsFile":
-        """The user's own settings, for changing them. Raises SettingsError where there is no home."""
-        from watchkeeper.runtimes.settings_file import SettingsFile
-
-        path = user_file(self.environ)
-        if path is None:
-            raise SettingsError("There is no place for your settings: HOME is not set.", hint="Set it.")
-        return SettingsFile(path)
 
     @cached_property
     def backups(self) -> "Backups":
@@ -302,12 +282,6 @@ class Watchkeeper(ThisMachine):
         from watchkeeper.ports.harness import declared
 
         return self.settings.harness_options(name, declared(self.harness(name)).options)
-
-    def login(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Run an agent program's own login on the terminal; its exit code."""
-        from watchkeeper.harnesses.sign_in import run_login
-
-        return run_login(argv, environment)
 
     @cached_property
     def task_environments(self) -> "TaskEnvironments":
