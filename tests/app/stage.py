@@ -12,9 +12,10 @@ from support.records import add, make_spec, make_task, reserve
 from watchkeeper.app.observe import Observer
 from watchkeeper.app.perform import Performer
 from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.record_stop import record_stop
 from watchkeeper.app.settle import Settler
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
+from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, StopHow, StopRequest, Task
 from watchkeeper.domain.run_events import (
     HeldBack,
     Prepared,
@@ -98,6 +99,10 @@ class Verbs:
             return held
 
         return self.store.transact("test", work)
+
+    def stop(self, task_id: str = "t1", how: StopHow = StopHow.STOP, by: str = "ada") -> Task:
+        """Record that a person wants a task to end; the task as it is then."""
+        return record_stop(self.store, self.clock, task_id, StopRequest(how=how, by=by, at=self.clock.now()))
 
     def task(self, task_id: str = "t1") -> Task:
         """A task as it is recorded."""

@@ -3,18 +3,19 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from app.stage import Verbs
 from support.records import end, make_outcome, make_spec, make_task
 
 from watchkeeper.app.announce import tell_added
-from watchkeeper.app.cancel import cancel
+from watchkeeper.app.cancel import CancelRequest, cancel
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.edit import Edit, edit
+from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.record import apply_task
-from watchkeeper.app.rules import Scope, limit, pause, resume
+from watchkeeper.app.rules import PAUSED, RESUMED, Scope, limited, put
 from watchkeeper.domain.account import SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState
@@ -22,10 +23,12 @@ from watchkeeper.domain.model import Disposition, OutcomeStatus, Proof, RunState
 from watchkeeper.domain.service import QuotaSeen, ServiceFailed
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.wait import Wait
+from watchkeeper.environment import inherited
 from watchkeeper.ports.store import Authorisation, Tx
 from watchkeeper.runtimes.system import RandomIds
 
 IDS = RandomIds()
+ME = Caller(by="me", environ={}, inherits=inherited())
 
 
 class Queue:
@@ -121,12 +124,12 @@ def _not_before(queue: Queue) -> None:
 def _limit(queue: Queue) -> None:
     queue.add("worker", harness="h2")
     assert queue.claim() == "worker"
-    limit(queue.store, queue.clock, Scope(scope="harness", name="h2"), 1, "me")
+    _ = put(queue.store, queue.clock, "me", Scope(scope="harness", name="h2"), limited(1))
     queue.add("head", priority=9, harness="h2")
 
 
 def _paused(queue: Queue) -> None:
-    pause(queue.store, queue.clock, Scope(scope="project", name="p2"), "me")
+    _ = put(queue.store, queue.clock, "me", Scope(scope="project", name="p2"), PAUSED)
     queue.add("head", priority=9, project="p2")
 
 
@@ -189,10 +192,10 @@ def test_a_change_of_a_reason_is_told_once(queue: Queue, wait: Wait) -> None:
 
 def test_a_lane_that_opens_is_told_once(queue: Queue) -> None:
     queue.add("a")
-    pause(queue.store, queue.clock, Scope(scope="all"), "me")
+    _ = put(queue.store, queue.clock, "me", Scope(scope="all"), PAUSED)
     assert queue.claim() is None and queue.claim() is None
     assert queue.told() == ["waiting paused"]
-    resume(queue.store, queue.clock, Scope(scope="all"), "me")
+    _ = put(queue.store, queue.clock, "me", Scope(scope="all"), RESUMED)
     assert queue.claim() == "a"
     assert queue.claim() is None
     assert queue.told() == ["waiting paused"]  # no task waits in it any more, so there is nothing to record
@@ -244,7 +247,7 @@ def test_a_child_that_has_begun_is_not_taken_back(queue: Queue) -> None:
 def test_a_parent_that_is_cancelled_is_said(queue: Queue) -> None:
     queue.add("parent")
     queue.add("child", after=("parent",))
-    _ = cancel(queue.store, queue.clock, "parent", "me")
+    _ = cancel(cast("Parts", queue), ME, CancelRequest(task_id="parent"))
     assert queue.claim() is None
     entries = queue.store.read(lambda tx: tx.journal.after(0, 100, "child"))
     assert "was stopped and must be done first: it will never start by itself" in str(entries[-1].data["says"])

@@ -10,7 +10,6 @@ from app.stage import Verbs
 from support.handing import again, retry_with
 from support.waiting import wait_until
 
-from watchkeeper.app.stop import stop
 from watchkeeper.domain.model import AgentIdentity, Proof, RunState, StopHow, TaskState
 from watchkeeper.errors import Refused
 from watchkeeper.ports.store import Tx
@@ -58,13 +57,13 @@ def test_an_agent_that_outlived_its_settlement_is_ended_by_the_next_stop(
 ) -> None:
     """The first attempts came to nothing and were given up. Until the agent is dead nothing else is started; the record stays as it is."""
     _held_with(verbs, agent)
-    _ = stop(verbs.store, verbs.clock, "t1", StopHow.STOP, "ada")
+    _ = verbs.stop()
     _forget_effects(verbs)
     with pytest.raises(Refused, match=f"still alive .pid {agent.pid}."):
         _retry(verbs)
     before = verbs.run()
     assert (before.state, before.proof) == (RunState.SETTLED, Proof.UNPROVEN)
-    assert stop(verbs.store, verbs.clock, "t1", StopHow.KILL, "ada").state is TaskState.STOPPED
+    assert verbs.stop("t1", StopHow.KILL).state is TaskState.STOPPED
     assert verbs.pending() == 1
     _ = verbs.performer().perform_due()
     wait_until(lambda: agent.poll() is not None, what="the agent was ended")
@@ -75,7 +74,7 @@ def test_an_agent_that_outlived_its_settlement_is_ended_by_the_next_stop(
 def test_a_stranger_under_the_pid_is_spared(verbs: Verbs, agent: "subprocess.Popen[bytes]") -> None:
     """The start time is another one: no process is signalled, and a retry is not refused for its sake."""
     _held_with(verbs, agent, later=1)
-    _ = stop(verbs.store, verbs.clock, "t1", StopHow.KILL, "ada")
+    _ = verbs.stop("t1", StopHow.KILL)
     _ = verbs.performer().perform_due()
     assert agent.poll() is None
     _retry(verbs)

@@ -6,7 +6,6 @@ import pytest
 from app.stage import Verbs
 
 from watchkeeper.app.off_record import note_of, put_on_record
-from watchkeeper.app.stop import stop
 from watchkeeper.domain.model import StopHow, TaskState
 
 
@@ -20,7 +19,7 @@ def _noted(verbs: Verbs) -> None:
 def test_a_stop_whose_task_has_ended_otherwise_is_told_in_its_history(verbs: Verbs, crashed: bool) -> None:
     """It stays as it ended; that a person stopped it is not forgotten, and is recorded once although we crash before the note is."""
     _ = verbs.held()
-    _ = stop(verbs.store, verbs.clock, "t1", StopHow.STOP, "repair")
+    _ = verbs.stop("t1", by="repair")
     was = verbs.task()
     _noted(verbs)
     (note,) = verbs.runtime.off_record.notes()

@@ -11,7 +11,6 @@ from support.waiting import wait_until
 from watchkeeper.app import enforce, perform
 from watchkeeper.app.perform import MAX_END_ATTEMPTS, SILENT_ATTEMPTS, Performer
 from watchkeeper.app.record import apply_run
-from watchkeeper.app.stop import stop
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import EndReason, Run, RunState, StopHow, TaskState
 from watchkeeper.domain.run_events import (
@@ -28,7 +27,7 @@ from watchkeeper.runtimes.process import ProcessRuntime
 def test_the_end_of_a_settled_run_is_given_up_in_the_end(verbs: Verbs) -> None:
     """Its directory is missing and no agent of it was ever seen: neither told nor proven, so it is tried a dozen times and then said to have failed."""
     verbs.held()
-    assert stop(verbs.store, verbs.clock, "t1", StopHow.STOP, "ada").state is TaskState.STOPPED
+    assert verbs.stop().state is TaskState.STOPPED
     assert verbs.state() is RunState.SETTLED
     performer = verbs.performer()
     for attempt in range(1, MAX_END_ATTEMPTS + 1):
@@ -74,7 +73,7 @@ def _running(verbs: Verbs, task_id: str) -> None:
 def test_a_silent_shim_is_said_once_and_asked_more_seldom(verbs: Verbs) -> None:
     """For ever, because the agent is to end; but not in silence, and not all the time."""
     _running(verbs, "t1")
-    _ = stop(verbs.store, verbs.clock, "t1", StopHow.STOP, "ada")
+    _ = verbs.stop()
     told: list[str] = []
     performer = verbs.performer(runtime=_Silent(verbs, told))
     silent = [tuple(_after(verbs, performer, 6)) for _ in range(SILENT_ATTEMPTS + 10)]
@@ -111,7 +110,7 @@ def test_many_that_are_to_end_are_told_side_by_side(verbs: Verbs) -> None:
     for number in range(6):
         _running(verbs, f"t{number}")
     for number in range(6):
-        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+        _ = verbs.stop(f"t{number}")
     told: list[str] = []
     done = verbs.performer(runtime=_Together(verbs, told, 6)).perform_due()
     assert set(told) == set(done.touched) == {f"t{number}.1" for number in range(6)}
@@ -138,7 +137,7 @@ def test_the_quick_are_recorded_while_a_slow_one_is_asked(verbs: Verbs) -> None:
     for number in range(6):
         _running(verbs, f"t{number}")
     for number in range(6):
-        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+        _ = verbs.stop(f"t{number}")
     runtime = _OneSlow(verbs, [])
     runtime.verbs = verbs
     done = verbs.performer(runtime=runtime).perform_due()
@@ -169,7 +168,7 @@ def test_one_end_that_cannot_be_recorded_keeps_no_other_from_it(
     for number in range(3):
         _running(verbs, f"t{number}")
     for number in range(3):
-        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+        _ = verbs.stop(f"t{number}")
     monkeypatch.setattr(enforce, "record", refuse_one)
     performer = verbs.performer(runtime=_Together(verbs, [], 3))
     with nullcontext() if isinstance(problem, RecordTorn) else pytest.raises(type(problem)):
@@ -185,7 +184,7 @@ def test_what_is_to_end_keeps_nothing_from_starting(verbs: Verbs, monkeypatch: p
     for number in range(6):
         _running(verbs, f"t{number}")
     for number in range(6):
-        _ = stop(verbs.store, verbs.clock, f"t{number}", StopHow.STOP, "ada")
+        _ = verbs.stop(f"t{number}")
     _ = verbs.prepared("new")
     told: list[str] = []
     performer = verbs.performer(runtime=_Silent(verbs, told))

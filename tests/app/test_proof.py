@@ -14,7 +14,6 @@ from watchkeeper.app.perform import Performer
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.remove import NotRemovable, Remover
-from watchkeeper.app.stop import stop
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import (
@@ -227,7 +226,7 @@ def test_the_end_of_a_settled_run_is_tried_only_while_it_may_be_alive(verbs: Ver
 @pytest.mark.parametrize("proof", [Proof.SWEPT, Proof.UNPROVEN])
 def test_the_end_of_a_settled_run_is_over_when_a_sweep_finds_nothing(verbs: Verbs, proof: Proof) -> None:
     _ = verbs.held()
-    _ = stop(verbs.store, verbs.clock, "t1", StopHow.KILL, "ada")
+    _ = verbs.stop("t1", StopHow.KILL)
     assert verbs.run().proof is Proof.UNPROVEN
     _ = performer(verbs, _Counting(verbs.runtime, proof)).perform_due()
     assert verbs.pending() == (0 if proof is Proof.SWEPT else 1)

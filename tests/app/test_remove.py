@@ -11,8 +11,7 @@ from support.records import NOON, add, make_spec, make_task, settle
 
 from watchkeeper.app.remove import MAX_ATTEMPTS, NotRemovable, Remover
 from watchkeeper.app.retention import Retention
-from watchkeeper.app.stop import stop
-from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, StopHow, TaskState
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, Proof, Run, TaskState
 from watchkeeper.domain.removal import ObstacleKind
 from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes import proc
@@ -44,7 +43,7 @@ def settled(verbs: Verbs, task_id: str = "t1") -> tuple[Run, Path]:
 def given_up(verbs: Verbs) -> Run:
     """A run that a person settled while nothing was known of it."""
     run = verbs.held()
-    _ = stop(verbs.store, verbs.clock, run.task_id, StopHow.STOP, "me")
+    _ = verbs.stop(run.task_id, by="me")
     return verbs.run()
 
 

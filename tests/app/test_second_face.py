@@ -8,20 +8,33 @@ from typing import Any
 
 import pytest
 
-from watchkeeper.app import edit, machines, retry
+from watchkeeper.app import account_choice, edit, machines, manage_accounts, retry, rules
 from watchkeeper.app.add import Handed, hand_over
-from watchkeeper.app.cancel import cancel
+from watchkeeper.app.cancel import CancelRequest, cancel
 from watchkeeper.app.hand_over import HandOver, HandOverRequest, Line
 from watchkeeper.app.harness_choice import Found
+from watchkeeper.app.mark import PinRequest, RenameRequest, pin, rename
 from watchkeeper.app.parts import Caller
-from watchkeeper.app.stop import stop
+from watchkeeper.app.select import select
+from watchkeeper.app.stop import StopTaskRequest, stop
 from watchkeeper.compose import Watchkeeper
+from watchkeeper.domain.account import SignIn
 from watchkeeper.domain.model import StopHow, Task, TaskState
 from watchkeeper.domain.profile import RightsLevel
+from watchkeeper.domain.selection import Selection, can_cancel, can_remove, can_retry, can_stop
 from watchkeeper.environment import inherited
-from watchkeeper.errors import BadTask, KeyTaken, NotFound, Refused, Stale, UsageError
+from watchkeeper.errors import BadTask, HarnessError, KeyTaken, NotFound, Refused, Stale, UsageError
 
 TEXT = "Fix the search box.\nAll of it."
+
+PROGRAM = """#!/bin/sh
+case "$*" in
+  *--version*) echo "2.0.0 (Claude Code)" ;;
+  *status*) exit 1 ;;
+  *) echo "$*" > "$CLAUDE_CONFIG_DIR/arguments"; exit 3 ;;
+esac
+"""
+"""A program that keeps the arguments of its login, and is never signed in."""
 
 
 @dataclass
@@ -46,6 +59,10 @@ class Face:
         """Edit a task."""
         wanted = edit.prepare(self.parts, self.caller, task.id, edit.EditRequest(**given))
         return edit.edit(self.parts.store, self.parts.clock, self.parts.ids, wanted, by=self.caller.by)
+
+    def stops(self, task: Task, how: StopHow = StopHow.STOP) -> Task:
+        """End a task."""
+        return stop(self.parts, self.caller, StopTaskRequest(task_id=task.id, how=how)).task
 
     def count(self) -> int:
         """How many tasks there are."""
@@ -73,11 +90,11 @@ def test_a_task_goes_its_whole_way(face: Face) -> None:
     assert (task.spec.labels, task.spec.max_attempts, task.spec.account) == (("a",), 2, "own")
     edited = face.edits(task, prompt="Fix the menu.", priority=7, deadline=60.0, not_before=edit.AT_ONCE)
     assert (edited.spec.title, edited.spec.priority, edited.spec.deadline_s) == ("Fix the menu.", 7, 60.0)
-    assert stop(face.parts.store, face.parts.clock, task.id, StopHow.STOP, "ada").state is TaskState.STOPPED
+    assert face.stops(task).state is TaskState.STOPPED
     again = retry.prepare(face.parts, face.caller, task.id)
     assert not again.is_news and again.approved == again.place
     assert retry.retry(face.parts, again, by="ada").state is TaskState.QUEUED
-    assert cancel(face.parts.store, face.parts.clock, task.id, "ada").state is TaskState.STOPPED
+    assert cancel(face.parts, face.caller, CancelRequest(task_id=task.id)).state is TaskState.STOPPED
     by = face.parts.store.read(lambda tx: tx.outcomes.authorisation(task.id))
     assert by is not None and (by.by, by.profile) == ("ada", again.profile)
 
@@ -141,14 +158,14 @@ def test_an_edit_of_what_was_edited_meanwhile_is_refused(face: Face) -> None:
 
 def test_only_a_task_that_waits_is_edited(face: Face) -> None:
     task = face.hands_over().task
-    _ = stop(face.parts.store, face.parts.clock, task.id, StopHow.STOP, "ada")
+    _ = face.stops(task)
     with pytest.raises(Refused, match="only one that waits"):
         face.edits(task, priority=1)
 
 
 def test_a_retry_looks_for_the_directory(face: Face) -> None:
     task = face.hands_over().task
-    _ = stop(face.parts.store, face.parts.clock, task.id, StopHow.STOP, "ada")
+    _ = face.stops(task)
     face.work.rmdir()
     with pytest.raises(BadTask, match="is missing"):
         retry.prepare(face.parts, face.caller, task.id)
@@ -165,4 +182,126 @@ def test_rights_are_chosen_for_one_task(face: Face) -> None:
 
 def test_this_machine_is_found_by_its_name_and_its_id(face: Face) -> None:
     own = face.parts.state.node()
-    assert {machines.find(face.parts, typed, own) for typed in (face.parts.host_name, own, own[:6])} == {own}
+    assert {machines.find(face.parts, typed) for typed in (face.parts.host_name, own, own[:6])} == {own}
+
+
+def test_a_stop_answers_what_was_so_before(face: Face) -> None:
+    """A task that has ended stays as it ended, and nothing of one that never ran is alive."""
+    task = face.hands_over().task
+    first = stop(face.parts, face.caller, StopTaskRequest(task_id=task.id, how=StopHow.KILL, grace_s=2.0))
+    assert (first.had_ended, first.survivor, first.task.state) == (False, None, TaskState.STOPPED)
+    asked = first.task.stop
+    assert asked is not None and (asked.how, asked.by, asked.grace_s) == (StopHow.KILL, "ada", 2.0)
+    again = stop(face.parts, face.caller, StopTaskRequest(task_id=task.id))
+    assert (again.had_ended, again.survivor, again.task) == (True, None, first.task)
+    with pytest.raises(NotFound):
+        _ = stop(face.parts, face.caller, StopTaskRequest(task_id="7f3a"))
+
+
+def test_a_task_is_named_and_kept_on_top(face: Face) -> None:
+    task = face.hands_over().task
+    renamed = rename(face.parts, face.caller, RenameRequest(task_id=task.id, title=" The  search\tbox "))
+    assert (renamed.spec.title, renamed.spec.prompt) == ("The search box", TEXT)
+    secret = replace(face.caller, environ={"SHOP_TOKEN": "k3y-of-the-shop-9321"})
+    for title, says in (
+        (" ", "cannot be empty"),
+        ("a" * 2000, "is longer than"),
+        ("use k3y-of-the-shop-9321", "title"),
+    ):
+        with pytest.raises(BadTask, match=says):
+            _ = rename(face.parts, secret, RenameRequest(task_id=task.id, title=title))
+    assert pin(face.parts, face.caller, PinRequest(task_id=task.id, pinned=True)).pinned_at is not None
+    assert pin(face.parts, face.caller, PinRequest(task_id=task.id, pinned=False)).pinned_at is None
+
+
+def test_tasks_are_chosen_by_what_holds_of_them(face: Face) -> None:
+    """And by what can be done to them."""
+    first = face.hands_over(labels=("a", "b"), project="shop").task
+    second = face.hands_over(labels=("a",)).task
+    store = face.parts.store
+    assert select(store, can_cancel, Selection()) == [first.id, second.id]
+    assert select(store, can_stop, Selection(labels=("a", "b"))) == [first.id]
+    assert select(store, can_stop, Selection(projects=("shop", "other"))) == [first.id]
+    assert select(store, can_retry, Selection()) == []
+    _ = face.stops(second)
+    assert select(store, can_stop, Selection()) == [first.id]
+    assert select(store, can_retry, Selection(states=(TaskState.STOPPED,))) == [second.id]
+    assert select(store, can_remove, Selection()) == [second.id]
+    _ = pin(face.parts, face.caller, PinRequest(task_id=second.id, pinned=True))
+    assert select(store, can_remove, Selection()) == []
+    assert select(None, can_stop, Selection()) == []
+
+
+def test_a_part_of_the_queue_is_paused_resumed_and_limited(face: Face) -> None:
+    part = rules.PartRequest(project="shop")
+    paused = rules.pause(face.parts, face.caller, part)
+    assert (paused.changed, paused.rule.scope, paused.rule.name, paused.rule.by) == (True, "project", "shop", "ada")
+    assert not rules.pause(face.parts, face.caller, part).changed
+    limited = rules.limit(face.parts, face.caller, rules.LimitRequest(part=part, at_once=2))
+    assert (limited.changed, limited.rule.paused, limited.rule.max_running) == (True, True, 2)
+    assert not rules.resume(face.parts, face.caller, part).rule.paused
+    here = rules.pause(face.parts, face.caller, rules.PartRequest(machine=face.parts.host_name)).rule
+    assert (here.scope, here.name) == ("machine", face.parts.state.node())
+    assert rules.pause(face.parts, face.caller, rules.PartRequest()).rule.scope == "all"
+    assert rules.pause(face.parts, face.caller, rules.PartRequest(account="demo:own")).rule.name == "demo:own"
+
+
+@pytest.mark.parametrize(
+    ("part", "error", "says"),
+    [
+        ({"project": "shop", "harness": "demo"}, UsageError, "one part"),
+        ({"project": " "}, UsageError, "name of the project is empty"),
+        ({"harness": "nothing"}, HarnessError, "There is no harness 'nothing'"),
+        ({"machine": "nothing"}, NotFound, "There is no machine 'nothing'"),
+        ({"account": "demo"}, NotFound, "'demo' is no account"),
+        ({"account": "demo:nothing"}, NotFound, "There is no account 'demo:nothing'"),
+        ({"project": "k3y-of-the-shop-9321"}, BadTask, "project's name"),
+    ],
+)
+def test_a_part_that_cannot_be_is_refused(face: Face, part: dict[str, str], error: type[Exception], says: str) -> None:
+    caller = replace(face.caller, environ=dict(face.caller.environ) | {"SHOP_TOKEN": "k3y-of-the-shop-9321"})
+    with pytest.raises(error, match=says):
+        _ = rules.pause(face.parts, caller, rules.PartRequest(**part))
+    assert face.parts.store.read(lambda tx: list(tx.rules.all())) == []
+
+
+@pytest.mark.parametrize("at_once", [0, -1, 10_001])
+def test_a_limit_that_cannot_be_is_refused(face: Face, at_once: int) -> None:
+    with pytest.raises(UsageError):
+        _ = rules.limit(face.parts, face.caller, rules.LimitRequest(part=rules.PartRequest(), at_once=at_once))
+
+
+def test_an_account_is_added_and_removed(face: Face) -> None:
+    request = manage_accounts.AddAccountRequest(harness="claude", name="work", key="WORK_KEY")
+    done = manage_accounts.add(face.parts, face.caller, request)
+    assert done.account.variables == ("ANTHROPIC_API_KEY=WORK_KEY",)
+    assert (done.had_home, done.may_sign_in) == (False, False)
+    assert account_choice.named(face.parts, "claude:work") == done.account
+    with pytest.raises(UsageError, match="works with the key in WORK_KEY"):
+        _ = manage_accounts.log_in(
+            face.parts, face.caller, manage_accounts.LoginRequest(account=done.account, terminal=True)
+        )
+    own = account_choice.named(face.parts, "claude")
+    with pytest.raises(Refused, match="is your own home"):
+        _ = manage_accounts.remove(face.parts, face.caller, manage_accounts.RemoveAccountRequest(account=own))
+    gone = manage_accounts.RemoveAccountRequest(account=done.account)
+    assert manage_accounts.remove(face.parts, face.caller, gone) == done.home
+    with pytest.raises(NotFound, match="claude:work"):
+        _ = account_choice.named(face.parts, "claude:work")
+
+
+def test_a_login_runs_in_the_home_of_its_account(face: Face) -> None:
+    """And what its program reports afterwards is recorded."""
+    program = face.work / "claude"
+    program.write_text(PROGRAM, encoding="utf-8")
+    program.chmod(0o755)
+    caller = replace(face.caller, environ=dict(face.caller.environ) | {"PATH": f"{face.work}:/usr/bin:/bin"})
+    done = manage_accounts.add(face.parts, caller, manage_accounts.AddAccountRequest(harness="claude", name="work"))
+    assert done.may_sign_in and done.home is not None
+    login = manage_accounts.log_in(
+        face.parts, caller, manage_accounts.LoginRequest(account=done.account, arguments=("--console",), terminal=True)
+    )
+    assert (login.exit_code, login.look.sign_in) == (3, SignIn.OUT)
+    assert (Path(done.home) / "arguments").read_text(encoding="utf-8").strip().endswith("--console")
+    states = face.parts.store.read(lambda tx: tx.accounts.states(face.parts.node))
+    assert states["claude:work"].sign_in is SignIn.OUT

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from click.shell_completion import ShellComplete
 from support.sqlite_inside import inside
 from support.zones import in_zone
 
+from watchkeeper.app.hand_over import HandOverRequest
 from watchkeeper.cli import daemon
 from watchkeeper.cli.main import wk as group
 from watchkeeper.cli.types import from_now, until_now
@@ -221,7 +223,7 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
         ('{"prompt": "x", "priority": true}', 5, "'priority' must be a whole number"),
         ('{"prompt": "x", "priority": 5000}', 5, "Line 2: The priority 5000"),
         ('{"prompt": "x", "deadline": "soon"}', 5, "'deadline' must be"),
-        ('{"prompt": "x", "isolation": "none"}', 5, "has no isolation 'none'"),
+        ('{"prompt": "x", "isolation": "none"}', 2, "has no isolation 'none'"),
         ('{"prompt": "x", "not_before": "soon"}', 5, "'not_before' must be"),
         ('{"prompt": "x", "shared": "no"}', 5, "'shared' must be"),
         ('{"prompt": "x", "after": "later"}', 3, "Line 2: There is no task 'later'"),
@@ -240,6 +242,14 @@ def test_a_bad_line_keeps_them_all_out(wk: "Wk", line: str, code: int, says: str
     if '"harness": "demo", "argv"' in line or '"argv"' not in line:
         assert answer.code == code and says in answer.err, answer.err
     assert wk("ls", "--json").json == []
+
+
+def test_every_field_of_a_request_is_a_key(wk: "Wk") -> None:
+    """A new one is a key of a line without a change of the parser."""
+    names = {each.name for each in fields(HandOverRequest)} - {"not_before_typed"}
+    answer = wk("add", "--json-lines", "--harness", "demo", stdin=b'{"wrong": 1}')
+    listed = answer.err.split("Known keys: ")[1].strip().rstrip(".").replace("\n", " ")
+    assert {word.strip() for word in listed.split(",")} == names | {"name"}
 
 
 def test_the_name_of_a_later_line_is_no_beginning_of_another_task_s_id(wk: "Wk") -> None:
@@ -381,7 +391,7 @@ def test_a_limit_stands_until_it_is_taken_away(wk: "Wk") -> None:
     [
         (["limit", "0"], 2, "wk queue pause"),
         (["limit", "-1"], 2, "-1"),
-        (["limit", "many"], 2, "no limit"),
+        (["limit", "many"], 2, "not a concurrency limit"),
         (["limit"], 2, "N|none"),
         (["pause", "--harness", "dmeo"], 4, "dmeo"),
         (["pause", "--account", "demo"], 3, "HARNESS:NAME"),

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.harnesses.described import DescribedHarness
-from watchkeeper.harnesses.registry import BUILT_IN, Registry
+from watchkeeper.harnesses.registry import BUILT_IN, GROUP, Registry
 from watchkeeper.ports.harness import EventKind, Harness, declared
 
 PAGE = Path(__file__).parents[2] / "docs" / "harnesses" / "file.md"
@@ -156,6 +157,28 @@ def test_a_change_of_the_file_counts_at_once_and_no_built_in_name_is_taken(tmp_p
         (tmp_path / f"{name}.toml").write_text("command = ['x']", encoding="utf-8")
     assert not isinstance(registry.get("demo"), DescribedHarness)
     assert registry.names() == sorted([*BUILT_IN, "shout"])
+
+
+def test_what_another_harness_hides_is_named(tmp_path: Path) -> None:
+    """A file with a built-in name, a file whose name cannot be given, and an installed harness with the name of either."""
+    for name in ("claude", "No Name", "shout", "quiet"):
+        (tmp_path / f"{name}.toml").write_text("command = ['x']", encoding="utf-8")
+    points = [EntryPoint(name=name, value=f"they:{name}", group=GROUP) for name in ("demo", "shout", "other")]
+    registry = Registry(lambda: points, tmp_path)
+    assert [(each.name, Path(each.source).name) for each in registry.ignored()] == [
+        ("No Name", "No Name.toml"),
+        ("claude", "claude.toml"),
+        ("demo", "they:demo"),
+        ("shout", "they:shout"),
+    ]
+    hidden = registry.ignored_file("claude")
+    assert hidden is not None
+    assert (
+        hidden.says
+        == f"'{tmp_path / 'claude.toml'}' does not count: the built-in harness has its name: rename the file."
+    )
+    assert [registry.ignored_file(name) for name in ("codex", "shout", "other")] == [None, None, None]
+    assert Registry(list).ignored() == [] and Registry(list).ignored_file("claude") is None
 
 
 LINES = [

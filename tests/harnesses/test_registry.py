@@ -49,7 +49,7 @@ def test_an_unknown_name_gets_a_suggestion_and_the_list() -> None:
     """A typo is answered with what was probably meant."""
     with pytest.raises(UnknownHarness, match=r"no harness 'cluade'\. Did you mean 'claude'\?") as refusal:
         Registry(_points).get("cluade")
-    assert refusal.value.hint == "There are: claude, codex, command, demo."
+    assert refusal.value.hint == f"There are: {', '.join(sorted(BUILT_IN))}."
 
 
 @pytest.fixture

@@ -91,16 +91,6 @@ class Queue(RuleBasedStateMachine):
         one.version += 1
         return self.store.read(lambda tx: tx.runs.get(claimed.run_id))
 
-    @rule(operation=operations)
-    def cancel(self, operation: str) -> None:
-        """From now on it claims nothing; what it had claimed stays on record."""
-        before = self.answers.get(operation)
-        self.act(lambda tx: tx.queue.record_operation(operation, before, cancelled=True, at=NOON))
-        record = self.store.read(lambda tx: tx.queue.operation(operation))
-        assert record is not None and record.cancelled
-        self.answers[operation] = None
-        self.cancelled_claim = record.claim
-
     @rule(target=runs, run=runs)
     def save_run(self, run: Run):
         """The holder of a token, however old, tries to record an end."""

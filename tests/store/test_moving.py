@@ -65,7 +65,7 @@ def _fill(tx: Tx) -> None:
     first = reserve(tx, done)
     tx.outcomes.record_launch(first, "x1")
     settle(tx, end(tx, first))
-    tx.queue.record_operation("o1", None, cancelled=False, at=NOON)
+    tx.queue.record_operation("o1", None, at=NOON)
     tx.rules.put(QueueRule(scope="all", name="", paused=True, by="ada", at=NOON))
     tx.rules.tell("m1", tx.waits.facts("after").lane, "paused", NOON)
     tx.accounts.add(Account(harness="claude", name="work", home="/h", variables=("KEY",), created_at=NOON, by="ada"))

@@ -294,13 +294,13 @@ class Program:
     def _operation(self) -> tuple[str, Work]:
         if not self._operations:
             return self._journal()
-        operation, cancelled = self._token(self._operations)[0], self._rng.random() < 0.7
+        operation = self._token(self._operations)[0]
         other = self._rng.choice((None, None, Claim(task_id="x", run_id="y", fence=1)))
 
         def work(tx: Tx) -> Any:
             known = tx.queue.operation(operation)
             claimed = known.claim if known is not None and other is None else other
-            tx.queue.record_operation(operation, claimed, cancelled=cancelled, at=later(0))
+            tx.queue.record_operation(operation, claimed, at=later(0))
             return tx.queue.operation(operation)
 
         return "operation", work

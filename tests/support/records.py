@@ -77,14 +77,14 @@ def claim(tx: Tx, now: datetime = NOON, operation_id: str | None = None, machine
     if operation_id is not None:
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
-            return None if earlier.cancelled else earlier.claim
+            return earlier.claim
     task = first(tx, now, machine)
     if task is None:
         return None
     run = reserve(tx, task, machine)
     claimed = Claim(task_id=task.id, run_id=run.id, fence=run.fence)
     if operation_id is not None:
-        tx.queue.record_operation(operation_id, claimed, cancelled=False, at=now)
+        tx.queue.record_operation(operation_id, claimed, at=now)
     return claimed
 
 

@@ -75,7 +75,7 @@ def fill(tx: Tx) -> None:
         _ = tx.journal.append("task.added", NOON, task_id=waits.id, data={"by": "ada", "title": "x"})
     add(tx, make_task("after", spec=make_spec(after=("queued-c",))))
     tx.rules.tell("m1", tx.waits.facts("after").lane, "paused", NOON)
-    tx.queue.record_operation("o1", None, cancelled=False, at=NOON)
+    tx.queue.record_operation("o1", None, at=NOON)
     gone = add(tx, make_task("gone-a", spec=make_spec()))
     tx.keeping.remove_task(gone.id)
 

@@ -120,6 +120,18 @@ def find(parts: Parts, account_id: str) -> Account:
     return store.read(lambda tx: require(tx, account_id))
 
 
+def named(parts: Parts, typed: str) -> Account:
+    """The account that a person names as `HARNESS:NAME`, or as `HARNESS` for the own one.
+
+    Raises:
+        NotFound: there is none.
+        UnknownHarness: there is no such harness.
+    """
+    harness, _, name = typed.partition(":")
+    _ = parts.harness(harness)
+    return find(parts, f"{harness}:{name or OWN}")
+
+
 def _keys(parts: Parts, environ: Mapping[str, str], spec: TaskSpec) -> tuple[str, ...]:
     """The keys in the caller's environment that the agent would get."""
     harness = parts.harness(spec.harness)

@@ -40,6 +40,8 @@ class Checked:
     by: str
     not_passed: tuple[str, ...] = ()
     """Variables of the caller that agents commonly need, and that this one does not get."""
+    hidden_harness: str = ""
+    """A sentence on a file of the person's that describes a harness of this name and does not count."""
     machine: str = ""
     """The id of this machine, where several share the database."""
     place: WorkingDirectory | None = None

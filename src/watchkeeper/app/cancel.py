@@ -1,29 +1,39 @@
-"""A person takes back a task that never ran."""
+"""Take back a task that never ran."""
 
+from dataclasses import dataclass
+
+from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.record import apply_task
 from watchkeeper.domain.model import StopHow, StopRequest, Task, TaskState
+from watchkeeper.domain.selection import can_cancel
 from watchkeeper.domain.task import StopAsked
 from watchkeeper.errors import Refused
-from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.store import Store, Tx
+from watchkeeper.ports.store import Tx
 
 
-def cancel(store: Store, clock: Clock, task_id: str, by: str) -> Task:
-    """Stop a task that waits for its first run, decided in the same transaction that would claim it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelRequest:
+    """The task that a person takes back."""
+
+    task_id: str
+
+
+def cancel(parts: Parts, caller: Caller, request: CancelRequest) -> Task:
+    """Stop a task that waits for its first run, decided in the same transaction that would claim it; returns the task as it is then.
 
     Raises:
         NoSuchTask: there is none.
         Refused: it has run, or has ended.
     """
-    at = clock.now()
+    at = parts.clock.now()
 
     def work(tx: Tx) -> Task:
-        task = tx.tasks.get(task_id)
-        if task.state is not TaskState.QUEUED or task.runs:
+        task = tx.tasks.get(request.task_id)
+        if not can_cancel(task):
             raise _refusal(task)
-        return apply_task(tx, task, StopAsked(request=StopRequest(how=StopHow.STOP, by=by, at=at)), at)
+        return apply_task(tx, task, StopAsked(request=StopRequest(how=StopHow.STOP, by=caller.by, at=at)), at)
 
-    return store.transact("cancel", work)
+    return parts.store.transact("cancel", work)
 
 
 def _refusal(task: Task) -> Refused:

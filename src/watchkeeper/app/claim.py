@@ -34,7 +34,7 @@ class _Again:
 def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id: str) -> Claim | None:
     """Claim the next task, or None if there is none that may run here now; each change of why its lane is closed is journalled once.
 
-    The same operation id gives the same answer again, so a caller that did not see the answer asks once more; one that was cancelled claims nothing.
+    The same operation id gives the same answer again, so a caller that did not see the answer asks once more.
 
     Raises:
         DatabaseUnusable: nothing was claimed, or the answer was lost: ask again with the same id.
@@ -47,7 +47,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         at = clock.now()  # now that it is our turn: while we waited for it, or were stopped, the lease may have ended
         earlier = tx.queue.operation(operation_id)
         if earlier is not None:
-            return None if earlier.cancelled else earlier.claim
+            return earlier.claim
         newest = _own(tx, machine, is_shared=store.is_shared)
         if newest is None or (newest.incarnation, newest.holder) != (machine.incarnation, machine.holder):
             return None  # a newer daemon has taken over; this one claims nothing more
@@ -70,7 +70,7 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
         claimed = _reserve(tx, task, claimant, ids, at)
         if task.spec.account_id in probed:
             _begin_probe(tx, task, claimed, here)
-        tx.queue.record_operation(operation_id, claimed, cancelled=False, at=at)
+        tx.queue.record_operation(operation_id, claimed, at=at)
         return claimed
 
     if store.read(lambda tx: _is_idle(tx, claimant, operation_id, clock.now())):

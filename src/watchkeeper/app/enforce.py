@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from watchkeeper.app.record import apply_run, journal_sweep
-from watchkeeper.app.stop import settle_held
+from watchkeeper.app.record_stop import settle_held
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import EndReason, Proof, Run, RunState, StopHow, Task
 from watchkeeper.domain.run_events import (

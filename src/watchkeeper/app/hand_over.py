@@ -15,7 +15,7 @@ from functools import cache, partial
 from watchkeeper.app import account_choice, harness_choice, machines
 from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empty
 from watchkeeper.app.parts import Caller, Parts
-from watchkeeper.app.profiles import chosen, compile_profile
+from watchkeeper.app.profiles import check_isolation, chosen, compile_profile
 from watchkeeper.app.relations import check_wishes
 from watchkeeper.app.secrets import refuse_words
 from watchkeeper.app.views.lookup import find
@@ -167,6 +167,7 @@ class HandOver:
         settings = self._settings(request.cwd, flags)
         spec = self._spec(request, settings, ids)
         harness = parts.harness(spec.harness)
+        check_isolation(harness, request.isolation)
         spec, environ, keys = account_choice.choose(parts, caller.environ, spec, request.account)
         spec = machines.bind(parts, spec, request.machine)
         check_wishes(spec, parts.clock.now())
@@ -188,6 +189,7 @@ class HandOver:
             environment=captured,
             by=caller.by,
             not_passed=left_out(caller.environ, (*spec.environment_names, *keys), harness),
+            hidden_harness=parts.hidden_harness(spec.harness),
             machine=parts.machine,
             place=self._place(spec.cwd),
             key=request.key or "",

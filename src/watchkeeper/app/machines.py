@@ -11,8 +11,8 @@ ANY = "any"
 """The word for no machine in particular."""
 
 
-def find(parts: Parts, typed: str, own_id: str) -> str:
-    """The id of the machine that a person names by its host's name, its id or the beginning of its id. `own_id` is this machine's id.
+def find(parts: Parts, typed: str) -> str:
+    """The id of the machine that a person names by its host's name, its id or the beginning of its id.
 
     A whole name or id wins over the beginning of another id.
 
@@ -21,7 +21,7 @@ def find(parts: Parts, typed: str, own_id: str) -> str:
     """
     store = parts.existing_store
     known = [] if store is None else store.read(lambda tx: tx.machines.all())
-    names = {each.id: each.name for each in known} | {own_id: parts.host_name}
+    names = {each.id: each.name for each in known} | {parts.node: parts.host_name}
     found = [machine for machine, name in names.items() if typed in {machine, name}]
     found = found or [machine for machine in names if machine.startswith(typed)]
     if len(found) == 1:
@@ -50,7 +50,7 @@ def bind(parts: Parts, spec: TaskSpec, typed: str | None) -> TaskSpec:
             hint=f"Leave --machine away, or say {parts.host_name}. Machines share a database on PostgreSQL: docs/fleet.md.",
         )
     own = parts.machine
-    machine = None if typed == ANY else own if typed is None else find(parts, typed, own)
+    machine = None if typed == ANY else own if typed is None else find(parts, typed)
     if machine != own and spec.environment_names:
         raise BadTask(
             f"The task passes on {', '.join(spec.environment_names)}, which only this machine has, and may run on another one.",

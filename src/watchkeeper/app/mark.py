@@ -1,35 +1,52 @@
-"""A person gives a task another title, or keeps it on top."""
+"""Give a task another title, or keep it on top."""
+
+from dataclasses import dataclass
 
 from watchkeeper.app.add import MAX_TITLE
+from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.record import apply_task
+from watchkeeper.app.secrets import refuse_words
 from watchkeeper.domain.model import Task
 from watchkeeper.domain.task import Pinned, Renamed
 from watchkeeper.errors import BadTask
-from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.store import Store
 
 
-def rename(store: Store, clock: Clock, task_id: str, title: str, *, by: str) -> Task:
-    """Give a task another title; the instruction stays as it was.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RenameRequest:
+    """Another title for a task."""
+
+    task_id: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PinRequest:
+    """Whether a task is kept on top and out of pruning."""
+
+    task_id: str
+    pinned: bool
+
+
+def rename(parts: Parts, caller: Caller, request: RenameRequest) -> Task:
+    """Give a task another title; the instruction stays as it was. Returns the task as it is then.
 
     Raises:
         NoSuchTask: there is none.
-        BadTask: the title is empty or too long.
+        BadTask: the title is empty or too long, or holds a secret.
     """
-    title = " ".join(title.split())
+    refuse_words([("The title", request.title)], caller.environ)
+    title = " ".join(request.title.split())
     if not title:
         raise BadTask("A title cannot be empty.", hint="Say what the task is to be called.")
     if len(title) > MAX_TITLE:
         raise BadTask(f"The title is longer than {MAX_TITLE} characters.", hint="Shorten it.")
-    at = clock.now()
-    return store.transact(
-        "rename", lambda tx: apply_task(tx, tx.tasks.get(task_id), Renamed(title=title, by=by, at=at), at)
-    )
+    at = parts.clock.now()
+    renamed = Renamed(title=title, by=caller.by, at=at)
+    return parts.store.transact("rename", lambda tx: apply_task(tx, tx.tasks.get(request.task_id), renamed, at))
 
 
-def pin(store: Store, clock: Clock, task_id: str, *, pinned: bool, by: str) -> Task:
-    """Keep a task on top and out of pruning, or no longer. Raises NoSuchTask."""
-    at = clock.now()
-    return store.transact(
-        "pin", lambda tx: apply_task(tx, tx.tasks.get(task_id), Pinned(pinned=pinned, by=by, at=at), at)
-    )
+def pin(parts: Parts, caller: Caller, request: PinRequest) -> Task:
+    """Keep a task on top and out of pruning, or no longer; returns the task as it is then. Raises NoSuchTask."""
+    at = parts.clock.now()
+    pinned = Pinned(pinned=request.pinned, by=caller.by, at=at)
+    return parts.store.transact("pin", lambda tx: apply_task(tx, tx.tasks.get(request.task_id), pinned, at))

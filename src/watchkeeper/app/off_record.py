@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from watchkeeper.app.enforce import step
-from watchkeeper.app.stop import stop
+from watchkeeper.app.record_stop import record_stop
 from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.evidence import DecidedBy, VerdictKind, judge
-from watchkeeper.domain.model import EndReason, Run, StopHow, Task
+from watchkeeper.domain.model import EndReason, Run, StopHow, StopRequest, Task
 from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.off_record import StopNote
@@ -144,7 +144,8 @@ def _record(store: Store, clock: Clock, note: StopNote) -> None:
 
     was = store.read(concerned)
     if was is not None:
-        task = stop(store, clock, note.task_id, note.how, note.by, note.grace_s, at=at)
+        request = StopRequest(how=note.how, by=note.by, at=at, grace_s=note.grace_s)
+        task = record_stop(store, clock, note.task_id, request)
         by_it = task.stop is not None and (task.stop.by, task.stop.how) == (note.by, note.how)
         if task != was or by_it:
             return

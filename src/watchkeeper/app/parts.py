@@ -94,6 +94,11 @@ class Parts(Protocol):
         """The id of this machine where several share the database, else empty."""
         ...
 
+    @property
+    def node(self) -> str:
+        """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
+        ...
+
     def settings_in(self, directory: str, flags: Iterable[tuple[str, object]]) -> Settings:
         """The settings that hold in a directory, its repository's file included, under `flags`: keys with values. Raises SettingsError."""
         ...
@@ -108,6 +113,10 @@ class Parts(Protocol):
 
     def harness_names(self) -> list[str]:
         """The names of all harnesses."""
+        ...
+
+    def hidden_harness(self, name: str) -> str:
+        """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
         ...
 
     def require_room(self) -> None:

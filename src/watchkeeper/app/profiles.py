@@ -13,8 +13,9 @@ from watchkeeper.app.route import route_of
 from watchkeeper.app.secrets import refuse_profile
 from watchkeeper.domain.inheritance import Inheritance
 from watchkeeper.domain.model import TaskSpec
+from watchkeeper.domain.plain_text import clean
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
-from watchkeeper.errors import BadTask, ProgramMissing
+from watchkeeper.errors import BadTask, ProgramMissing, UsageError
 from watchkeeper.ports.harness import FindsForTask, Harness, Order, Program, declared, find_program
 
 
@@ -146,14 +147,27 @@ def _prefix(harness: Harness, prompt: str, delivered: str | None) -> str:
     return delivered[: len(delivered) - len(prompt)]
 
 
+def check_isolation(harness: Harness, asked: str | None) -> None:
+    """Refuse an isolation that a person asked for and that the harness does not have. Raises UsageError."""
+    known = declared(harness).isolations
+    if asked is not None and known and asked not in known:
+        says, hint = _no_isolation(harness, asked)
+        raise UsageError(says, hint=hint)
+
+
 def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> str:
     known = declared(harness)
     chosen = known.isolation(spec.isolation, options)
     if known.isolations and chosen not in known.isolations:
-        raise BadTask(
-            f"The harness {harness.name} has no isolation '{chosen}'.", hint=f"It has: {', '.join(known.isolations)}."
-        )
+        says, hint = _no_isolation(harness, chosen)
+        raise BadTask(says, hint=hint)
     return chosen
+
+
+def _no_isolation(harness: Harness, asked: str) -> tuple[str, str]:
+    """What is wrong, and what to do next."""
+    what = f"The harness {harness.name} has no isolation '{clean(asked)[:40]}'."
+    return what, f"It has: {', '.join(declared(harness).isolations)}."
 
 
 def located(

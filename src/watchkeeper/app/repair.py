@@ -1,12 +1,64 @@
 """What is torn, what can be done about it, and whether that may be done now."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
 
+from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.repair import Repair, choices
 from watchkeeper.errors import NotFound, Refused, UsageError
 from watchkeeper.ports.backup import Descriptions
+from watchkeeper.ports.damage import Known
 from watchkeeper.ports.store import Damage, Store, Tx
+
+
+class RepairParts(Parts, Protocol):
+    """The parts that a repair needs beside all others'."""
+
+    @cached_property
+    def descriptions(self) -> Descriptions:
+        """What the execution directories tell without the database."""
+        ...
+
+    def repair_record(self, damage: Damage, what: Repair, *, reason: str, by: str, known: Known) -> None:
+        """Do to a record what a person chose, and journal it. Raises Refused, DatabaseUnusable and its kinds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairRequest:
+    """What a person chose to do about a record that cannot be read."""
+
+    record: str
+    """Its name, or the id of its task."""
+    what: Repair
+
+
+def repair(parts: RepairParts, caller: Caller, request: RepairRequest) -> Damage:
+    """Do to a record what a person chose; returns what was wrong with it.
+
+    Raises:
+        NotFound: no such record is torn.
+        UsageError: several are meant, or it is not one of the choices.
+        Refused: an agent of its task may be at work, or the record is as it was even so.
+        DatabaseUnusable: and its kinds.
+    """
+    damage = choose(search(parts.store), request.record)
+    require(damage, request.what, parts.descriptions)
+    reason = f"Its record {damage.name} could not be read ({damage.reason}); {caller.by} ended it."
+    parts.repair_record(damage, request.what, reason=reason, by=caller.by, known=_known(parts))
+    return damage
+
+
+def _known(parts: RepairParts) -> Known:
+    """What the execution directories tell of the database."""
+    described = parts.descriptions.described()
+    ids = Counter(each.database_id for each in described if each.database_id)
+    found = ids.most_common(1)[0][0] if ids else parts.ids.operation()
+    return Known(found, max((each.fence for each in described), default=0))
 
 
 def search(store: Store) -> list[Damage]:

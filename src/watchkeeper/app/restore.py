@@ -12,10 +12,10 @@ that as after any crash. Two things are:
 from dataclasses import dataclass, replace
 
 from watchkeeper.app.record import apply_run
-from watchkeeper.app.stop import stop
+from watchkeeper.app.record_stop import record_stop
 from watchkeeper.domain.lanes import QueueRule
 from watchkeeper.domain.lock_state import LockState
-from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, TaskState
+from watchkeeper.domain.model import FINAL_TASK_STATES, RunState, StopHow, StopRequest, TaskState
 from watchkeeper.domain.run_events import Prepared
 from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.backup import BackupFacts, DescribedExecution, Staged
@@ -85,7 +85,7 @@ def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
         store.transact("restored_begun", lambda tx, one=one: _take_over(tx, one, clock))
     for task_id in since.may_have_run:
         if store.read(lambda tx, name=task_id: tx.tasks.get(name)).state is not TaskState.HELD:
-            _ = stop(store, clock, task_id, StopHow.STOP, BY)
+            _ = record_stop(store, clock, task_id, StopRequest(how=StopHow.STOP, by=BY, at=clock.now()))
             store.transact("restored_reason", lambda tx, name=task_id: _say_why(tx, name))
 
     def tell(tx: Tx) -> None:

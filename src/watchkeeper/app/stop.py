@@ -1,68 +1,60 @@
-"""A person wants a task ended. The wish is durable before anything is signalled, and bars every further launch (decided on the task, not the run)."""
+"""End a task: `wk stop` and `wk kill`."""
 
-from datetime import datetime
+from dataclasses import dataclass, replace
 
-from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, StopRequest, Task
-from watchkeeper.domain.resolution import resolve_held
-from watchkeeper.domain.run_events import (
-    NeverLaunched,
-    Settled,
-    StopWanted,
-)
-from watchkeeper.domain.task import RunSettled, StopAsked
-from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.store import Store, Tx
+from watchkeeper.app.off_record import put_on_record
+from watchkeeper.app.parts import Caller, Parts
+from watchkeeper.app.record_stop import record_stop
+from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, StopHow, StopRequest, Task, TaskState
 
 
-def stop(
-    store: Store,
-    clock: Clock,
-    task_id: str,
-    how: StopHow,
-    by: str,
-    grace_s: float | None = None,
-    *,
-    at: datetime | None = None,
-) -> Task:
-    """Ask for the end of a task and return how it stands now. A task that has ended stays as it ended.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTaskRequest:
+    """What a person wants ended, and how."""
 
-    What happens to its run depends on how far that is: a reserved one is proven never launched here and now; one in the launch window is decided by
-    the first process to take the decision; a running agent is ended by its shim; a held one is settled on the person's word, and what may be alive of it is
-    ended afterwards. `at`: when it was asked for, if not now. That goes for a task too that was settled before without proof of its end.
+    task_id: str
+    how: StopHow = StopHow.STOP
+    grace_s: float | None = None
+    """Seconds between TERM and KILL; None: as the launch profile says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTaskResult:
+    """What the request came to."""
+
+    task: Task
+    """The task as it stands now."""
+    had_ended: bool
+    """It had ended before, and stays as it ended."""
+    survivor: Run | None
+    """The last run of a task that has ended, with its agent, if the agent was alive all the same. It is ended now."""
+
+
+def stop(parts: Parts, caller: Caller, request: StopTaskRequest) -> StopTaskResult:
+    """Record that a task is to end. A daemon acts on it; a stop of the task that the database could not take before is recorded first.
 
     Raises:
         NoSuchTask: there is none.
+        StateError: the database cannot take it.
+        OSError: notes of earlier stops cannot be read.
     """
-    request = StopRequest(how=how, by=by, at=at or clock.now(), grace_s=grace_s)
-    at = clock.now()
-
-    def work(tx: Tx) -> Task:
-        was = tx.tasks.get(task_id)
-        task = apply_task(tx, was, StopAsked(request=request), at)
-        if was.state in FINAL_TASK_STATES:
-            for last in tx.runs.of_task(task_id)[-1:]:
-                _ = apply_run(tx, last, StopWanted(how=how, grace_s=grace_s), at)
-            return task
-        if task.run_id is None or task == was:
-            return task
-        run = tx.runs.get(task.run_id)
-        if run.state is RunState.HELD:
-            _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
-            return settle_held(tx, task, run, at, by)
-        if run.state is RunState.RESERVED:
-            # Nothing was prepared, and the transaction that would record it as prepared is refused from now on.
-            _ = apply_run(tx, run, NeverLaunched(reason="Stopped before it started."), at)
-        else:
-            _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
-        return task
-
-    return store.transact("stop", work)
+    store, task_id = parts.store, request.task_id
+    _ = put_on_record(store, parts.clock, parts.runtime, task_id)
+    was = store.read(lambda tx: tx.tasks.get(task_id)).state
+    had_ended = was in FINAL_TASK_STATES
+    # Looked at before, because a daemon may end it in the same instant.
+    survivor = _survivor(parts, task_id) if had_ended or was is TaskState.HELD else None
+    asked = StopRequest(how=request.how, by=caller.by, at=parts.clock.now(), grace_s=request.grace_s)
+    task = record_stop(store, parts.clock, task_id, asked)
+    return StopTaskResult(
+        task=task, had_ended=had_ended, survivor=survivor if task.state in FINAL_TASK_STATES else None
+    )
 
 
-def settle_held(tx: Tx, task: Task, run: Run, at: datetime, by: str, *, proof: Proof | None = None) -> Task:
-    """Settle a held run on the word of the person who stopped its task. `proof`: what was found since it was held."""
-    outcome = resolve_held(task, run, at, stopped=True, by=by, proof=None if run.proof is Proof.PROVEN else proof)
-    _ = apply_run(tx, run, Settled(outcome=outcome), at)
-    tx.outcomes.add(outcome)
-    return apply_task(tx, task, RunSettled(outcome=outcome), at)
+def _survivor(parts: Parts, task_id: str) -> Run | None:
+    """The last run of a task that is held or has ended, with its agent, if that is alive all the same: a person's word is not its end."""
+    runs = parts.store.read(lambda tx: tx.runs.of_task(task_id))
+    if not runs or runs[-1].proof is Proof.PROVEN:
+        return None
+    agent = parts.runtime.living_agent(runs[-1])
+    return None if agent is None else replace(runs[-1], agent=agent)

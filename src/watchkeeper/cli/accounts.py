@@ -1,21 +1,19 @@
-"""How accounts are shown to a person, and how the person signs in."""
+"""How accounts are shown to a person."""
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.render import age, clean, counted
 from watchkeeper.domain.account import IMPLICIT, KEY, OWN, Account, SignIn
 from watchkeeper.domain.model import Task, TaskSpec
-from watchkeeper.errors import StateDirectoryUnusable, UsageError, system_says
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from watchkeeper.app.views.accounts import AccountRow
     from watchkeeper.cli.call import Call
-    from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.sign_in import Look
 
 LABEL = 12
@@ -35,27 +33,11 @@ def warn_if_out(call: "Call", task: Task) -> None:
         call.terminal.note(f"It waits: account {account} is signed out. Sign in: wk account login {account}")
 
 
-def may_sign_in(call: "Call", account: Account) -> bool:
-    """Whether it has a sign-in of its own, not just a key."""
-    from watchkeeper.app.accounts import key_of
-    from watchkeeper.ports.sign_in import signs_in
-
-    harness = call.reading.harness(account.harness)
-    return signs_in(harness) is not None and key_of(harness, account) is None
-
-
 def find(call: "Call", typed: str) -> Account:
-    """The account that was typed as `HARNESS:NAME`, or as `HARNESS` for the own one.
-
-    Raises:
-        NotFound: there is none.
-        UnknownHarness: there is no such harness.
-    """
+    """The account that was typed as `HARNESS:NAME`, or as `HARNESS` for the own one. Raises NotFound, UnknownHarness."""
     from watchkeeper.app import account_choice
 
-    harness, _, name = typed.partition(":")
-    _ = call.reading.harness(harness)
-    return account_choice.find(call.reading, f"{harness}:{name or OWN}")
+    return account_choice.named(call.reading, typed)
 
 
 def home(call: "Call", account: Account) -> str | None:
@@ -65,26 +47,6 @@ def home(call: "Call", account: Account) -> str | None:
     if signs_in(call.reading.harness(account.harness)) is None:
         return None
     return call.reading.accounts.home(account)
-
-
-def key(harness: "Harness", variable: str | None) -> tuple[str, ...]:
-    """An account's variable for a key, as the harness's program knows it.
-
-    Raises:
-        UsageError: the program takes no key that way.
-    """
-    from watchkeeper.ports.sign_in import signs_in
-
-    told = signs_in(harness)
-    if variable is None:
-        return ()
-    if told is None or not told.key_variables:
-        raise UsageError(
-            f"It is not known in which variable the program of {harness.name} takes a key.",
-            hint="Name it with --env NAME=FROM.",
-        )
-    name = told.key_variables[0]
-    return (name if name == variable else f"{name}={variable}",)
 
 
 def rows(call: "Call", own: Sequence[str] | None = None) -> "list[AccountRow]":
@@ -174,65 +136,9 @@ def users(call: "Call", account: Account) -> list[Task]:
 
 def look(call: "Call", account: Account) -> "Look":
     """Ask the program of an account."""
-    return call.reading.asker.ask(account, _environ(call, account))
+    from watchkeeper.app.manage_accounts import own_environment
 
-
-def record(call: "Call", account: Account, seen: "Look") -> None:
-    """Record what was seen just now."""
-    parts = call.writing
-    _ = parts.sign_ins.record(account.id, seen, parts.sign_ins.mark(account, _environ(call, account)))
-
-
-def login(call: "Call", account: Account, more: Sequence[str]) -> "tuple[int, Look]":
-    """Run the program's own login for an account, look afterwards, and record what was seen; its exit code, and the look.
-
-    Raises:
-        UsageError: there is nothing to sign in to, or it needs a terminal.
-        HarnessError: the program is missing.
-    """
-    from watchkeeper.app.accounts import HomeGone, key_of
-    from watchkeeper.ports.sign_in import signs_in
-
-    parts = call.writing
-    harness = parts.harness(account.harness)
-    told = signs_in(harness)
-    taken = key_of(harness, account)
-    if told is None or taken is not None:
-        where = f"it works with the key in {taken[1]}" if taken is not None else "its harness does not say how"
-        raise UsageError(
-            f"There is no login for {account.id}: {where}.", hint=f"`wk account show {account.id}` tells what it is."
-        )
-    if account.home is None and account.name not in IMPLICIT:
-        with said(f"The home of {account.id} could not be made"):
-            _ = parts.accounts.homes.make(account.harness, account.name)
-    try:
-        environment = parts.accounts.apply(harness, account, call.environ)
-    except HomeGone as gone:
-        raise StateDirectoryUnusable(
-            str(gone), hint="Put a directory there, or take away what stands in its place."
-        ) from gone
-    program = harness.find(environment, parts.harness_options(account.harness))
-    argv = told.login(program, terminal=call.terminal.stdin_is_terminal)
-    if argv is None:
-        raise UsageError(
-            f"The login of {account.harness} needs a terminal.",
-            hint="Type the command in one, or use a key: wk account add --key",
-        )
-    code = parts.login((*argv, *more), environment)
-    seen = look(call, account)
-    record(call, account, seen)
-    return code, seen
-
-
-@contextmanager
-def said(what: str) -> Generator[None]:
-    """Say what the system refused. Raises StateDirectoryUnusable."""
-    try:
-        yield
-    except OSError as error:
-        raise StateDirectoryUnusable(
-            f"{what}: {system_says(error)}.", hint="`wk doctor` looks at the state directory."
-        ) from error
+    return call.reading.asker.ask(account, own_environment(call.environ, account))
 
 
 def _word(call: "Call", found: "AccountRow") -> str:
@@ -283,13 +189,3 @@ def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]
     if tasks:
         told.append(("tasks", ", ".join(task.id for task in tasks[:_NAMED]) + (" …" if len(tasks) > _NAMED else "")))
     return [f"{name:<{LABEL}}{value}" for name, value in told]
-
-
-def _environ(call: "Call", account: Account) -> Mapping[str, str]:
-    """The caller's environment with what of the account's keys is there."""
-    changed = dict(call.environ)
-    for variable in account.variables:
-        name, _, source = variable.partition("=")
-        if value := call.environ.get(source or name):
-            changed[name] = value
-    return changed

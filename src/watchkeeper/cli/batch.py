@@ -2,7 +2,8 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from watchkeeper.cli import asking
@@ -21,23 +22,23 @@ _CHOICES = {
     "leftovers": ("kill", "wait"),
     "expect": ("work", "answer"),
 }
-_TEXTS = (
-    *_CHOICES,
-    "harness",
-    "account",
-    "isolation",
-    "model",
-    "cwd",
-    "title",
-    "not_before",
-    "machine",
-    "project",
-    "key",
-)
-_NUMBERS = ("retries", "priority")
-_LISTS = ("env", "after", "labels")
-_ADDING = (*_LISTS, "options")
-_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
+_LINES = ("name",)
+"""Keys of a line beside those of the request."""
+
+_INTERNAL = frozenset({"not_before_typed"})
+"""Fields of the request that follow from others."""
+
+_ADDING = frozenset({"env", "after", "labels", "options"})
+"""Keys that add to what the options of the command hold for every line."""
+
+
+@cache
+def _kinds() -> Mapping[str, str]:
+    """By key, how its value is written: the fields of the request, each with its type, and the name of a line."""
+    from watchkeeper.app.hand_over import HandOverRequest
+
+    kinds = {each.name: str(each.type).removesuffix(" | None") for each in fields(HandOverRequest)}
+    return {key: kind for key, kind in kinds.items() if key not in _INTERNAL} | dict.fromkeys(_LINES, "str")
 
 
 def from_lines(text: str, common: "HandOverRequest") -> "list[Line]":
@@ -71,7 +72,7 @@ def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> 
     from watchkeeper.app.hand_over import Line
 
     def wrong(what: str, hint: str = "") -> BadTask:
-        return BadTask(f"Line {number}: {what}", hint=hint or f"Known keys: {', '.join(sorted(_KEYS))}.")
+        return BadTask(f"Line {number}: {what}", hint=hint or f"Known keys: {', '.join(sorted(_kinds()))}.")
 
     try:
         found = cast("object", json.loads(line, object_pairs_hook=_once))
@@ -80,7 +81,7 @@ def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> 
     if not isinstance(found, dict):
         raise wrong("this is not a JSON object.", "Write one object on each line.")
     data = cast("dict[str, object]", found)
-    unknown = sorted(set(data) - set(_KEYS))
+    unknown = sorted(set(data) - set(_kinds()))
     if unknown:
         raise wrong(f"there is no '{clean(unknown[0])[:40]}'.")
     given = {key: value for key, value in data.items() if value is not None}
@@ -106,27 +107,34 @@ def _merged(values: Mapping[str, object], common: "HandOverRequest") -> dict[str
 
 def _value(key: str, value: object) -> object:
     """A value as the options have it. Raises ValueError with what it must be."""
-    if key in _LISTS or key == "argv":
-        items = [value] if isinstance(value, str) and key != "argv" else value
-        if isinstance(items, list) and all(isinstance(each, str) for each in cast("list[object]", items)):
-            return tuple(cast("list[str]", items))
-        raise ValueError(f"'{key}' must be a list of texts.")
-    if key == "options":
-        return _options(value)
-    if key == "shared":
-        if isinstance(value, bool):
-            return value
-        raise ValueError("'shared' must be true or false.")
-    if key in {"deadline", "silence"}:
-        seconds = parse_duration(str(value)) if not isinstance(value, bool) else None
-        if seconds:
-            return seconds
-        raise ValueError(f'\'{key}\' must be a length of time such as 90, "15m" or "2h".')
-    if key in _NUMBERS:
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        raise ValueError(f"'{key}' must be a whole number.")
-    return _text(key, value)
+    match _kinds()[key]:
+        case "tuple[str, ...]":
+            return _texts(key, value)
+        case "tuple[tuple[str, str], ...]":
+            return _options(value)
+        case "bool":
+            if isinstance(value, bool):
+                return value
+            raise ValueError(f"'{key}' must be true or false.")
+        case "float":
+            seconds = parse_duration(str(value)) if not isinstance(value, bool) else None
+            if seconds:
+                return seconds
+            raise ValueError(f'\'{key}\' must be a length of time such as 90, "15m" or "2h".')
+        case "int":
+            if isinstance(value, int) and not isinstance(value, bool):
+                return value
+            raise ValueError(f"'{key}' must be a whole number.")
+        case _:
+            return _text(key, value)
+
+
+def _texts(key: str, value: object) -> tuple[str, ...]:
+    """A list of texts; one alone stands for a list of one, but for a command line. Raises ValueError."""
+    items = [value] if isinstance(value, str) and key != "argv" else value
+    if isinstance(items, list) and all(isinstance(each, str) for each in cast("list[object]", items)):
+        return tuple(cast("list[str]", items))
+    raise ValueError(f"'{key}' must be a list of texts.")
 
 
 def _options(value: object) -> tuple[tuple[str, str], ...]:

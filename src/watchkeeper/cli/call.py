@@ -104,7 +104,7 @@ class Call:
         self._opened.append(parts)
         return parts
 
-    @property
+    @cached_property
     def caller(self) -> "Caller":
         """The person who calls, as use cases take one."""
         from watchkeeper.app.parts import Caller

@@ -279,6 +279,8 @@ def _harnesses(call: "Call") -> Iterator[Check]:
             yield Check(name=name, level=Level.NOTE, says=each.problem, hint=each.hint)
             continue
         yield _harness(call, each)
+    for hidden in call.reading.harnesses.ignored():
+        yield Check(name=f"harness {render.clean(hidden.name)}", level=Level.NOTE, says=render.clean(hidden.says))
 
 
 def _harness(call: "Call", found: "Found") -> Check:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.cli import daemon, direct, render
 from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
 from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, none_matches, pick
-from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopHow, TaskState
+from watchkeeper.domain.model import Run, RunState, StopHow, TaskState
 from watchkeeper.errors import DatabaseBusy, DatabaseFull, DatabaseUnusable, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -169,19 +169,12 @@ def _ask(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> N
 
 
 def _record(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> None:
-    from watchkeeper.app.off_record import put_on_record
-    from watchkeeper.app.stop import stop
+    from watchkeeper.app.stop import StopTaskRequest, stop
 
-    store, task_id = call.writing.store, report.task_id or ""
-    _ = put_on_record(store, call.writing.clock, call.writing.runtime, task_id)
-    was = store.read(lambda tx: tx.tasks.get(task_id)).state
-    report.ended_before = was in FINAL_TASK_STATES
-    # Looked at before, because a daemon may end it in the same instant.
-    left = _left_alive(call, task_id) if report.ended_before or was is TaskState.HELD else None
-    task = stop(store, call.writing.clock, task_id, how, call.person, grace_s)
-    if left is not None and task.state in FINAL_TASK_STATES:
-        report.left, report.alive = left, True
-    report.task = task
+    found = stop(call.writing, call.caller, StopTaskRequest(task_id=report.task_id or "", how=how, grace_s=grace_s))
+    report.task, report.ended_before = found.task, found.had_ended
+    if found.survivor is not None:
+        report.left, report.alive = found.survivor, True
 
 
 def _end_off_record(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
@@ -338,17 +331,6 @@ def _waits_for_room(call: "Call", report: Report) -> bool:
             return False
         report.waits_for_room = seen.reason == ENDED_WITHOUT_ROOM
     return report.waits_for_room
-
-
-def _left_alive(call: "Call", task_id: str) -> Run | None:
-    """The last run of a task that is held or has ended, with its agent, if that is alive all the same: a person's word is not its end."""
-    from dataclasses import replace
-
-    runs = call.writing.store.read(lambda tx: tx.runs.of_task(task_id))
-    if not runs or runs[-1].proof is Proof.PROVEN:
-        return None
-    agent = call.writing.runtime.living_agent(runs[-1])
-    return None if agent is None else replace(runs[-1], agent=agent)
 
 
 def _dies(call: "Call", run: Run | None, within_s: float) -> bool:

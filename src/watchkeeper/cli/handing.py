@@ -55,6 +55,8 @@ def hand_over(
         return [] if dry_run else [(found, rights)]
     asking.say_rights(call, found, verbose=verbose or dry_run, as_json=as_json)
     not_passed.say(call, (name for each in found for name in each.not_passed), as_json=as_json)
+    for hidden in dict.fromkeys(each.hidden_harness for each in found if each.hidden_harness):
+        call.terminal.note(f"wk: {clean(hidden)}")
     if dry_run:
         tried = [(checks.already(each), each.spec.title, _rights(each)) for each in found]
         _tell_dry(call, emit, tried, as_json=as_json)

@@ -7,7 +7,8 @@ import click
 
 from watchkeeper.cli.render import clean, counted
 from watchkeeper.cli.types import LABEL, TASK_ID
-from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
+from watchkeeper.domain.selection import Selection, can_cancel, can_remove, can_retry, can_stop
+from watchkeeper.domain.task_record import Task, TaskState
 from watchkeeper.errors import Exit, Refused, UsageError, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., object])
 
-_PAGE = 500
 _STATES = [state.value for state in TaskState]
 
 
@@ -51,29 +51,11 @@ class Verb(NamedTuple):
     has_dry_run: bool
 
 
-def _can_end(task: Task) -> bool:
-    return task.state not in FINAL_TASK_STATES
-
-
-def _never_ran(task: Task) -> bool:
-    return task.state is TaskState.QUEUED and not task.runs
-
-
-def _can_run_again(task: Task) -> bool:
-    from watchkeeper.domain.repair import can_run_again
-
-    return task.state not in {TaskState.QUEUED, TaskState.RUNNING, TaskState.DONE} and can_run_again(task.spec)
-
-
-def _can_go(task: Task) -> bool:
-    return task.state in FINAL_TASK_STATES and task.pinned_at is None
-
-
-STOP = Verb("Stop", "stopped", _can_end, has_dry_run=True)
-KILL = Verb("Kill", "killed", _can_end, has_dry_run=True)
-CANCEL = Verb("Cancel", "cancelled", _never_ran, has_dry_run=False)
-RETRY = Verb("Retry", "retried", _can_run_again, has_dry_run=False)
-REMOVE = Verb("Remove", "removed", _can_go, has_dry_run=True)
+STOP = Verb("Stop", "stopped", can_stop, has_dry_run=True)
+KILL = Verb("Kill", "killed", can_stop, has_dry_run=True)
+CANCEL = Verb("Cancel", "cancelled", can_cancel, has_dry_run=False)
+RETRY = Verb("Retry", "retried", can_retry, has_dry_run=False)
+REMOVE = Verb("Remove", "removed", can_remove, has_dry_run=True)
 
 _OPTIONS = (
     click.argument("task_ids", metavar="[ID…]", nargs=-1, type=TASK_ID),
@@ -159,20 +141,10 @@ def agree(call: "Call", verb: Verb, count: int, wanted: Picked) -> None:
 
 def matching(call: "Call", verb: Verb, wanted: Picked) -> list[str]:
     """The ids of the tasks of which all that was typed holds, in the order of handing over."""
-    store = call.store
-    if store is None:
-        return []
-    states, found, after = wanted.states or tuple(TaskState), list[str](), 0
-    while True:
-        tasks, after = store.read(lambda tx, after=after: tx.tasks.in_order(states, _PAGE, after))
-        found += [task.id for task in tasks if verb.applies(task) and _holds(task, wanted)]
-        if len(tasks) < _PAGE:
-            return found
+    from watchkeeper.app.select import select
 
-
-def _holds(task: Task, wanted: Picked) -> bool:
-    spec = task.spec
-    return set(wanted.labels) <= set(spec.labels) and (not wanted.projects or spec.project in wanted.projects)
+    selection = Selection(labels=wanted.labels, states=wanted.states, projects=wanted.projects)
+    return select(call.store, verb.applies, selection)
 
 
 def act_on_each(
@@ -202,9 +174,9 @@ def act_on_each(
 
 def pin_each(call: "Call", typed: Sequence[str], *, pinned: bool, as_json: bool) -> int:
     """Pin or unpin each of these tasks; the exit code of the first that it could not be done to."""
-    from watchkeeper.app.mark import pin
+    from watchkeeper.app.mark import PinRequest, pin
 
     def act(task_id: str) -> Task:
-        return pin(call.writing.store, call.writing.clock, task_id, pinned=pinned, by=call.person)
+        return pin(call.writing, call.caller, PinRequest(task_id=task_id, pinned=pinned))
 
     return act_on_each(call, typed, act, "is kept on top" if pinned else "is not pinned any more", as_json=as_json)[1]

@@ -8,9 +8,8 @@ from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.errors import NotFound, UsageError
 
 if TYPE_CHECKING:
-    from watchkeeper.compose import Watchkeeper
     from watchkeeper.domain.repair import Repair
-    from watchkeeper.ports.damage import Damage, Known
+    from watchkeeper.ports.damage import Damage
 
 _DONE = {
     "drop": "deleted",
@@ -81,8 +80,7 @@ def _print(call: Call, damage: "Damage") -> None:
 
 def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
     """Do to a record what was chosen. Raises UsageError, NotFound, Refused, DatabaseUnusable and its kinds."""
-    from watchkeeper.app.repair import choose, require, search
-    from watchkeeper.compose.databases import place, repair
+    from watchkeeper.app.repair import RepairRequest, repair
     from watchkeeper.domain.repair import Repair
     from watchkeeper.ports.service import Order
 
@@ -92,27 +90,10 @@ def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
         raise UsageError(f"'{render.clean(what)[:40]}' is no choice.", hint=f"There are {', '.join(Repair)}.")
     if call.store is None:
         raise NotFound("There is no database yet.", hint=NOTHING_YET)
-    parts = call.writing
-    damage, chosen = choose(search(parts.store), name), Repair(what)
-    require(damage, chosen, parts.descriptions)
-    there = place(parts.settings.store_url, parts.state, host=parts.host_name)
-    reason = f"Its record {damage.name} could not be read ({damage.reason}); {call.person} ended it."
-    known = _known(parts)
-    repair(there, damage, chosen, reason=reason, by=call.person, at=parts.clock.now(), known=known)
+    parts, chosen = call.writing, Repair(what)
+    damage = repair(parts, call.caller, RepairRequest(record=name, what=chosen))
     _ = parts.daemon_host.tell(Order.LOOK)
     if as_json:
         call.terminal.document({"record": damage.name, "did": chosen.value, "task": damage.task_id})
     else:
         call.terminal.say(f"{render.clean(damage.name)}: {_DONE[chosen.value]}.")
-
-
-def _known(parts: "Watchkeeper") -> "Known":
-    """What the execution directories say of the database."""
-    from collections import Counter
-
-    from watchkeeper.ports.damage import Known
-
-    described = parts.descriptions.described()
-    ids = Counter(each.database_id for each in described if each.database_id)
-    found = ids.most_common(1)[0][0] if ids else parts.ids.operation()
-    return Known(found, max((each.fence for each in described), default=0))

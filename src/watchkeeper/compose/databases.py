@@ -10,15 +10,12 @@ from typing import TYPE_CHECKING
 from watchkeeper.errors import SettingsError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from watchkeeper.domain.repair import Repair
-    from watchkeeper.ports.damage import Damage, Known, Met
+    from watchkeeper.ports.damage import Met
     from watchkeeper.ports.databases import MovedFacts
     from watchkeeper.ports.service import Wake
-    from watchkeeper.ports.store import Store, Tx
+    from watchkeeper.ports.store import Tx
     from watchkeeper.runtimes.state_directory import StateDirectory
-    from watchkeeper.store.moving import Place
+    from watchkeeper.store.moving import OpenStore, Place
 
 
 @contextmanager
@@ -37,7 +34,7 @@ def driver() -> Generator[None]:
 
 def open_store(
     url: str | None, state: "StateDirectory", *, host: str, create: bool, upgrade: bool, met: "Met"
-) -> "Store":
+) -> "OpenStore":
     """The database that is in use. Raises DatabaseUnusable and its kinds, NoDatabase where nothing was ever written and `create` is False."""
     if url is not None:
         return open_postgres(url, host=host, create=create, upgrade=upgrade, met=met)
@@ -46,7 +43,7 @@ def open_store(
     return SqliteStore.open(state.database, state.turnstile, create=create, upgrade=upgrade, met=met)
 
 
-def open_postgres(url: str, *, host: str, create: bool, upgrade: bool, met: "Met | None" = None) -> "Store":
+def open_postgres(url: str, *, host: str, create: bool, upgrade: bool, met: "Met | None" = None) -> "OpenStore":
     """The database at `url`. Raises DatabaseUnusable and its kinds, SettingsError."""
     with driver():
         from watchkeeper.store.postgres.store import PostgresStore
@@ -120,12 +117,3 @@ def move(
         finished_earlier=moved.finished_earlier,
         bound=bound,
     )
-
-
-def repair(
-    there: "Place", damage: "Damage", what: "Repair", *, reason: str, by: str, at: "datetime", known: "Known"
-) -> None:
-    """Do to a record what a person chose, and journal it, see `store.repair.repair`."""
-    from watchkeeper.store.repair import repair as repair_record
-
-    repair_record(there, damage, what, reason=reason, by=by, at=at, known=known)

@@ -1,6 +1,6 @@
 """The object graph: every adapter and use case, joined when it is first asked for. A command that lists tasks opens the database and nothing more."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from watchkeeper.app.settle import Settler
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
+    from watchkeeper.domain.repair import Repair
     from watchkeeper.harnesses.registry import Registry
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
+    from watchkeeper.ports.damage import Damage, Known
     from watchkeeper.ports.environment import Environments
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.store import MachineRecord, Store
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.runtimes.log_pipes import LogPipes
-    from watchkeeper.runtimes.settings_file import SettingsFile
+    from watchkeeper.store.moving import OpenStore
 
 
 class Watchkeeper(ThisMachine):
@@ -80,6 +82,11 @@ class Watchkeeper(ThisMachine):
     @cached_property
     def store(self) -> "Store":
         """The database. Raises DatabaseUnusable, and NoDatabase where nothing was ever written and this only reads."""
+        return self._database
+
+    @cached_property
+    def _database(self) -> "OpenStore":
+        """The database, with its rows."""
         from watchkeeper.compose.databases import open_store
 
         # What runs here is kept in the state directory, wherever the database is.
@@ -101,7 +108,25 @@ class Watchkeeper(ThisMachine):
     @property
     def machine(self) -> str:
         """The id of this machine where several share the database, else empty. Raises StateDirectoryUnusable."""
-        return self.state.node() if self.settings.store_url is not None else ""
+        return self.node if self.settings.store_url is not None else ""
+
+    def repair_record(self, damage: "Damage", what: "Repair", *, reason: str, by: str, known: "Known") -> None:
+        """Do to a record what a person chose, and journal it. Raises Refused, DatabaseUnusable and its kinds."""
+        from watchkeeper.compose.databases import place
+        from watchkeeper.store.repair import repair
+
+        there = place(self.settings.store_url, self.state, host=self.host_name)
+        repair(self._database, there, damage, what, reason=reason, by=by, at=self.clock.now(), known=known)
+
+    def has_content(self, url: str) -> bool:
+        """Whether the database at `url` holds anything. Raises DatabaseUnusable and its kinds, SettingsError."""
+        from watchkeeper.compose.databases import open_postgres
+
+        try:
+            open_postgres(url, host=self.host_name, create=False, upgrade=False).close()
+        except NoDatabase:
+            return False
+        return True
 
     def require_room(self) -> None:
         """Refuse to begin something where the disk is nearly full. Raises StateDirectoryUnusable, OSError."""
@@ -111,15 +136,6 @@ class Watchkeeper(ThisMachine):
     def store_name(self) -> str:
         """Which database is meant, without a password."""
         return str(masked(self.settings.store_url or "sqlite"))
-
-    def settings_file(self) -> "SettingsFile":
-        """The user's own settings, for changing them. Raises SettingsError where there is no home."""
-        from watchkeeper.runtimes.settings_file import SettingsFile
-
-        path = user_file(self.environ)
-        if path is None:
-            raise SettingsError("There is no place for your settings: HOME is not set.", hint="Set it.")
-        return SettingsFile(path)
 
     @cached_property
     def backups(self) -> "Backups":
@@ -252,6 +268,11 @@ class Watchkeeper(ThisMachine):
         """A harness by name. Raises UnknownHarness, HarnessError."""
         return self.harnesses.get(name)
 
+    def hidden_harness(self, name: str) -> str:
+        """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
+        found = self.harnesses.ignored_file(name)
+        return "" if found is None else found.says
+
     def harness_names(self) -> list[str]:
         """Every name that can be given."""
         return self.harnesses.names()
@@ -261,12 +282,6 @@ class Watchkeeper(ThisMachine):
         from watchkeeper.ports.harness import declared
 
         return self.settings.harness_options(name, declared(self.harness(name)).options)
-
-    def login(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
-        """Run an agent program's own login on the terminal; its exit code."""
-        from watchkeeper.harnesses.sign_in import run_login
-
-        return run_login(argv, environment)
 
     @cached_property
     def task_environments(self) -> "TaskEnvironments":

@@ -2,17 +2,19 @@
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchkeeper.settings import Settings
+from watchkeeper.errors import SettingsError
+from watchkeeper.settings import Settings, user_file
 
 if TYPE_CHECKING:
     from watchkeeper.ports.clock import Clock, ClockMemory
     from watchkeeper.ports.service import DaemonHost
     from watchkeeper.ports.unit import Unit
+    from watchkeeper.runtimes.settings_file import SettingsFile
     from watchkeeper.runtimes.state_directory import StateDirectory
 
 
@@ -33,6 +35,25 @@ class ThisMachine:
 
         # A machine with a shared database has everything to look at before anything was kept here.
         return StateDirectory.open(locate(self.environ), create=self._writes or self.settings.store_url is not None)
+
+    @property
+    def node(self) -> str:
+        """The id of this machine, whether or not others share the database. Raises StateDirectoryUnusable."""
+        return self.state.node()
+
+    @property
+    def known_node(self) -> str | None:
+        """The id of this machine; None if nothing has run here yet. Raises StateDirectoryUnusable."""
+        return self.state.known_node()
+
+    def settings_file(self) -> "SettingsFile":
+        """The user's own settings, for changing them. Raises SettingsError where there is no home."""
+        from watchkeeper.runtimes.settings_file import SettingsFile
+
+        path = user_file(self.environ)
+        if path is None:
+            raise SettingsError("There is no place for your settings: HOME is not set.", hint="Set it.")
+        return SettingsFile(path)
 
     @cached_property
     def host_name(self) -> str:
@@ -92,6 +113,12 @@ class ThisMachine:
 
         path = self.state.path
         return SystemdUnit(path, self.environ, usual=is_usual(path, self.environ))
+
+    def login(self, argv: Sequence[str], environment: Mapping[str, str]) -> int:
+        """Run an agent program's own login on the terminal; its exit code."""
+        from watchkeeper.harnesses.sign_in import run_login
+
+        return run_login(argv, environment)
 
     def tell_parent(self, word: str) -> None:
         """Report to the process that started this daemon that it is ready, or why not."""

@@ -14,6 +14,7 @@ from watchkeeper.domain.account import AccountState, SignIn
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.service import Phase, phase, rests_until
 from watchkeeper.domain.wait import Wait
+from watchkeeper.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +42,10 @@ class Occupied:
 
 SCOPES = ("all", "machine", "harness", "account", "project")
 """What a rule of the queue can speak of."""
+
+
+MOST_AT_ONCE = 10_000
+"""The highest concurrency limit of a rule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +129,16 @@ def concerns(rule: QueueRule, lane: Lane, machine: str) -> bool:
         "account": lane.account,
         "project": lane.project,
     }.get(rule.scope)
+
+
+def check_limit(at_once: int | None) -> None:
+    """Refuse a concurrency limit that cannot be. None sets no limit. Raises UsageError."""
+    if at_once == 0:
+        raise UsageError("A limit of 0 would start nothing.", hint="That is `wk queue pause`.")
+    if at_once is not None and not 0 < at_once <= MOST_AT_ONCE:
+        raise UsageError(
+            f"{at_once} is not a concurrency limit.", hint=f"Give a whole number from 1 to {MOST_AT_ONCE}, or `none`."
+        )
 
 
 def scope_says(scope: str, name: str, names: Mapping[str, str]) -> str:

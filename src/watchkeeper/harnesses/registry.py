@@ -47,6 +47,22 @@ class Listed:
     problem: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignored:
+    """A harness that is described or installed and cannot be used, because another one has its name, or because that is not a name."""
+
+    name: str
+    source: str
+    """The file, or the entry point."""
+    why: str
+    """The rest of a sentence about it."""
+
+    @property
+    def says(self) -> str:
+        """A sentence for people."""
+        return f"'{self.source}' does not count: {self.why}."
+
+
 def installed() -> Iterable[EntryPoint]:
     """The entry points of users' own harnesses."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - `wk run` with a built-in one does not need it
@@ -81,6 +97,27 @@ class Registry:
         """Every name that can be given, sorted."""
         return sorted({*BUILT_IN, *self._files(), *(point.name for point in self._found())})
 
+    def ignored(self) -> list[Ignored]:
+        """Every harness of the user's own that another one hides, or whose name cannot be given."""
+        rows = [each for file in self._toml() if (each := _ignored_file(file)) is not None]
+        files = self._files()
+        for point in self._found():
+            winner = (
+                "the built-in harness"
+                if point.name in BUILT_IN
+                else f"'{files[point.name]}'"
+                if point.name in files
+                else ""
+            )
+            if winner:
+                rows.append(Ignored(name=point.name, source=point.value, why=f"{winner} has its name"))
+        return rows
+
+    def ignored_file(self, name: str) -> Ignored | None:
+        """The file that describes a harness of that name and does not count, because the built-in one has its name. Looks at one file name."""
+        file = self._directory / f"{name}.toml" if self._directory is not None and name in BUILT_IN else None
+        return None if file is None or not file.exists() else _ignored_file(file)
+
     def listed(self) -> list[Listed]:
         """Every harness; one that cannot be loaded is listed with its reason and spoils no other."""
         rows: list[Listed] = []
@@ -97,8 +134,10 @@ class Registry:
 
     def _files(self) -> dict[str, Path]:
         """The files that describe harnesses, by name."""
-        found = sorted(self._directory.glob("*.toml")) if self._directory is not None else []
-        return {file.stem: file for file in found if _NAME.fullmatch(file.stem)}
+        return {file.stem: file for file in self._toml() if _NAME.fullmatch(file.stem)}
+
+    def _toml(self) -> list[Path]:
+        return sorted(self._directory.glob("*.toml")) if self._directory is not None else []
 
     def _described(self, name: str) -> Harness:
         from watchkeeper.harnesses.described import DescribedHarness, read  # noqa: PLC0415 - most have no such file
@@ -136,6 +175,19 @@ class Registry:
 
 
 _HINT = "Mend or uninstall the package that brings it; other harnesses are not affected."
+
+
+def _ignored_file(file: Path) -> Ignored | None:
+    """Why a file describes no harness that can be named; None if it does."""
+    if file.stem in BUILT_IN:
+        return Ignored(name=file.stem, source=str(file), why="the built-in harness has its name: rename the file")
+    if _NAME.fullmatch(file.stem) is None:
+        return Ignored(
+            name=file.stem,
+            source=str(file),
+            why="its name must be lower-case letters, digits and dashes, and begin with a letter",
+        )
+    return None
 
 
 def _problem(name: str, harness: object) -> str:

@@ -76,7 +76,6 @@ class Claim:
 class OperationRecord:
     """What an operation id has already been used for."""
 
-    cancelled: bool
     claim: Claim | None
 
 

@@ -216,8 +216,8 @@ class Queue(Protocol):
         """What this operation id was used for, if it was."""
         ...
 
-    def record_operation(self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime) -> None:
-        """Remember it. An id is used once for a claim; `cancelled` may be set once afterwards."""
+    def record_operation(self, operation_id: str, claim: Claim | None, *, at: datetime) -> None:
+        """Remember what an operation was used for. It never changes. Raises Stale where the id was used already."""
         ...
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
+import os
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseUnusable
-from watchkeeper.store.statements import read_text
+from watchkeeper.store.statements import SHARED, folder, read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -36,9 +37,36 @@ class Schema(NamedTuple):
         return len(self.migrations)
 
 
-def shipped(package: str, name: str) -> Migration:
-    """A step whose text is in the `migrations` folder of a package."""
-    return Migration(name=name, read=partial(read_text, package, f"migrations/{name}.sql"))
+def shipped(package: str, translate: Callable[[str], str] | None = None) -> Schema:
+    """All steps of one database, by the names of their files.
+
+    A step stands in the `migrations` folder of `store`, once for every database, in SQLite's words. What a database must say in its own way stands in the
+    `migrations` folder of its own package instead.
+
+    Args:
+        package: the database's package.
+        translate: from SQLite's words into the database's; None: it understands them.
+    """
+    own = [_step(package, name) for name in _names(package)]
+    shared = [_step(SHARED, name, translate) for name in _names(SHARED)]
+    return Schema(migrations=tuple(sorted((*own, *shared), key=lambda step: step.name)))
+
+
+def _names(package: str) -> list[str]:
+    """The names of the steps in a package's folder, without their endings."""
+    try:
+        found = os.listdir(folder(package, "migrations"))  # noqa: PTH208 - `pathlib` costs more at the start of every command
+    except FileNotFoundError:
+        return []
+    return [file.removesuffix(".sql") for file in found if re.fullmatch(r"\d{4}_[a-z_]+\.sql", file)]
+
+
+def _step(package: str, name: str, translate: Callable[[str], str] | None = None) -> Migration:
+    def read() -> str:
+        text = read_text(package, f"migrations/{name}.sql")
+        return text if translate is None else translate(text)
+
+    return Migration(name=name, read=read)
 
 
 def missing(schema: Schema, known: Mapping[Value, str], apply: Callable[[int, str, str, str], None]) -> None:

@@ -105,17 +105,16 @@ class StoredQueue:
         if row is None:
             return None
         with Columns(row, "operation") as column:
-            cancelled = bool(column.number())
             task_id, run_id, fence = column.text_or_none(), column.text_or_none(), column.number_or_none()
         if task_id is None or run_id is None or fence is None:
-            return OperationRecord(cancelled=cancelled, claim=None)
-        return OperationRecord(cancelled=cancelled, claim=Claim(task_id=task_id, run_id=run_id, fence=fence))
+            return OperationRecord(claim=None)
+        return OperationRecord(claim=Claim(task_id=task_id, run_id=run_id, fence=fence))
 
-    def record_operation(self, operation_id: str, claim: Claim | None, *, cancelled: bool, at: datetime) -> None:
-        """Remember it. Cancelling again is harmless; what it was used for never changes.
+    def record_operation(self, operation_id: str, claim: Claim | None, *, at: datetime) -> None:
+        """Remember what an operation was used for. It never changes.
 
         Raises:
-            Stale: the id was used already, and this is not its cancellation.
+            Stale: the id was used already.
         """
         try:
             _ = self._rows.run(
@@ -124,14 +123,10 @@ class StoredQueue:
                 task_id=None if claim is None else claim.task_id,
                 run_id=None if claim is None else claim.run_id,
                 fence=None if claim is None else claim.fence,
-                cancelled=int(cancelled),
                 at=ticks(at),
             )
         except RowConflict as conflict:
-            earlier = self.operation(operation_id)
-            if not cancelled or earlier is None or claim not in {None, earlier.claim}:
-                raise Stale(f"The operation '{operation_id}' was used already: nothing was written.") from conflict
-            _ = self._rows.run("queue_cancel_operation", id=operation_id)
+            raise Stale(f"The operation '{operation_id}' was used already: nothing was written.") from conflict
 
 
 def _rank(row: Row) -> tuple[int, int]:

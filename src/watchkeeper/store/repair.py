@@ -6,7 +6,6 @@ may have broken, so the triggers are set aside; the checks and keys of the table
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, cast
 
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from watchkeeper.ports.damage import Damage, Known
-    from watchkeeper.store.moving import Place
+    from watchkeeper.store.moving import OpenStore, Place
     from watchkeeper.store.rows import Rows, Value
     from watchkeeper.store.tx import StoredTx
 
@@ -58,11 +57,14 @@ _GAP = 1000
 """So many fences, or numbers, are passed over, lest one is given twice whose record is gone."""
 
 
-def repair(there: Place, damage: Damage, what: Repair, *, reason: str, by: str, at: datetime, known: Known) -> None:
+def repair(
+    store: OpenStore, there: Place, damage: Damage, what: Repair, *, reason: str, by: str, at: datetime, known: Known
+) -> None:
     """Do to a record that cannot be read what a person chose, and journal it, in one transaction.
 
     Args:
-        there: the database.
+        store: the database, open.
+        there: the same, for what each kind of database does in its own way.
         damage: the record.
         what: the choice.
         reason: what its task is said to have failed of.
@@ -86,8 +88,7 @@ def repair(there: Place, damage: Damage, what: Repair, *, reason: str, by: str, 
         data = {"record": damage.name, "what": what.value, "by": by, "reason": damage.reason}
         _ = tx.journal.append("record.repaired", at, task_id=damage.task_id, data=data)
 
-    with contextlib.closing(there.open(new=False)) as store:
-        store.transact("repair", work)
+    store.transact("repair", work)
 
 
 def _repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, known: Known) -> None:

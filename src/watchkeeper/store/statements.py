@@ -27,7 +27,13 @@ def read_text(package: str, file: str) -> str:
     # As `pkgutil` does it; `importlib.resources`, and that too, would cost every start of `wk` modules that nothing else needs.
     module = import_module(package)
     loader = cast("SourceFileLoader", module.__loader__)
-    return loader.get_data(os.path.join(os.path.dirname(module.__file__ or ""), *file.split("/"))).decode("utf-8")  # noqa: PTH118, PTH120 - a loader takes a text
+    return loader.get_data(folder(package, file)).decode("utf-8")
+
+
+def folder(package: str, path: str) -> str:
+    """Where a file or folder is that is shipped inside a package."""
+    module = import_module(package)
+    return os.path.join(os.path.dirname(module.__file__ or ""), *path.split("/"))  # noqa: PTH118, PTH120 - a loader takes a text
 
 
 def parse(text: str) -> dict[str, str]:

@@ -164,7 +164,7 @@ def test_numbers_of_forgotten_history_are_not_given_again(store: Store) -> None:
 def test_notes_of_claims_are_forgotten_some_at_a_time(store: Store) -> None:
     def note(tx) -> None:
         for number in range(5):
-            tx.queue.record_operation(f"op{number}", None, cancelled=False, at=later(number))
+            tx.queue.record_operation(f"op{number}", None, at=later(number))
 
     store.transact("note", note)
     assert store.transact("forget", lambda tx: tx.keeping.forget_operations(later(3), 2)) == 2

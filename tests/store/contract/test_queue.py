@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from support.records import NOON, add, at_work, claim, first, later, make_task, settle
 from support.stores import KINDS, fresh_place, open_place
 
-from watchkeeper.domain.model import StopHow, StopRequest, TaskState
+from watchkeeper.domain.model import StopHow, StopRequest
 from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Claim, OperationRecord, Store
 from watchkeeper.store.queue import WAKE_AT_ONCE
@@ -113,7 +113,7 @@ def test_an_operation_claims_once(store: Store) -> None:
         store.transact("add", lambda tx, n=name: tx.tasks.add(make_task(n)))
     first = store.transact("claim", lambda tx: claim(tx, NOON, "op1"))
     assert store.transact("claim", lambda tx: claim(tx, NOON, "op1")) == first
-    assert store.read(lambda tx: tx.queue.operation("op1")) == OperationRecord(cancelled=False, claim=first)
+    assert store.read(lambda tx: tx.queue.operation("op1")) == OperationRecord(claim=first)
     assert store.read(lambda tx: tx.queue.operation("op2")) is None
     second = store.transact("claim", lambda tx: claim(tx, NOON, "op2"))
     fences = [one.fence for one in (first, second) if one]
@@ -121,23 +121,10 @@ def test_an_operation_claims_once(store: Store) -> None:
     assert all(older < newer for older, newer in pairwise(fences))
 
 
-def test_a_cancelled_operation_claims_nothing(store: Store) -> None:
-    store.transact("add", lambda tx: tx.tasks.add(make_task()))
-    store.transact("cancel", lambda tx: tx.queue.record_operation("op1", None, cancelled=True, at=NOON))
-    assert store.transact("claim", lambda tx: claim(tx, NOON, "op1")) is None
-    assert store.read(lambda tx: tx.tasks.get("t1")).state is TaskState.QUEUED
-    assert store.read(lambda tx: tx.queue.operation("op1")) == OperationRecord(cancelled=True, claim=None)
-
-
 def test_what_an_operation_was_used_for_never_changes(store: Store) -> None:
     store.transact("add", lambda tx: tx.tasks.add(make_task()))
     first = store.transact("claim", lambda tx: claim(tx, NOON, "op1"))
-    other = Claim(task_id="x", run_id="x.1", fence=77)
-    for again, cancelled in ((first, False), (other, True), (None, False)):
+    for again in (first, Claim(task_id="x", run_id="x.1", fence=77), None):
         with pytest.raises(Stale):
-            store.transact(
-                "use", lambda tx, a=again, c=cancelled: tx.queue.record_operation("op1", a, cancelled=c, at=NOON)
-            )
-    for again in (first, None):
-        store.transact("cancel", lambda tx, a=again: tx.queue.record_operation("op1", a, cancelled=True, at=NOON))
-        assert store.read(lambda tx: tx.queue.operation("op1")) == OperationRecord(cancelled=True, claim=first)
+            store.transact("use", lambda tx, a=again: tx.queue.record_operation("op1", a, at=NOON))
+    assert store.read(lambda tx: tx.queue.operation("op1")) == OperationRecord(claim=first)

@@ -8,11 +8,11 @@ from support.records import NOON
 from support.torn import fill
 
 from watchkeeper.app.repair import search
-from watchkeeper.compose.databases import repair
 from watchkeeper.domain.repair import Repair
 from watchkeeper.ports.damage import Known
 from watchkeeper.store.postgres.place import PostgresPlace
 from watchkeeper.store.postgres.store import PostgresStore
+from watchkeeper.store.repair import repair
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,6 @@ def test_what_cannot_be_so_is_mended(postgres: PostgresStore, url: str, sql: str
     damage = next(each for each in found if each.name.startswith(record))
     with closing(postgres):
         repair(
-            PostgresPlace(url, "test"), damage, what, reason="torn", by="ada", at=NOON, known=Known("d" * 32, 3)
+            postgres, PostgresPlace(url, "test"), damage, what, reason="torn", by="ada", at=NOON, known=Known("d" * 32, 3)
         )  # fmt: skip
         assert search(postgres) == []

@@ -142,3 +142,44 @@ def test_every_error_of_the_server_has_a_sentence() -> None:
 def test_what_a_driver_says_is_one_line(postgres: PostgresStore) -> None:
     said = faults.not_connected(psycopg.OperationalError("connection failed:\n\tIs the server running?\n"), WHERE)
     assert "\n" not in str(said) and "'tasks' on host:5555" in str(said)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "says"),
+    [
+        ('password authentication failed for user "me"', "does not let 'me' in"),
+        ('Peer authentication failed for user "me"', "does not let 'me' in"),
+        ('no pg_hba.conf entry for host "h", user "me", database "tasks", no encryption', "does not let 'me' in"),
+        ('role "recovery" does not exist', "does not let 'me' in"),
+        ('role "me" is not permitted to log in', "does not let 'me' in"),
+        ('database "starting up" does not exist', "There is no database"),
+        ('permission denied for database "tasks"', "may not do this"),
+        ("sorry, too many clients already", "too many connections"),
+        ('too many connections for role "me"', "too many connections"),
+        ("remaining connection slots are reserved for roles with the SUPERUSER attribute", "too many connections"),
+        ("the database system is starting up", "ended the connection"),
+        ("the database system is in recovery mode", "ended the connection"),
+        ("the database system is not yet accepting connections\nDETAIL:  recovery", "ended the connection"),
+    ],
+)
+def test_a_refusal_before_the_sign_in_is_known_by_the_servers_own_sentence(sentence: str, says: str) -> None:
+    """It has no SQLSTATE. The host's name stands before it, and may hold any word."""
+    text = f'connection failed: connection to server at "too-many-clients" (10.0.0.1), port 5432 failed: FATAL:  {sentence}'
+    assert says in str(faults.not_connected(psycopg.OperationalError(text), WHERE))
+
+
+@pytest.mark.parametrize("host", ["recovery", "too many clients", "starting up.example.org", "not accepting"])
+def test_a_hosts_name_is_no_reason(host: str) -> None:
+    """A server that cannot be reached is not taken for one that answered."""
+    text = f'connection failed: connection to server at "{host}", port 5432 failed: Connection refused'
+    assert "cannot be reached" in str(faults.not_connected(psycopg.OperationalError(text), WHERE))
+
+
+def test_a_sqlstate_wins_over_the_words() -> None:
+    error = psycopg.errors.TooManyConnections("connection failed: FATAL:  the database system is starting up")
+    assert "too many connections" in str(faults.not_connected(error, WHERE))
+
+
+def test_a_password_that_is_missing_is_said() -> None:
+    text = 'connection failed: connection to server at "h", port 5432 failed: fe_sendauth: no password supplied'
+    assert "does not let 'me' in" in str(faults.not_connected(psycopg.OperationalError(text), WHERE))

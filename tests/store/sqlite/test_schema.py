@@ -26,6 +26,7 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.errors import DatabaseNewer, DatabaseUnusable, NoDatabase
+from watchkeeper.store import migrations
 from watchkeeper.store.migrations import Migration, Schema
 from watchkeeper.store.sqlite.connection import OLDEST_SQLITE, refuse_old_sqlite
 from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, dump
@@ -65,9 +66,26 @@ def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
 
 
 def test_every_migration_is_known() -> None:
-    names = sorted(entry.name for entry in (files(PACKAGE) / "migrations").iterdir() if entry.name.endswith(".sql"))
-    assert names == [f"{step.name}.sql" for step in SCHEMA.migrations]
-    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))
+    """Each number is there once, and every text can be read."""
+    assert [int(step.name[:4]) for step in SCHEMA.migrations] == list(range(1, SCHEMA.number + 1))
+    assert SCHEMA.number >= 5 and all(step.read().strip() for step in SCHEMA.migrations)
+
+
+def test_a_step_of_every_database_has_its_place_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It stands once, among those that each database says in its own way."""
+    for package, names in (("one", ("0001_first", "0003_third", "notes", "x0004_no")), ("both", ("0002_second",))):
+        (tmp_path / package / "migrations").mkdir(parents=True)
+        (tmp_path / package / "__init__.py").touch()
+        for name in names:
+            (tmp_path / package / "migrations" / f"{name}.sql").write_text(f"{package} {name}", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(migrations, "SHARED", "both")
+    found = migrations.shipped("one", str.upper).migrations
+    assert [(step.name, step.read()) for step in found] == [
+        ("0001_first", "one 0001_first"),
+        ("0002_second", "BOTH 0002_SECOND"),
+        ("0003_third", "one 0003_third"),
+    ]
 
 
 def test_each_migration_is_recorded_with_its_hash(sqlite: SqliteStore) -> None:

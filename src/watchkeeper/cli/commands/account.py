@@ -9,8 +9,8 @@ from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS, Command, SplittingCommand, after_dashes, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, HARNESS
-from watchkeeper.domain.account import IMPLICIT, Account, SignIn
-from watchkeeper.errors import Exit, Refused, UsageError
+from watchkeeper.domain.account import Account, SignIn
+from watchkeeper.errors import Exit
 
 if TYPE_CHECKING:
     from watchkeeper.ports.sign_in import Look
@@ -70,33 +70,21 @@ def add(
       wk account add codex team --home ~/team-codex
       wk account add claude billing --key BILLING_API_KEY
     """
-    from watchkeeper.app.accounts import add as add_account
-    from watchkeeper.app.accounts import check as check_account
-    from watchkeeper.app.secrets import refuse_values, refuse_words
+    from watchkeeper.app.manage_accounts import AddAccountRequest
+    from watchkeeper.app.manage_accounts import add as add_account
 
-    parts = call.writing
-    found = parts.harness(harness)
-    variables = (*accounts.key(found, key), *env)
-    account = Account(
-        harness=harness,
-        name=name,
-        home=str((call.cwd / Path(home).expanduser()).absolute()) if home else None,
-        variables=variables,
-        created_at=parts.clock.now(),
-        by=call.person,
+    own = str((call.cwd / Path(home).expanduser()).absolute()) if home else None
+    done = add_account(
+        call.writing, call.caller, AddAccountRequest(harness=harness, name=name, home=own, key=key, env=env)
     )
-    refuse_words([("The account's name", name), ("The home's name", account.home or "")], call.environ)
-    refuse_values(variables, call.environ)
-    check_account(found, account)
-    with accounts.said(f"The home of {account.id} could not be made, so nothing was added"):
-        made = add_account(parts.store, parts.clock, parts.accounts.homes, account)
+    account = done.account
     if as_json:
-        call.terminal.document({"id": account.id, "home": accounts.home(call, account), "variables": list(variables)})
+        call.terminal.document({"id": account.id, "home": done.home, "variables": list(account.variables)})
         return
     call.terminal.say(f"Added {account.id}.")
-    if account.home is None and not made and accounts.home(call, account):
-        call.terminal.note(f"Its home was there already: {accounts.home(call, account)}")
-    if accounts.may_sign_in(call, account):
+    if done.had_home:
+        call.terminal.note(f"Its home was there already: {done.home}")
+    if done.may_sign_in:
         call.terminal.say(call.terminal.style(f"sign in: wk account login {account.id}", render.DIM))
     call.terminal.say(call.terminal.style(f'use it: wk run --account {account.id} "…"', render.DIM))
 
@@ -117,9 +105,13 @@ def login(call: Call, account: str) -> int:
       wk account login claude:work -- --console
       printenv WORK_KEY | wk account login codex:work
     """
+    from watchkeeper.app.manage_accounts import LoginRequest, log_in
+
     chosen = accounts.find(call, account)
-    code, look = accounts.login(call, chosen, after_dashes() or ())
-    return _tell(call, chosen, look, f" (its login ended with exit code {code})" if code else "")
+    request = LoginRequest(account=chosen, arguments=after_dashes() or (), terminal=call.terminal.stdin_is_terminal)
+    done = log_in(call.writing, call.caller, request)
+    code = done.exit_code
+    return _tell(call, chosen, done.look, f" (its login ended with exit code {code})" if code else "")
 
 
 @command.command(cls=Command, short_help="Ask the program whether it is signed in, and let tasks try again.")
@@ -132,9 +124,10 @@ def check(call: Call, account: str, as_json: bool) -> int:
 
     Unless it says no, tasks that wait for the account get another try. Exit code 0 unless it says no, then 4.
     """
+    from watchkeeper.app.manage_accounts import check as check_account
+
     chosen = accounts.find(call, account)
-    look = accounts.look(call, chosen)
-    accounts.record(call, chosen, look)
+    look = check_account(call.writing, call.caller, chosen)
     if as_json:
         call.terminal.document({"id": chosen.id, "sign_in": look.sign_in.value, "says": look.says})
         return Exit.HARNESS if look.sign_in is SignIn.OUT else Exit.OK
@@ -165,21 +158,11 @@ def show(call: Call, account: str, as_json: bool) -> None:
 @click.pass_obj
 def rm(call: Call, account: str, delete_home: bool) -> None:
     """Remove an account that no task needs any more. Its home stays, unless you want it deleted."""
-    from watchkeeper.app.accounts import remove
+    from watchkeeper.app.manage_accounts import RemoveAccountRequest, remove
 
     chosen = accounts.find(call, account)
-    if chosen.name in IMPLICIT:
-        raise Refused(f"{chosen.id} is your own home, which is always there.", hint="Sign out in the program itself.")
-    if delete_home and chosen.home is not None:
-        raise UsageError(f"The home of {chosen.id} is a directory of yours and is not deleted: {chosen.home}.")
-    parts = call.writing
-    home = accounts.home(call, chosen)
-    _ = remove(parts.store, parts.clock, chosen.id, call.person)
-    if delete_home:
-        with accounts.said(f"{chosen.id} was removed, but its home {home} could not be deleted"):
-            _ = parts.accounts.homes.delete(chosen.harness, chosen.name)
-    kept = f" Its home stays: {home}" if home and not delete_home and Path(home).exists() else ""
-    call.terminal.say(f"Removed {chosen.id}.{kept}")
+    home = remove(call.writing, call.caller, RemoveAccountRequest(account=chosen, delete_home=delete_home))
+    call.terminal.say(f"Removed {chosen.id}.{f' Its home stays: {home}' if home else ''}")
 
 
 def _tell(call: Call, account: Account, look: "Look", beside: str) -> int:

@@ -1,10 +1,15 @@
 """`wk cancel`: take back what never ran."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.picking import CANCEL, act_on_each, pick, pick_options, picked
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.model import Task
 
 
 @click.command(cls=Command, name="cancel", short_help="Take back tasks that never ran.")
@@ -18,13 +23,9 @@ def command(call: Call, as_json: bool, **which: object) -> int:
     Each of several is tried, and reported. A cancelled task is `stopped`; `wk retry` queues it again. Tasks that wait
     for it keep waiting, and `wk why` names it.
     """
-    from watchkeeper.app.cancel import cancel
+    from watchkeeper.app.cancel import CancelRequest, cancel
 
-    parts, task_ids = call.writing, pick(call, CANCEL, picked(which))
-    return act_on_each(
-        call,
-        task_ids,
-        lambda task_id: cancel(parts.store, parts.clock, task_id, call.person),
-        "cancelled",
-        as_json=as_json,
-    )[1]
+    def act(task_id: str) -> "Task":
+        return cancel(call.writing, call.caller, CancelRequest(task_id=task_id))
+
+    return act_on_each(call, pick(call, CANCEL, picked(which)), act, "cancelled", as_json=as_json)[1]

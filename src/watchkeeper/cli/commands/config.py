@@ -5,12 +5,18 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from watchkeeper.cli import daemon, render
+from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from watchkeeper.app.change_setting import ChangeSettingResult
     from watchkeeper.settings import Value
+
+_SHORT = {"store": "store.url"}
+"""Names that stand for a longer one."""
 
 
 @click.group(name="config", short_help="The settings, and where each came from.", context_settings=SETTINGS)
@@ -61,17 +67,8 @@ def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> Non
       wk config set harness.claude.permission_mode acceptEdits
       wk config set store postgresql://wk@db.example.org/wk
     """
-    from watchkeeper.cli import changing
-    from watchkeeper.domain.store_url import masked
-
-    name = changing.SHORT.get(key, key)
     typed = sys.stdin.readline().strip() if value == "-" else value
-    text = changing.written(name, typed)
-    changing.check(call, name, typed)
-    notes = changing.look_before(call, name, typed, check=not no_check)
-    file = call.reading.settings_file()
-    file.set(name, text)
-    _say_changed(call, name, masked(typed), str(file.path), notes, as_json=as_json)
+    _change(call, key, typed, check=not no_check, as_json=as_json)
 
 
 @command.command(cls=Command, short_help="Take a setting out of your own file again.")
@@ -81,40 +78,47 @@ def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> Non
 @click.pass_obj
 def unset(call: Call, key: str, as_json: bool) -> None:
     """Take a setting out of your own file again, so that the default holds."""
-    from watchkeeper.cli import changing
-
-    name = changing.SHORT.get(key, key)
-    notes = changing.look_before(call, name, "sqlite", check=False)
-    file = call.reading.settings_file()
-    if not file.unset(name):
-        _say_unchanged(call, name, str(file.path), as_json=as_json)
-        return
-    _say_changed(call, name, None, str(file.path), notes, as_json=as_json)
+    _change(call, key, None, check=True, as_json=as_json)
 
 
-def _say_changed(call: Call, key: str, value: object, file: str, notes: list[str], *, as_json: bool) -> None:
-    from watchkeeper.settings import load
+def _change(call: Call, typed_key: str, typed: str | None, *, check: bool, as_json: bool) -> None:
+    """Change a setting and say so. `typed`: its value; None takes it out."""
+    from watchkeeper.app.change_setting import ChangeSettingRequest, change
+    from watchkeeper.domain.store_url import masked
 
-    now = next((each for each in load(call.settings_from, call.environ).values if each.key == key), None)
-    if now is not None and value is not None and not now.origin.startswith("user "):
-        notes.append(f"What is set in the {now.origin} wins over it here.")
-    if daemon.running(call) is not None and not key.startswith("run."):
-        notes.append("The daemon that runs keeps what it has: `wk daemon restart` takes this up.")
+    key = _SHORT.get(typed_key, typed_key)
+    directory = str(call.settings_from)
+    request = ChangeSettingRequest(key=key, typed=typed, directory=directory, check=check)
+    done = change(call.reading, call.caller, request)
+    file, value, notes = str(done.file), masked(typed), list(_notes(done))
+    if not done.changed:
+        notes = [f"{render.clean(key)} was not set in {render.clean(file)}: nothing was changed."]
     if as_json:
         call.terminal.document({"key": key, "value": value, "file": file, "notes": notes})
         return
-    what = "is not set any more" if value is None else f"is {render.clean(str(value))} now"
-    call.terminal.prose(f"{key} {what}, in {render.clean(file)}.")
+    if done.changed:
+        what = "is not set any more" if typed is None else f"is {render.clean(str(value))} now"
+        call.terminal.prose(f"{key} {what}, in {render.clean(file)}.")
     for note in notes:
-        call.terminal.note(note)
+        if done.changed:
+            call.terminal.note(note)
+        else:
+            call.terminal.prose(note)
 
 
-def _say_unchanged(call: Call, key: str, file: str, *, as_json: bool) -> None:
-    says = f"{render.clean(key)} was not set in {render.clean(file)}: nothing was changed."
-    if as_json:
-        call.terminal.document({"key": key, "value": None, "file": file, "notes": [says]})
-    else:
-        call.terminal.prose(says)
+def _notes(done: "ChangeSettingResult") -> "Iterator[str]":
+    """What a person should know beside a change."""
+    if done.left_tasks:
+        word = "stays" if done.left_tasks == 1 else "stay"
+        count = render.counted(done.left_tasks, "open task")
+        yield f"{count} {word} in the present database; `wk store copy` takes them along."
+    if done.is_filled is not None:
+        empty = " and is empty; the first task makes what it needs"
+        yield f"The database can be reached{'' if done.is_filled else empty}."
+    if done.wins:
+        yield f"What is set in the {done.wins} wins over it here."
+    if done.daemon_keeps:
+        yield "The daemon that runs keeps what it has: `wk daemon restart` takes this up."
 
 
 def _duration(seconds: float) -> str:

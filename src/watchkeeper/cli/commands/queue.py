@@ -10,17 +10,19 @@ from watchkeeper.cli import queue_view as view
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, HARNESS, MACHINE
-from watchkeeper.errors import NotFound, UsageError
+from watchkeeper.domain.lanes import MOST_AT_ONCE
+from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from watchkeeper.app.rules import Scope
+    from watchkeeper.app.rules import PartRequest, RuleResult
 
 F = TypeVar("F", bound=Callable[..., object])
 
 _MOST = 10_000
 _LIMIT = 100
+_DIGITS = 9
 _ALL = 1 << 31
 _HOW_MANY = f"Show at most this many tasks. [default: {_LIMIT}; all with --json]"
 
@@ -87,14 +89,11 @@ def pause(call: Call, as_json: bool, **part: str | None) -> None:
       wk queue pause --harness claude
       wk queue pause --project shop
     """
-    from watchkeeper.app import rules
-    from watchkeeper.app.secrets import refuse_words
+    from watchkeeper.app.rules import pause as pause_part
 
-    scope = _scope(call, part)
-    refuse_words([("The project's name", scope.name)], call.environ)
-    changed = rules.pause(call.writing.store, call.writing.clock, scope, call.person)
-    word = "is paused" if changed else "was paused already"
-    _say(call, scope, f"{{}} {word}; running tasks continue", changed=changed, as_json=as_json)
+    done = pause_part(call.writing, call.caller, _part(part))
+    word = "is paused" if done.changed else "was paused already"
+    _say(call, done, f"{{}} {word}; running tasks continue", as_json=as_json)
 
 
 @command.command(cls=Command)
@@ -104,12 +103,11 @@ def pause(call: Call, as_json: bool, **part: str | None) -> None:
 @click.pass_obj
 def resume(call: Call, as_json: bool, **part: str | None) -> None:
     """Start tasks again that a pause kept. A pause of a part is lifted by naming that part."""
-    from watchkeeper.app import rules
+    from watchkeeper.app.rules import resume as resume_part
 
-    scope = _scope(call, part)
-    changed = rules.resume(call.writing.store, call.writing.clock, scope, call.person)
-    _say(call, scope, "{} goes on" if changed else "{} was not paused", changed=changed, as_json=as_json)
-    if changed:
+    done = resume_part(call.writing, call.caller, _part(part))
+    _say(call, done, "{} goes on" if done.changed else "{} was not paused", as_json=as_json)
+    if done.changed:
         daemon.poke(call)
 
 
@@ -129,74 +127,44 @@ def limit(call: Call, at_once: str, as_json: bool, **part: str | None) -> None:
       wk queue limit 2 --account claude:work
       wk queue limit none --account claude:work
     """
-    from watchkeeper.app import rules
-    from watchkeeper.app.secrets import refuse_words
+    from watchkeeper.app.rules import LimitRequest
+    from watchkeeper.app.rules import limit as limit_part
 
     most = _number(at_once)
-    scope = _scope(call, part)
-    refuse_words([("The project's name", scope.name)], call.environ)
-    changed = rules.limit(call.writing.store, call.writing.clock, scope, most, call.person)
+    done = limit_part(call.writing, call.caller, LimitRequest(part=_part(part), at_once=most))
     says = "{} has no limit of its own" if most is None else f"{{}}: at most {render.counted(most, 'agent')} at once"
-    _say(call, scope, says if changed else f"{says}, as before", changed=changed, as_json=as_json)
-    if changed:
+    _say(call, done, says if done.changed else f"{says}, as before", as_json=as_json)
+    if done.changed:
         daemon.poke(call)
 
 
 def _number(typed: str) -> int | None:
     if typed == "none":
         return None
-    if not typed.isascii() or not typed.isdigit() or int(typed) > _MOST:
+    if not typed.isascii() or not typed.isdigit() or len(typed) > _DIGITS:
         raise UsageError(
-            f"'{render.clean(typed)[:40]}' is no limit.", hint=f"Give a whole number from 1 to {_MOST}, or `none`."
+            f"'{render.clean(typed)[:40]}' is not a concurrency limit.",
+            hint=f"Give a whole number from 1 to {MOST_AT_ONCE}, or `none`.",
         )
-    if int(typed) == 0:
-        raise UsageError("A limit of 0 would start nothing.", hint="That is `wk queue pause`.")
     return int(typed)
 
 
-def _scope(call: Call, part: "Mapping[str, str | None]") -> "Scope":
-    """The part that was named.
+def _part(typed: "Mapping[str, str | None]") -> "PartRequest":
+    """The part that was named."""
+    from watchkeeper.app.rules import PartRequest
 
-    Raises:
-        Refused: an agent calls.
-        UsageError: several were named, or none that can be.
-        NotFound: there is no such account or machine.
-        UnknownHarness: there is no such harness.
-    """
-    from watchkeeper.app import machines
-    from watchkeeper.app.rules import Scope
-    from watchkeeper.cli.accounts import find
-
-    given = [(scope, name) for scope, name in part.items() if name is not None]
-    if len(given) > 1:
-        raise UsageError("A rule is about one part of the queue.", hint="Name one of them; make another rule for each.")
-    if not given:
-        return Scope(scope="all")
-    scope, name = given[0]
-    if not name.strip():
-        raise UsageError(f"The name of the {scope} is empty.", hint="Leave the option away for the whole queue.")
-    if scope == "harness":
-        _ = call.reading.harness(name)
-    elif scope == "machine":
-        name = machines.find(call.reading, name, call.writing.state.node())
-    elif scope == "account":
-        if not all(name.partition(":")):
-            raise NotFound(f"'{render.clean(name)[:60]}' is no account.", hint="Accounts are called HARNESS:NAME.")
-        _ = find(call, name)
-    return Scope(scope=scope, name=name)
+    return PartRequest(**typed)
 
 
-def _say(call: Call, scope: "Scope", says: str, *, changed: bool, as_json: bool) -> None:
-    from watchkeeper.app import rules
+def _say(call: Call, done: "RuleResult", says: str, *, as_json: bool) -> None:
     from watchkeeper.app.views import plain
     from watchkeeper.cli.machines import names
     from watchkeeper.domain.lanes import scope_says
 
-    store = call.writing.store
+    rule = done.rule
     if as_json:
-        rule = store.read(lambda tx: rules.find(tx, scope))
-        call.terminal.document({"changed": changed, **plain.rule(rule, None)})
+        call.terminal.document({"changed": done.changed, **plain.rule(rule, None)})
         return
-    called = names(call, store.read(lambda tx: tx.machines.all()), call.writing.state.node())
-    what = render.clean(scope_says(scope.scope, scope.name, called))
-    call.terminal.prose(f"{says.format(what)}.".capitalize() if scope.scope == "all" else f"{says.format(what)}.")
+    called = names(call, call.writing.store.read(lambda tx: tx.machines.all()), call.writing.node)
+    what = render.clean(scope_says(rule.scope, rule.name, called))
+    call.terminal.prose(f"{says.format(what)}.".capitalize() if rule.scope == "all" else f"{says.format(what)}.")

@@ -16,14 +16,11 @@ from watchkeeper.cli.types import TASK_ID
 @click.pass_obj
 def command(call: Call, task_id: str, title: str, as_json: bool) -> None:
     """Give a task another title, whatever it is at. Its instruction stays as it was."""
-    from watchkeeper.app.mark import rename
-    from watchkeeper.app.secrets import refuse_words
+    from watchkeeper.app.mark import RenameRequest, rename
     from watchkeeper.app.views import plain
 
-    refuse_words([("The title", title)], call.environ)
     _, found = call.find(task_id)
-    parts = call.writing
-    task = rename(parts.store, parts.clock, found, title, by=call.person)
+    task = rename(call.writing, call.caller, RenameRequest(task_id=found, title=title))
     if as_json:
         call.terminal.document(plain.task(task))
     else:

@@ -10,26 +10,26 @@ from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, TaskState
 from watchkeeper.domain.repair import can_run_again
+from watchkeeper.domain.wait import Wait
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.why import Why
     from watchkeeper.domain.model import Task
 
 _HANG = 4
+_HELP = f"""Tell every reason why a task waits, the most lasting first, as things stand at this moment.
+
+The words: {", ".join(Wait)}. docs/queue.md says what to do about each.
+"""
 
 
-@click.command(cls=Command, name="why", short_help="Every reason why a task waits.")
+@click.command(cls=Command, name="why", help=_HELP, short_help="Every reason why a task waits.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @json_option
 @debug_option
 @click.pass_obj
 def command(call: Call, task_id: str, as_json: bool) -> None:
-    """Tell every reason why a task waits, the most lasting first, as things stand at this moment.
-
-    The words: dependency, path, checkout busy, not before, retry at, quota until, service, limit, paused, machine,
-    harness missing, signed out, approval, question, scope, environment unknown, record torn. docs/queue.md says
-    what to do about each.
-    """
+    """Tell every reason why a task waits; the help is `_HELP`."""
     from watchkeeper.app.views import plain, why
     from watchkeeper.cli.machines import here
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -21,21 +22,23 @@ _NOT_LAID_OUT = frozenset({"42P01", "42703", "42883", "42704", "42P02", "42804",
 _PLAN_IS_OLD = frozenset({"0A000", "26000"})
 _DAMAGED = frozenset({"XX001", "XX002"})
 
-_AT_THE_DOOR = (
-    ("password authentication failed", "28P01"),
-    ("no password supplied", "28P01"),
-    ("no pg_hba.conf entry", "28000"),
-    ("authentication failed", "28000"),
-    ("permission denied for database", "42501"),
-    ("too many clients", "53300"),
-    ("too many connections", "53300"),
-    ("connection slots", "53300"),
-    ("starting up", "57P03"),
-    ("shutting down", "57P03"),
-    ("recovery", "57P03"),
-    ("not accepting", "57P03"),
+_BEFORE_SIGN_IN = (
+    (r"password authentication failed for user ", "28P01"),
+    (r"no pg_hba\.conf entry for |pg_hba\.conf rejects ", "28000"),
+    (r"\S+ authentication failed for user ", "28000"),
+    (r"role \".*\" (does not exist|is not permitted to log in)", "28000"),
+    (r"database \".*\" does not exist|no such database", "3D000"),
+    (r"permission denied for database ", "42501"),
+    (
+        r"sorry, too many clients|too many connections for |remaining connection slots |no more connections allowed",
+        "53300",
+    ),
+    (r"the database system is |database \".*\" is not currently accepting connections", "57P03"),
 )
-"""An error of the server before the sign-in comes without its code."""
+"""What the server says before the sign-in, where the driver gives no SQLSTATE: how the sentence begins, and its code."""
+
+_ASKED_FOR_ONE = "fe_sendauth: no password supplied"
+"""What the driver itself says where the server asks for a password."""
 
 
 def says(error: psycopg.Error) -> str:
@@ -54,17 +57,22 @@ def spoils(error: psycopg.Error, *, writing: bool) -> bool:
 def not_connected(error: psycopg.Error, address: Address) -> WatchkeeperError:
     """Why the server refuses the connection."""
     text = address.scrub(says(error))
-    known = next((sqlstate for words, sqlstate in _AT_THE_DOOR if words in text), None)
-    if known is None and 'role "' in text and "does not exist" in text:
-        known = "28000"
-    if known is None and 'database "' in text and "does not exist" in text:
-        known = "3D000"
+    known = error.sqlstate or _code_before_sign_in(text)
     if known is not None:
         return _by_code(known, text, address)
     return DatabaseUnusable(
         f"The database server of {address} cannot be reached{_briefly(text)}.",
         hint="Nothing was changed. Look whether the server runs and whether host and port in the URL are right.",
     )
+
+
+def _code_before_sign_in(text: str) -> str | None:
+    """The code of an error that came without one. The driver puts the host and the port before the server's sentence, so only what follows `FATAL:` counts."""
+    for sentence in re.findall(r"\bFATAL ?:\s*(.*)", text):
+        for begins, code in _BEFORE_SIGN_IN:
+            if re.match(begins, sentence):
+                return code
+    return "28P01" if re.search(rf"^(.*: )?{_ASKED_FOR_ONE}$", text, re.MULTILINE) else None
 
 
 def unknown(name: str, address: Address, error: psycopg.Error) -> DatabaseUnusable:

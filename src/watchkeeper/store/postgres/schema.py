@@ -6,6 +6,7 @@ afterwards the database is at the new number, or it is as it was.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase
@@ -19,9 +20,25 @@ if TYPE_CHECKING:
 
 PACKAGE = "watchkeeper.store.postgres"
 
-STEPS = ("0001_first", "0002_queue", "0003_keeping", "0004_profile", "0005_hard_days")
+_WORDS = (
+    (r"\bINTEGER\b", "BIGINT"),
+    (r"\bREAL\b", "DOUBLE PRECISION"),
+    (r"\bTEXT\b", 'TEXT COLLATE "C"'),
+    (r"\) STRICT(, WITHOUT ROWID)?;", ");"),
+    (r"json_valid\(([\w.]+)\)", r"\1::json IS NOT NULL"),
+    (r"json_extract\(([\w.]+), '\$\.(\w+)'\)", r"(\1::json ->> '\2')"),
+)
+"""SQLite's words, as patterns, and PostgreSQL's."""
 
-SCHEMA = Schema(migrations=tuple(shipped(PACKAGE, name) for name in STEPS))
+
+def translated(text: str) -> str:
+    """A step in PostgreSQL's words: its types, the order of its texts, and the fields of its JSON."""
+    for ours, theirs in _WORDS:
+        text = re.sub(ours, theirs, text)
+    return text
+
+
+SCHEMA = shipped(PACKAGE, translated)
 """What this version knows."""
 
 _RECORD = """

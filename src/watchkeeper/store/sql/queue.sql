@@ -12,10 +12,7 @@ SELECT id FROM task WHERE state = 'queued' AND stop_at IS NULL ORDER BY priority
 SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
 
 -- name: queue_operation
-SELECT cancelled, task_id, run_id, fence FROM operation WHERE id = :id;
-
--- name: queue_cancel_operation
-UPDATE operation SET cancelled = 1 WHERE id = :id;
+SELECT task_id, run_id, fence FROM operation WHERE id = :id;
 
 -- Neither `parked < 1` nor `state || ''` fits an index, so that the task is found by its id.
 
@@ -25,4 +22,4 @@ WHERE id = :id AND parked < 1 AND state || '' = 'queued' AND stop_at IS NULL AND
 
 -- name: queue_record_operation
 INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)
-VALUES (:id, :task_id, :run_id, :fence, :cancelled, :at) ON CONFLICT DO NOTHING;
+VALUES (:id, :task_id, :run_id, :fence, 0, :at) ON CONFLICT DO NOTHING;

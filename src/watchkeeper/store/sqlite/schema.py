@@ -19,10 +19,7 @@ PACKAGE = "watchkeeper.store.sqlite"
 APPLICATION_ID = 0x574B4442
 """`WKDB`, in the file's header: says that a database is ours."""
 
-
-STEPS = ("0001_first", "0002_queue", "0003_keeping", "0004_profile", "0005_hard_days")
-
-SCHEMA = Schema(migrations=tuple(shipped(PACKAGE, name) for name in STEPS))
+SCHEMA = shipped(PACKAGE)
 """What this version knows."""
 
 
