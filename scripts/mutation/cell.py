@@ -12,7 +12,6 @@ import signal
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 OUTSIDE = "WATCHKEEPER_MUTATION_OUTSIDE"
 """The PID namespace of the caller. The engine refuses to run in it."""
@@ -57,7 +56,7 @@ def enter() -> None:
         _ = __import__(name)
 
 
-def run_tests(tree: Path, arguments: list[str], plugin: Any, limit_s: float, output: Path) -> int | None:
+def run_tests(tree: Path, arguments: list[str], plugin: object, limit_s: float, output: Path) -> int | None:
     """Run pytest on the tree in a process forked from this one, and then end every process that is left. Returns pytest's exit code, None after `limit_s`."""
     child = os.fork()
     if child == 0:
@@ -72,7 +71,7 @@ def run_tests(tree: Path, arguments: list[str], plugin: Any, limit_s: float, out
     return code
 
 
-def _pytest(tree: Path, arguments: list[str], plugin: Any, output: Path) -> None:
+def _pytest(tree: Path, arguments: list[str], plugin: object, output: Path) -> None:
     code = 3
     try:
         _ = signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,11 @@ def changed_lines(before: str, after: str) -> list[str]:
 
 def changes_of(root: Path, file: str) -> Iterator[Change]:
     """Every change of a file, in the order of the file. mutmut changes functions and methods that have no decorator of their own."""
-    import libcst  # noqa: PLC0415  # pyright: ignore[reportMissingImports] - as mutmut
-    from mutmut.mutation.file_mutation import (  # noqa: PLC0415 - as libcst
-        create_mutations,  # pyright: ignore[reportMissingImports, reportUnknownVariableType] - in the environment of requirements/mutation.txt
-    )
-
+    libcst: Any = import_module("libcst")
+    mutmut: Any = import_module("mutmut.mutation.file_mutation")
     module: Any
     found: list[Any]
-    module, found, _, _ = create_mutations(file, (root / file).read_text(encoding="utf-8"))
+    module, found, _, _ = mutmut.create_mutations(file, (root / file).read_text(encoding="utf-8"))
     functions: dict[int, str] = {}
     for statement in module.body:
         if isinstance(statement, libcst.FunctionDef):

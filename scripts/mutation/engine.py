@@ -157,7 +157,9 @@ def attempt(change: Change, job: Job, tree: Tree, tests: dict[str, reach.Reached
             seconds = {name: tests[name].seconds for name in part}
             limit = _START_S + sum(map(limit_s, seconds.values()))
             code = cell.run_tests(tree.root, ["-x", *part], Limits(seconds, failed), limit, output)
-            if code == pytest.ExitCode.USAGE_ERROR:  # a test has another name now, by its parameters, or its file cannot be imported
+            if (
+                code == pytest.ExitCode.USAGE_ERROR
+            ):  # a test has another name now, by its parameters, or its file cannot be imported
                 files = sorted({name.partition("::")[0] for name in part})
                 code = cell.run_tests(tree.root, ["-x", *files], Limits(seconds, failed), _FILE_S, output)
             if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
@@ -183,9 +185,10 @@ def main(arguments: list[str]) -> int:
     changes = [change for file in job.files for change in changes_of(tree.root, file)]
     wanted = changes if job.sample is None else spread(changes, job.sample, job.seed)
     print(f"{len(changes)} changes in {len(job.files)} files, {len(wanted)} to make", flush=True)
-    done = {json.loads(line)["name"] for line in record.read_text(encoding="utf-8").splitlines()}
+    done = {json.loads(line).get("name") for line in record.read_text(encoding="utf-8").splitlines()}
     with record.open("a", encoding="utf-8") as file:
-        _ = file.write(json.dumps({"name": "", "changes": len(changes), "wanted": len(wanted)}) + "\n")
+        _ = file.write(json.dumps({"wanted": [change.name for change in wanted]}) + "\n")
+        file.flush()
         tests = measure(job, tree)
         left = [change for change in wanted if change.name not in done]
         for place, change in enumerate(left, 1):

@@ -8,6 +8,7 @@ replaces.
 import ast
 import hashlib
 import json
+from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -78,7 +79,7 @@ class Recorder:
         self._imported = self._take()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: pytest.Item):
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Record one test."""
         import sys  # noqa: PLC0415 - its attribute is what the functions write to
 
@@ -121,8 +122,8 @@ def read(record: Path) -> dict[str, Reached]:
 def choose(tests: dict[str, Reached], function: str, budget_s: float) -> tuple[list[str], int]:
     """The tests that reach a function, those that most likely notice a change first, until they take `budget_s` together; and how many were left out.
 
-    A test whose file has the name of the function's file comes first, then one that reaches few functions, then a quick one; slow tests come last. A test that fails without a change
-    is never chosen.
+    A test whose file has the name of the function's file comes first, then one that reaches few functions, then a quick one; slow tests come last. A test that
+    fails without a change is never chosen.
     """
     stem = Path(function.partition("::")[0]).stem
 

@@ -1,7 +1,7 @@
 """The state machine of a task, cell by cell, and the ways through it that people care about."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,7 +14,7 @@ from watchkeeper.domain.run_events import (
     HeldBack,
     Settled,
 )
-from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_task, an_outcome, task_events
+from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_spec, a_task, an_outcome, task_events
 from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,
@@ -282,3 +282,21 @@ def test_a_person_stops_a_held_task() -> None:
         S.STOPPED,
         "bob stopped it while it was held. It is not proven that nothing of it is alive.",
     )
+
+
+@pytest.mark.parametrize("wake", [None, LATER])
+def test_an_edit_of_the_time_replaces_what_the_task_waited_for(wake: datetime | None) -> None:
+    """A wish for a time, or its end, ends a back-off too."""
+    task = replace(
+        a_task(S.QUEUED, spec=replace(a_spec(), not_before=AT)), wake_at=LATER + timedelta(days=1), wake_for=Wait.RETRY_AT
+    )
+    after = decide_task(task, Edited(spec=replace(task.spec, not_before=wake), by="ada", at=LATER)).task
+    assert (after.wake_at, after.wake_for) == (wake, None if wake is None else Wait.NOT_BEFORE)
+    assert after.updated_at == LATER
+
+
+def test_an_edit_of_something_else_keeps_what_the_task_waits_for() -> None:
+    task = replace(a_task(S.QUEUED), wake_at=LATER, wake_for=Wait.RETRY_AT)
+    after = decide_task(task, Edited(spec=replace(task.spec, title="Other"), by="ada", at=LATER)).task
+    assert (after.wake_at, after.wake_for, after.spec.title) == (LATER, Wait.RETRY_AT, "Other")
+    assert decide_task(task, Edited(spec=task.spec, by="ada", at=LATER)).task == task

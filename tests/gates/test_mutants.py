@@ -1,4 +1,4 @@
-"""The table of known mutants fits the source, and each names tests that there are. `just mutants` runs them. `just mutate` samples, chooses and counts rightly."""
+"""The table of known mutants fits the source, and each names tests that there are; `just mutants` runs them. `just mutate` samples and counts correctly."""
 
 import ast
 import json
@@ -59,6 +59,8 @@ def test_every_floor_is_of_a_package_that_is_there_and_names_its_tests() -> None
         assert (ROOT / "src" / "watchkeeper" / name).is_dir()
         assert 0 < rules["floor"] <= 100
         assert rules["tests"] and all((ROOT / test).exists() for test in rules["tests"])
+        for file, reason in rules.get("left_out", {}).items():
+            assert (ROOT / file).is_file() and reason
     assert package_of(ROOT / "src" / "watchkeeper" / "domain" / "run.py") == "domain"
 
 
@@ -103,11 +105,16 @@ def test_a_sample_lies_evenly_over_the_files_and_is_the_same_for_a_seed() -> Non
 def test_another_run_keeps_what_was_noticed_in_the_same_source(tmp_path: Path) -> None:
     record = tmp_path / "record.jsonl"
     keep_noticed(record, "s1")
-    rows = [{"name": name, "noticed": by, "tests": 1, "left_out": 0, "lines": []} for name, by in (("a", "t"), ("b", ""))]
+    rows = [
+        {"name": name, "noticed": by, "tests": 1, "left_out": 0, "lines": []} for name, by in (("a", "t"), ("b", ""))
+    ]
     with record.open("a", encoding="utf-8") as file:
-        file.writelines(json.dumps(row) + "\n" for row in rows)
+        file.writelines(json.dumps(row) + "\n" for row in [{"wanted": ["a", "b"]}, *rows])
     assert [each.name for each in results(record)] == ["a", "b"]
     keep_noticed(record, "s1")
+    assert results(record) == []
+    with record.open("a", encoding="utf-8") as file:
+        _ = file.write(json.dumps({"wanted": ["a", "c"]}) + "\n")
     assert [each.name for each in results(record)] == ["a"]
     keep_noticed(record, "s2")
     assert results(record) == []
@@ -150,7 +157,9 @@ def test_the_tests_of_a_change_reach_it_and_the_most_likely_comes_first() -> Non
         "tests/test_run.py::red": Reached(one, 0.1, failed=True),
         "tests/test_run.py::elsewhere": Reached(frozenset({"src/run.py::g"}), 0.1, failed=False),
     }
-    own, narrow, wide, slow = (f"tests/test_{name}" for name in ("run.py::own", "all.py::narrow", "all.py::wide", "all.py::slow"))
+    own, narrow, wide, slow = (
+        f"tests/test_{name}" for name in ("run.py::own", "all.py::narrow", "all.py::wide", "all.py::slow")
+    )
     assert choose(tests, "src/run.py::f", 20.0) == ([own, narrow, wide, slow], 0)
     assert choose(tests, "src/run.py::f", 0.45) == ([own, narrow], 2)
     assert choose(tests, "src/run.py::h", 20.0) == ([], 0)
