@@ -5,8 +5,8 @@
     python scripts/mutate.py PATH ... --again            keep what an earlier run noticed, and try the rest: what survived, and what was not tried
     python scripts/mutate.py PATH ... --tests TESTS ...  with these tests in place of the package's
 
-Floors, the tests of each package, files that are left out and survivors that are accepted stand in tests/mutants/floors.toml. A sample prints the interval that holds the score of
-the whole in 95 of 100 samples.
+Floors, the tests of each package, files that are left out and survivors that are accepted stand in tests/mutants/floors.toml. A sample prints the interval that
+holds the score of the whole in 95 of 100 samples.
 
 A change is made in a copy of the tree. Every process that a test starts runs that copy: `wk`, a daemon, and a shim, whose zipapp is built from it. Only tests
 that reach the changed function are run (scripts/mutation/reach.py says how that is known), those that most likely notice the change first, and for at most a

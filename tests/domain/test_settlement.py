@@ -689,4 +689,10 @@ def test_an_outcome_keeps_what_the_agent_reported() -> None:
     assert (found.text, found.harness_session, found.model) == ("All done.", "s-1", "m-1")
     assert (found.turns, found.tool_calls, found.usage, found.exit) == (3, 4, usage, EXIT)
     without = decided(ended(), None)
-    assert (without.text, without.model, without.turns, without.tool_calls, without.usage) == ("", None, None, 0, Usage())
+    assert (without.text, without.model, without.turns, without.tool_calls, without.usage) == (
+        "",
+        None,
+        None,
+        0,
+        Usage(),
+    )

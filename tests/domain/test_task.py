@@ -288,7 +288,9 @@ def test_a_person_stops_a_held_task() -> None:
 def test_an_edit_of_the_time_replaces_what_the_task_waited_for(wake: datetime | None) -> None:
     """A wish for a time, or its end, ends a back-off too."""
     task = replace(
-        a_task(S.QUEUED, spec=replace(a_spec(), not_before=AT)), wake_at=LATER + timedelta(days=1), wake_for=Wait.RETRY_AT
+        a_task(S.QUEUED, spec=replace(a_spec(), not_before=AT)),
+        wake_at=LATER + timedelta(days=1),
+        wake_for=Wait.RETRY_AT,
     )
     after = decide_task(task, Edited(spec=replace(task.spec, not_before=wake), by="ada", at=LATER)).task
     assert (after.wake_at, after.wake_for) == (wake, None if wake is None else Wait.NOT_BEFORE)

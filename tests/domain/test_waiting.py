@@ -145,7 +145,10 @@ def test_the_sentence_is_whole_and_is_the_only_one(says: str, task: Task, known:
     assert [reason.says for reason in reasons(task, known, [], place)] == [says]
 
 
-@pytest.mark.parametrize(("scope", "name"), [("all", ""), ("machine", "m1"), ("harness", "claude"), ("account", "claude:own"), ("project", "shop")])
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [("all", ""), ("machine", "m1"), ("harness", "claude"), ("account", "claude:own"), ("project", "shop")],
+)
 def test_a_limit_counts_the_agents_that_its_rule_speaks_of(scope: str, name: str) -> None:
     """Agents of another lane, or on another machine, do not count."""
     other = Lane(id=2, machine=None, harness="codex", account="codex:own", project="")
