@@ -180,7 +180,10 @@ def run(options: argparse.Namespace, rules: dict[str, Any], record: Path) -> int
     inside = [str(python), "-m", "mutation.engine", str(CACHE / "job.json")]
     own = {"PYTHONPATH": str(ROOT / "scripts"), cell.OUTSIDE: cell.namespace(), "COLUMNS": "160"}
     _ = os.nice(_NICE)
-    return subprocess.run(cell.command(CACHE, inside), env={**os.environ, **own}, check=False).returncode
+    environ = {
+        name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+    }  # or every run compiles everything
+    return subprocess.run(cell.command(CACHE, inside), env=environ | own, check=False).returncode
 
 
 def report(path: Path, found: Score, floor: float, sample: str) -> None:

@@ -6,16 +6,23 @@ is the engine: the kernel drops signals to it from inside, and it ends every oth
 """
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 
 OUTSIDE = "WATCHKEEPER_MUTATION_OUTSIDE"
 """The PID namespace of the caller. The engine refuses to run in it."""
-_IMPORTED = ("ahocorasick_rs", "anyio", "apsw", "asyncio", "click", "hypothesis", "inotify_simple", "tomlkit")
+_IMPORTED = (
+    "_hypothesis_pytestplugin", "ahocorasick_rs", "anyio._backends._asyncio", "anyio.pytest_plugin", "apsw", "click", "concurrent.futures", "email.message",
+    "hypothesis", "inotify_simple", "multiprocessing", "psycopg", "pytest_randomly", "pytest_timeout", "sqlite3", "tempfile", "tomlkit", "unittest.mock",
+    "xdist.looponfail", "xdist.plugin", "zipfile",
+)  # fmt: skip
+"""Modules that are not ours and take long to import: a run of tests is forked from a process that has them."""
 
 _MOUNTS = """
 for mounted in $(findmnt --real --raw --noheadings --output TARGET); do
@@ -53,7 +60,8 @@ def enter() -> None:
         raise RuntimeError("Changed code runs only in a PID namespace of its own; start it with `just mutate`.")
     _ = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
     for name in _IMPORTED:
-        _ = __import__(name)
+        _ = import_module(name)
+    gc.freeze()
 
 
 def run_tests(tree: Path, arguments: list[str], plugin: object, limit_s: float, output: Path) -> int | None:
