@@ -34,7 +34,7 @@ class Files:
     changed_ns: int = 0
     after: str | None = None
     """What they look like once the program was asked."""
-    answer: Look = Look(sign_in=SignIn.IN, says="signed in")
+    answer: Look = field(default_factory=lambda: Look(sign_in=SignIn.IN, says="signed in"))
     asked: list[tuple[Mapping[str, str], Mapping[str, str]]] = field(default_factory=list)
 
     def mark(self, harness: SignsIn, environment: Mapping[str, str]) -> Mark:
@@ -85,12 +85,18 @@ def test_only_what_tasks_wait_for_is_lacking(verbs: Verbs, sign_ins: SignIns) ->
     assert sign_ins.lacks() == []
     task = waiting(verbs, "t1")
     (lack,) = sign_ins.lacks()
-    assert (lack.account_id, lack.harness, lack.account) == ("claude:own", "claude", Account(harness="claude", name="own"))
+    assert (lack.account_id, lack.harness, lack.account) == (
+        "claude:own",
+        "claude",
+        Account(harness="claude", name="own"),
+    )
     assert lack.state is not None and lack.state.sign_in is SignIn.OUT
     assert lack.lender is not None and lack.lender.id == task.id
 
 
-def test_a_change_of_the_files_is_looked_at_once_and_opens_the_account(verbs: Verbs, sign_ins: SignIns, files: Files) -> None:
+def test_a_change_of_the_files_is_looked_at_once_and_opens_the_account(
+    verbs: Verbs, sign_ins: SignIns, files: Files
+) -> None:
     signed_out(sign_ins)
     _ = waiting(verbs)
     (lack,) = sign_ins.lacks()
@@ -167,7 +173,10 @@ def test_what_was_seen_is_news_once(verbs: Verbs, sign_ins: SignIns) -> None:
     verbs.clock.step(5)
     assert not sign_ins.record("claude:own", look)
     (entry,) = verbs.store.read(lambda tx: tx.journal.after(0, 10))
-    assert (entry.kind, dict(entry.data)) == ("account.seen", {"account": "claude:own", "machine": "m1", "sign_in": "out"})
+    assert (entry.kind, dict(entry.data)) == (
+        "account.seen",
+        {"account": "claude:own", "machine": "m1", "sign_in": "out"},
+    )
 
 
 def test_a_missing_program_is_lacking_until_it_is_found(verbs: Verbs, sign_ins: SignIns) -> None:
