@@ -174,7 +174,7 @@ def run(options: argparse.Namespace, rules: dict[str, Any], record: Path) -> int
     job = {
         "tree": str(tree), "files": files, "tests": test_files, "sample": options.sample, "seed": options.seed, "budget_s": options.budget,
         "common": [file for file in common if "/fixtures/" not in file], "record": str(record), "reached": str(CACHE / "reached.json"),
-        "sources": sources,
+        "sources": sources, "only_measure": options.measure, "drawn": str(record.with_suffix(".drawn.json")),
     }  # fmt: skip
     _ = (CACHE / "job.json").write_text(json.dumps(job), encoding="utf-8")
     inside = [str(python), "-m", "mutation.engine", str(CACHE / "job.json")]
@@ -212,6 +212,9 @@ def main(arguments: list[str]) -> int:
     _ = parser.add_argument(
         "--budget", type=float, default=_BUDGET_S, help="seconds of tests for a change (%(default)s)"
     )
+    _ = parser.add_argument(
+        "--measure", action="store_true", help="draw the sample and measure what tests reach, and stop there"
+    )
     options = parser.parse_args(arguments)
     if options.seed is None:
         options.seed = 0 if options.again else random.randrange(1, 1000)  # noqa: S311 - a sample
@@ -222,7 +225,7 @@ def main(arguments: list[str]) -> int:
         print(f"tests/mutants/floors.toml has no floor for {package_of(options.path)}.")
         return 2
     CACHE.mkdir(parents=True, exist_ok=True)
-    of = f".{options.sample}.{options.seed}" if options.sample else ""
+    of = f".{options.sample}.{options.seed}" if options.sample is not None else ""
     record = CACHE / f"{options.path.resolve().relative_to(ROOT).as_posix().replace('/', '.')}{of}.jsonl"
     with (CACHE / "in-use").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -230,6 +233,8 @@ def main(arguments: list[str]) -> int:
             code = run(options, rules, record)
         except KeyboardInterrupt:
             code = _INTERRUPTED
+    if options.measure:
+        return code
     found = score(results(record), [Accepted(**row) for row in rules.get("accepted", [])])
     sample = f"; a sample of {options.sample}, seed {options.seed}" if options.sample else ""
     report(options.path, found, rules["floor"], sample + ("; the run did not end" if code else ""))

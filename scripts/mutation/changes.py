@@ -1,8 +1,9 @@
 """The changes that mutmut knows for a file. Only this module sees mutmut, so only it needs the environment of `requirements/mutation.txt`."""
 
 import difflib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,31 +19,20 @@ class Change:
     """The function or `Class.method` at the top level of the file that contains the change."""
     number: int
     """Its number among the changes of the function, from 1."""
-    module: Any = field(repr=False)
-    before: Any = field(repr=False)
-    after: Any = field(repr=False)
+    source: str
+    """The text of the file with the change."""
+    lines: list[str]
+    """The lines that the change removes and adds, each after `-` or `+`."""
 
     @property
     def name(self) -> str:
         """File, function and number."""
-        return f"{self.file}::{self.function}#{self.number}"
+        return f"{self.reach}#{self.number}"
 
     @property
     def reach(self) -> str:
         """The key of its function in the record of which test reaches what."""
         return f"{self.file}::{self.function}"
-
-    def original(self) -> str:
-        """The text of the file without the change."""
-        return self.module.code
-
-    def source(self) -> str:
-        """The text of the file with the change."""
-        return self.module.deep_replace(self.before, self.after).code
-
-    def lines(self) -> list[str]:
-        """The lines that the change removes and adds, each after `-` or `+`."""
-        return changed_lines(self.original(), self.source())
 
 
 def changed_lines(before: str, after: str) -> list[str]:
@@ -51,8 +41,8 @@ def changed_lines(before: str, after: str) -> list[str]:
     return [f"{line[0]} {line[1:].strip()}" for line in list(difference)[2:] if not line.startswith("@@")]
 
 
-def changes_of(root: Path, file: str) -> Iterator[Change]:
-    """Every change of a file, in the order of the file. mutmut changes functions and methods that have no decorator of their own."""
+def changes_of(root: Path, file: str) -> Iterator[Callable[[], Change]]:
+    """Every change of a file, in the order of the file, made when it is called. mutmut changes functions and methods that have no decorator of their own."""
     libcst: Any = import_module("libcst")
     mutmut: Any = import_module("mutmut.mutation.file_mutation")
     module: Any
@@ -71,11 +61,9 @@ def changes_of(root: Path, file: str) -> Iterator[Change]:
         function = functions.get(id(each.contained_by_top_level_function))
         if function is not None:
             numbers[function] = numbers.get(function, 0) + 1
-            yield Change(
-                file=file,
-                function=function,
-                number=numbers[function],
-                module=module,
-                before=each.original_node,
-                after=each.mutated_node,
-            )
+            yield partial(_change, module, each, file, function, numbers[function])
+
+
+def _change(module: Any, mutation: Any, file: str, function: str, number: int) -> Change:  # noqa: ANN401 - what mutmut made
+    source = module.deep_replace(mutation.original_node, mutation.mutated_node).code
+    return Change(file=file, function=function, number=number, source=source, lines=changed_lines(module.code, source))

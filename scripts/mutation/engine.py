@@ -12,14 +12,14 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import pytest
 
 from mutation import cell, reach
-from mutation.changes import Change, changed_lines, changes_of
+from mutation.changes import Change, changes_of
 
 T = TypeVar("T")
 _START_S = 60.0
@@ -51,6 +51,10 @@ class Job:
     """How long the tests of one change may take, by the time that they take without a change."""
     record: str
     """The file with the results; changes that are in it are not made again."""
+    only_measure: bool
+    """Draw the sample, measure what tests reach, and stop there."""
+    drawn: str
+    """The file with the changes to make, kept until the source changes."""
     reached: str
     """The file with what tests reach, kept from run to run."""
 
@@ -143,6 +147,21 @@ def measure(job: Job, tree: Tree) -> dict[str, reach.Reached]:
     }
 
 
+def draw(job: Job) -> list[Change]:
+    """The changes to make: those of the last run where the source and the sample are the same."""
+    drawn, root = Path(job.drawn), Path(job.tree)
+    key = [reach.digest([root / file for file in job.files]), job.files, job.sample, job.seed]
+    kept: dict[str, Any] = json.loads(drawn.read_text(encoding="utf-8")) if drawn.exists() else {}
+    if kept.get("key") != key:
+        changes = [change for file in job.files for change in changes_of(root, file)]
+        taken = changes if job.sample is None else spread(changes, job.sample, job.seed)
+        kept = {"key": key, "all": len(changes), "changes": [asdict(change()) for change in taken]}
+        _ = drawn.write_text(json.dumps(kept), encoding="utf-8")
+    wanted = [Change(**change) for change in kept["changes"]]
+    print(f"{kept['all']} changes in {len(job.files)} files, {len(wanted)} to make", flush=True)
+    return wanted
+
+
 def attempt(change: Change, job: Job, tree: Tree, tests: dict[str, reach.Reached]) -> dict[str, Any]:
     """Make a change, run its tests, and take the change back. Returns the line for the record."""
     chosen, left_out = reach.choose(tests, change.reach, job.budget_s)
@@ -150,8 +169,8 @@ def attempt(change: Change, job: Job, tree: Tree, tests: dict[str, reach.Reached
     failed.unlink(missing_ok=True)
     begun = time.monotonic()
     noticed = ""
-    text = change.source()
-    tree.write(change.file, text)
+    original = (tree.root / change.file).read_text(encoding="utf-8")
+    tree.write(change.file, change.source)
     for part in (chosen[:_FIRST], chosen[_FIRST:]):
         if part and not noticed:
             seconds = {name: tests[name].seconds for name in part}
@@ -164,7 +183,6 @@ def attempt(change: Change, job: Job, tree: Tree, tests: dict[str, reach.Reached
                 code = cell.run_tests(tree.root, ["-x", *files], Limits(seconds, failed), _FILE_S, output)
             if code not in {pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED}:
                 noticed = failed.read_text(encoding="utf-8") if failed.exists() else f"pytest ended with {code}"
-    original = change.original()
     tree.write(change.file, original)
     return {
         "name": change.name,
@@ -172,7 +190,7 @@ def attempt(change: Change, job: Job, tree: Tree, tests: dict[str, reach.Reached
         "tests": len(chosen),
         "left_out": left_out,
         "seconds": round(time.monotonic() - begun, 1),
-        "lines": changed_lines(original, text),
+        "lines": change.lines,
     }
 
 
@@ -182,15 +200,13 @@ def main(arguments: list[str]) -> int:
     job = Job(**cast("dict[str, Any]", json.loads(Path(arguments[0]).read_text(encoding="utf-8"))))
     os.chdir(job.tree)  # mutmut looks for the source below it
     tree, record = Tree(Path(job.tree)), Path(job.record)
-    changes = [change for file in job.files for change in changes_of(tree.root, file)]
-    wanted = changes if job.sample is None else spread(changes, job.sample, job.seed)
-    print(f"{len(changes)} changes in {len(job.files)} files, {len(wanted)} to make", flush=True)
+    wanted = draw(job)
     done = {json.loads(line).get("name") for line in record.read_text(encoding="utf-8").splitlines()}
     with record.open("a", encoding="utf-8") as file:
         _ = file.write(json.dumps({"wanted": [change.name for change in wanted]}) + "\n")
         file.flush()
         tests = measure(job, tree)
-        left = [change for change in wanted if change.name not in done]
+        left = [] if job.only_measure else [change for change in wanted if change.name not in done]
         for place, change in enumerate(left, 1):
             line = attempt(change, job, tree, tests)
             _ = file.write(json.dumps(line) + "\n")
