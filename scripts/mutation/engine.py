@@ -117,7 +117,7 @@ def measure(job: Job, tree: Tree) -> dict[str, reach.Reached]:
     kept: dict[str, Any] = json.loads(store.read_text(encoding="utf-8")) if store.exists() else {}
     known: dict[str, Any] = kept["files"] if kept.get("key") == key else {}
     log, record, output = (tree.root.parent / name for name in ("reach.log", "reach.jsonl", "output.txt"))
-    missing = [file for file in job.tests if known.get(file, {}).get("digest") != reach.digest([tree.root / file])]
+    missing = [file for file in job.tests if not _is_measured(known.get(file), tree.root / file)]
     originals = {file: (tree.root / file).read_text(encoding="utf-8") for file in job.sources}
     if missing:
         for file, text in originals.items():
@@ -145,6 +145,15 @@ def measure(job: Job, tree: Tree) -> dict[str, reach.Reached]:
         for file in job.tests
         for name, (functions, seconds, failed) in known[file]["tests"].items()
     }
+
+
+def _is_measured(row: dict[str, Any] | None, file: Path) -> bool:
+    """Whether a file of tests is as it was when it was measured, and all of it passed."""
+    return (
+        row is not None
+        and row["digest"] == reach.digest([file])
+        and not any(failed for *_, failed in row["tests"].values())
+    )
 
 
 def draw(job: Job) -> list[Change]:
