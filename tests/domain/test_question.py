@@ -37,6 +37,8 @@ ASKS = [
     ("Շարունակե՞մ", "Շարունակե՞մ"),
     ("A\r\nB?\r\n", "B?"),
     ("Shall I go on?   ", "Shall I go on?"),
+    ("It works. **Shall I go on?**", "Shall I go on?"),
+    ("It works. ~~Shall I go on?~~", "Shall I go on?"),
     ("Shall I go on? " + "x" * 1980 + ". Shall I stop? ", "Shall I stop?"),
     ("Yes, it works. Should I push it? It is one commit.", "Should I push it?"),
     ("Which one do you want?:\n- A\n- B", "Which one do you want?"),

@@ -18,6 +18,7 @@ from watchkeeper.domain.waiting import (
     ENDS_WITH_OTHERS,
     NEEDS_A_PERSON,
     Dependency,
+    Stuck,
     WaitFacts,
     circle,
     own_reasons,
@@ -290,7 +291,7 @@ def test_a_dependency_keeps_a_task_if_it_does_not_go_on_by_itself(state: TaskSta
     """Also one of several, while the others work."""
     known = queued("t1", because(Wait.DEPENDENCY, "p1"), because(Wait.DEPENDENCY, "p2"))
     found = stuck("t1", (known | stands("p1", TaskState.RUNNING) | stands("p2", state)).__getitem__)
-    assert (found is not None) is keeps
+    assert found == (Stuck(task_id="t1", reason=because(Wait.DEPENDENCY, "p2")) if keeps else None)
 
 
 @pytest.mark.parametrize(("state", "keeps"), [(TaskState.RUNNING, False), (TaskState.HELD, True)])
