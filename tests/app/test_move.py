@@ -1,5 +1,7 @@
 """A move of everything into another database: who may not be at work, and what is bound to the only machine."""
 
+from typing import Any
+
 import pytest
 from app.stage import Verbs
 from support.records import add, make_spec, make_task, reserve
@@ -26,7 +28,7 @@ def test_what_any_machine_could_run_is_bound_to_the_only_one(verbs: Verbs) -> No
     """But not what has ended, what is bound already, and what another machine handed over."""
     ended = verbs.clock.now()
 
-    def task(task_id: str, machine: str | None = None, **given: object) -> None:
+    def task(task_id: str, machine: str | None = None, **given: Any) -> None:
         _ = verbs.store.transact(
             "test", lambda tx: add(tx, make_task(task_id, spec=make_spec(machine=machine), **given))
         )

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from support.records import make_outcome, make_profile, make_run, make_spec, make_task
 
@@ -121,7 +122,7 @@ OUTCOME = make_outcome(
     ),
     leftovers=(Leftover(pid=9, command="sleep"),), wake_at=at(25),
 )  # fmt: skip
-OUTCOME_SHOWN = {
+OUTCOME_SHOWN: dict[str, Any] = {
     "status": "succeeded", "disposition": "done", "kind": "asked", "reason": "It asks.", "at": iso(24), "proof": "proven", "text": "Which?",
     "harness_session": "s-2", "model": "m-2", "turns": 3, "tool_calls": 4, "usage": USAGE_SHOWN,
     "changes": {

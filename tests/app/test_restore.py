@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from app.stage import Verbs
 from support.records import NOON, add, make_spec, make_task, reserve
@@ -37,14 +38,14 @@ def reserved(verbs: Verbs, task_id: str) -> Run:
     return verbs.store.transact("test", lambda tx: reserve(tx, add(tx, make_task(task_id))))
 
 
-def queued(verbs: Verbs, task_id: str, **given: object) -> None:
+def queued(verbs: Verbs, task_id: str, **given: Any) -> None:
     _ = verbs.store.transact("test", lambda tx: add(tx, make_task(task_id, **given)))
 
 
 def described(
-    execution: str, task_id: str, fence: int, lock: LockState = LockState.FREE, **given: object
+    execution: str, task_id: str, fence: int, lock: LockState = LockState.FREE, **given: Any
 ) -> DescribedExecution:
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "execution_id": execution, "database_id": "db1", "task_id": task_id, "run_id": f"{task_id}.1", "fence": fence, "lock": lock,
     }  # fmt: skip
     return DescribedExecution(**(fields | given))
