@@ -686,6 +686,7 @@ def test_an_outcome_keeps_what_the_agent_reported() -> None:
     usage = Usage(input_tokens=7, output_tokens=8, cost_usd=0.25)
     trace = replace(OK, text="All done.", harness_session="s-1", model="m-1", turns=3, tool_calls=4, usage=usage)
     found = decided(ended(), trace)
+    assert (found.kind, found.reason) == (None, "Done.")
     assert (found.text, found.harness_session, found.model) == ("All done.", "s-1", "m-1")
     assert (found.turns, found.tool_calls, found.usage, found.exit) == (3, 4, usage, EXIT)
     without = decided(ended(), None)
