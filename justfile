@@ -67,10 +67,10 @@ e2e *arguments:
 mutants *words:
     python scripts/known_mutants.py {{ words }}
 
-# change a file or package in every way that mutmut knows and count what the tests notice: `just mutate src/watchkeeper/domain/run.py`
+# change a file in every way that mutmut knows, or a package in some, and count what the tests notice: `just mutate src/watchkeeper/app --sample 120`
 [no-exit-message]
-mutate path *tests:
-    python scripts/mutate.py {{ path }} {{ tests }}
+mutate path *arguments:
+    python scripts/mutate.py {{ path }} {{ arguments }}
 
 # write the tables of docs/rules.md, the page of commands docs/cli.md, and the dump of the schema anew
 tables:

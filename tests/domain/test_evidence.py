@@ -1,5 +1,6 @@
 """The recovery table, over the full product of what evidence can say."""
 
+import errno
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -174,3 +175,56 @@ def test_a_decision_not_to_launch_needs_no_lock(by: DecidedBy, lock: LockState) 
     evidence = replace(BASE, decision=DECISIONS[by], lock=lock)
     assert judge(evidence).kind is VerdictKind.NEVER_LAUNCHED
     assert judge(replace(evidence, agent=AGENT)).kind is VerdictKind.UNKNOWN
+
+
+SENTENCES = {
+    "Cannot be read: exit.json.",
+    "Stopped before it started.",
+    "The agent ended.",
+    "The agent is running.",
+    "The agent was never started.",
+    "The agent was started in another pid namespace; its processes cannot be seen from here.",
+    "The execution directory cannot be read.",
+    "The execution directory is missing.",
+    "The execution directory is not the one that was prepared.",
+    "The machine was restarted while the agent worked.",
+    "The records contradict each other: it was decided not to launch, and an agent was launched.",
+    "The records contradict each other: nothing is left of the agent, and its end is not on record.",
+    "The shim died before it let the agent start.",
+    "The shim has not started yet.",
+    "The shim is starting.",
+    "The shim never started.",
+    "The shim was killed while the agent worked.",
+    "Whether its shim is alive cannot be found out.",
+    "Whether the machine was restarted since cannot be found out.",
+}
+
+
+def test_each_sentence_is_one_of_these() -> None:
+    """And each of these is the sentence of some evidence."""
+    assert {verdict.reason for _, verdict in EVERYTHING} == SENTENCES
+
+
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (None, ""),
+        (errno.ENOSPC, ": there was no room left on the disk (ENOSPC)"),
+        (errno.EIO, ": the system refused what it needs (EIO)"),
+        (9999, ": the system refused what it needs (9999)"),
+    ],
+)
+def test_a_launch_that_never_was_says_why_the_system_refused_it(number: int | None, says: str) -> None:
+    """The decision's own word counts more than what was seen besides."""
+    decision = replace(DECISIONS[DecidedBy.RECOVERY], errno=None)
+    found = judge(replace(BASE, decision=decision, refused=number))
+    assert (found.kind, found.reason) == (VerdictKind.NEVER_LAUNCHED, f"The agent was never started{says}.")
+    own = judge(replace(BASE, decision=replace(decision, errno=errno.ENOSPC), refused=number))
+    assert own.reason == "The agent was never started: there was no room left on the disk (ENOSPC)."
+
+
+def test_an_agent_that_ended_without_room_for_its_output_says_so() -> None:
+    """Until nothing more will be written."""
+    ended = replace(BASE, lock=LockState.HELD, decision=DECISIONS[DecidedBy.SHIM], exit=EXIT, no_room=True)
+    assert judge(ended).reason == "The agent ended; the rest of its output waits for room on the disk."
+    assert judge(replace(ended, gone=GONE)).reason == judge(replace(ended, no_room=False)).reason == "The agent ended."

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.records import make_profile
@@ -86,13 +87,41 @@ def test_in_full_nothing_is_left_out() -> None:
         program="/bin/true", version="1.2", account="command:work", home="/h", model="m", reads="nothing", host="h:1",
         host_source="the default", options=(("config", "a = 1\nb = 2"),),
     )  # fmt: skip
-    rows = dict(table(profile, "/here"))
-    assert rows["rights"] == "full: true runs as you"
-    assert rows["directory"] == "/here"
-    assert rows["requests"] == "go to h:1 (the default)"
-    assert rows["options"] == "config=a = 1 b = 2"
-    assert rows["account"] == "command:work, home /h"
-    assert list(rows)[:2] == ["sandbox", "network"]
+    assert table(profile, "/here") == [
+        ("sandbox", profile.sandbox),
+        ("network", profile.network),
+        ("rights", "full: true runs as you"),
+        ("directory", "/here"),
+        ("reads", "nothing"),
+        ("requests", "go to h:1 (the default)"),
+        ("program", "command 1.2 (/bin/true)"),
+        ("account", "command:work, home /h"),
+        ("model", "m"),
+        ("options", "config=a = 1 b = 2"),
+    ]
+    assert profile.sandbox and profile.network
+
+
+@pytest.mark.parametrize(
+    ("rights", "version", "account", "tasks", "says"),
+    [
+        ("edits files", "2.1", "own", 1, "No sandbox, open network: claude 2.1 edits files."),
+        ("edits files", None, "own", 12, "No sandbox, open network: claude edits files (×12)."),
+        ("edits files", "2.1", "key", 1, "No sandbox, open network: claude 2.1 edits files, your key."),
+        ("edits files", "2.1", "work", 1, "No sandbox, open network: claude 2.1 edits files, account work."),
+        ("edits files without end", "2.1.207", "elsewhere", 1, "No sandbox, open network: claude edits files without end, account elsewhere."),
+        ("edits files without end", "2.1", "w" * 30, 1, "No sandbox, open network: claude edits files without end."),
+        ("runs " + "x" * 60, "2.1", "own", 1, "No sandbox, open network: claude runs " + "x" * 41 + "…"),
+        ("runs " + "x" * 60, "2.1", "own", 12, "No sandbox, open network: claude runs " + "x" * 35 + "… (×12)"),
+    ],
+)  # fmt: skip
+def test_the_line_leaves_out_the_least_important_first(
+    rights: str, version: str | None, account: str, tasks: int, says: str
+) -> None:
+    """First the version, then the account, and only then a part of the rights."""
+    brief = ("no sandbox", "open network", rights)
+    profile = make_profile(harness="claude", brief=brief, version=version, account=f"claude:{account}")
+    assert line(profile, tasks) == says
 
 
 def test_no_sign_in_is_claimed_for_a_command_line() -> None:

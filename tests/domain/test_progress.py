@@ -65,3 +65,30 @@ def test_a_block_that_is_repeated_is_no_progress() -> None:
     progress, block = Progress(), b"".join(b"line %d of it\n" % number for number in range(500))
     assert progress.feed(block)
     assert not progress.feed(block)
+
+
+def test_exactly_the_newest_lines_are_remembered() -> None:
+    """The oldest is forgotten when one more comes, and a line that comes again is new in age."""
+    progress = Progress()
+    lines = [b"line %d of it\n" % number for number in range(REMEMBERED)]
+    assert all(progress.feed(line) for line in lines)
+    assert not progress.feed(lines[0])
+    assert progress.feed(b"one more\n")
+    assert not progress.feed(lines[0]) and not progress.feed(lines[2])
+    assert progress.feed(lines[1])
+
+
+def test_of_a_long_look_only_whole_lines_of_its_end_are_compared() -> None:
+    """The line that is cut off at its begin is not, whatever is left of it; the next one is."""
+    progress = Progress()
+    _ = progress.feed(b"the last\n")
+    assert not progress.feed(b"x" * LOOKED_AT + b" cut off\nthe last\n")
+    assert progress.feed(b"x" * LOOKED_AT + b" cut off\nanother\nthe last\n")
+    assert not progress.feed(b"another\n")
+
+
+def test_a_line_without_an_end_is_compared_once_it_is_long() -> None:
+    progress = Progress()
+    assert not progress.feed(b"y" * 4095)
+    assert progress.feed(b"y")
+    assert not progress.feed(b"y" * 4096)

@@ -1,8 +1,11 @@
 """What holds of every sequence of events, however senseless."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import timedelta
+from functools import cache
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -62,6 +65,18 @@ from watchkeeper.domain.task import (
     decide_task,
 )
 from watchkeeper.errors import Refused
+
+HINTS = cache(get_type_hints)
+
+
+def assert_fields_have_their_types(record: Any) -> None:
+    """A record of the domain is stored: what its class does not allow in a field must not be in it."""
+    hints = HINTS(type(record))
+    for field in fields(record):
+        hint = hints[field.name]
+        allowed = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+        assert isinstance(getattr(record, field.name), tuple(get_origin(each) or each for each in allowed)), field.name
+
 
 IDENTITY = ("id", "task_id", "number", "fence", "execution_id", "cause", "machine", "incarnation", "claimed_at")
 DIRECTORY = next(event.directory for event in run_events() if isinstance(event, Prepared))
@@ -132,9 +147,11 @@ def test_what_holds_of_a_run_whatever_happens(start: RunState, events: list[RunE
         except Refused:
             continue
         run = decision.run
+        assert_fields_have_their_types(run)
         starts += sum(isinstance(effect, StartShim) for effect in decision.effects)
         assert [getattr(run, name) for name in IDENTITY] == [getattr(was, name) for name in IDENTITY]
         for effect in decision.effects:
+            assert_fields_have_their_types(effect)
             assert isinstance(effect, StartShim | EndExecution)
             assert (effect.run_id, effect.fence) == (run.id, run.fence)
         _assert_nothing_is_undone(was, run)
@@ -179,6 +196,7 @@ def test_what_holds_of_a_task_whatever_happens(start: TaskState, events: list[Ta
             task = decide_task(task, event).task
         except Refused:
             continue
+        assert_fields_have_their_types(task)
         spec = replace(was.spec, title=task.spec.title)
         assert (task.id, task.spec, task.created_at) == (was.id, spec, was.created_at)
         assert task.runs >= was.runs
@@ -231,6 +249,7 @@ def test_a_task_left_to_itself_stays_within_its_budget(
             task = decide_task(task, StopAsked(request=StopRequest(how=stop, by="ada", at=LATER))).task
         run = decide_run(a_run(RunState.STARTING), end).run
         found = settle(Facts(task=task, run=run, at=LATER, trace=trace, gone_proven=gone))
+        assert_fields_have_their_types(found)
         if not isinstance(found, Outcome):
             break
         assert decide_run(run, Settled(outcome=found)).run.state is RunState.SETTLED

@@ -36,6 +36,14 @@ ASKS = [
     ("Συνεχίζω\u037e", "Συνεχίζω\u037e"),
     ("Շարունակե՞մ", "Շարունակե՞մ"),
     ("A\r\nB?\r\n", "B?"),
+    ("Shall I go on?   ", "Shall I go on?"),
+    ("It works. **Shall I go on?**", "Shall I go on?"),
+    ("It works. ~~Shall I go on?~~", "Shall I go on?"),
+    ("Shall I go on? " + "x" * 1980 + ". Shall I stop? ", "Shall I stop?"),
+    ("Yes, it works. Should I push it? It is one commit.", "Should I push it?"),
+    ("Which one do you want?:\n- A\n- B", "Which one do you want?"),
+    ("Which one do you want?\n- A\n  more of A\n- B", "Which one do you want?"),
+    ("Should I push it? " + "a" * 400 + "?", f"…{'a' * 298}?"),
 ]
 
 STATES = [
@@ -66,6 +74,8 @@ STATES = [
     "How can I help you today?",
     "Let me know if you have any questions.",
     "It works; it is fast.",
+    "Which one do you want:\n- A\n- B",
+    "Can I push it? Yes. Can I delete it? No, it is used.",
 ]
 
 

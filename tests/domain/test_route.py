@@ -52,3 +52,10 @@ def test_the_host_stands_at_the_end_of_the_first_line(reason: str, said: str) ->
     """Once, before its full stop."""
     assert with_host(FailureKind.SIGNED_OUT, reason, "gw") == said
     assert with_host(FailureKind.SIGNED_OUT, said, "gw") == said
+
+
+def test_blanks_around_a_reason_with_a_host() -> None:
+    """Blank lines at the end go; blanks at the begin stay."""
+    said = with_host(FailureKind.NETWORK, "  It failed.\nTwice.\n\n", "gw")
+    assert said == "  It failed (gw).\nTwice."
+    assert with_host(FailureKind.NETWORK, "It failed...", "gw") == "It failed... (gw)"

@@ -298,3 +298,12 @@ def test_an_overdue_stop_is_told_again_once() -> None:
         ("end_execution", StopHow.KILL)
     ]
     assert decide_run(again.run, event).effects == ()
+
+
+def test_a_run_that_is_held_back_has_a_kind() -> None:
+    """The one that it had, or that nothing is known."""
+    running = a_run(S.RUNNING)
+    assert decide_run(running, HeldBack(reason="Unclear.")).run.kind is FailureKind.UNKNOWN
+    known = replace(running, kind=FailureKind.NETWORK)
+    held = decide_run(known, HeldBack(reason="Unclear.")).run
+    assert (held.kind, held.reason) == (FailureKind.NETWORK, "Unclear.")

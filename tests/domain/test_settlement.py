@@ -28,6 +28,7 @@ from watchkeeper.domain.model import (
     Task,
     TaskState,
     Trace,
+    Usage,
 )
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run import decide_run
@@ -679,3 +680,20 @@ def test_what_could_not_be_read_says_no_more_than_is_known() -> None:
     assert decided(ended(), None).reason == "What the agent printed could not be read."
     assert describe_exit(exited(status=None)) == "not started"
     assert decided(ended()).reason == "Done."
+
+
+def test_an_outcome_keeps_what_the_agent_reported() -> None:
+    usage = Usage(input_tokens=7, output_tokens=8, cost_usd=0.25)
+    trace = replace(OK, text="All done.", harness_session="s-1", model="m-1", turns=3, tool_calls=4, usage=usage)
+    found = decided(ended(), trace)
+    assert (found.kind, found.reason) == (None, "Done.")
+    assert (found.text, found.harness_session, found.model) == ("All done.", "s-1", "m-1")
+    assert (found.turns, found.tool_calls, found.usage, found.exit) == (3, 4, usage, EXIT)
+    without = decided(ended(), None)
+    assert (without.text, without.model, without.turns, without.tool_calls, without.usage) == (
+        "",
+        None,
+        None,
+        0,
+        Usage(),
+    )

@@ -1,7 +1,7 @@
 """The state machine of a task, cell by cell, and the ways through it that people care about."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,7 +14,7 @@ from watchkeeper.domain.run_events import (
     HeldBack,
     Settled,
 )
-from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_task, an_outcome, task_events
+from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_spec, a_task, an_outcome, task_events
 from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,
@@ -282,3 +282,51 @@ def test_a_person_stops_a_held_task() -> None:
         S.STOPPED,
         "bob stopped it while it was held. It is not proven that nothing of it is alive.",
     )
+
+
+@pytest.mark.parametrize("wake", [None, LATER])
+def test_an_edit_of_the_time_replaces_what_the_task_waited_for(wake: datetime | None) -> None:
+    """A wish for a time, or its end, ends a back-off too."""
+    task = replace(
+        a_task(S.QUEUED, spec=replace(a_spec(), not_before=AT)),
+        wake_at=LATER + timedelta(days=1),
+        wake_for=Wait.RETRY_AT,
+    )
+    after = decide_task(task, Edited(spec=replace(task.spec, not_before=wake), by="ada", at=LATER)).task
+    assert (after.wake_at, after.wake_for) == (wake, None if wake is None else Wait.NOT_BEFORE)
+    assert after.updated_at == LATER
+
+
+def test_an_edit_of_something_else_keeps_what_the_task_waits_for() -> None:
+    task = replace(a_task(S.QUEUED), wake_at=LATER, wake_for=Wait.RETRY_AT)
+    after = decide_task(task, Edited(spec=replace(task.spec, title="Other"), by="ada", at=LATER)).task
+    assert (after.wake_at, after.wake_for, after.spec.title) == (LATER, Wait.RETRY_AT, "Other")
+    assert decide_task(task, Edited(spec=task.spec, by="ada", at=LATER)).task == task
+
+
+@pytest.mark.parametrize(
+    ("kind", "wake_at", "wait"),
+    [
+        (FailureKind.NETWORK, LATER, Wait.RETRY_AT),
+        (FailureKind.QUOTA, LATER, Wait.QUOTA_UNTIL),
+        (FailureKind.NETWORK, None, None),
+    ],
+)
+def test_a_retry_says_what_the_task_waits_for(kind: FailureKind, wake_at: datetime | None, wait: Wait | None) -> None:
+    outcome = replace(an_outcome(Disposition.RETRY, kind), wake_at=wake_at)
+    after = decide_task(a_task(S.RUNNING), RunSettled(outcome=outcome)).task
+    assert (after.state, after.wake_at, after.wake_for) == (S.QUEUED, wake_at, wait)
+
+
+@pytest.mark.parametrize(
+    ("state", "says", "hint"),
+    [
+        (S.QUEUED, "Task t1 is already waiting for its turn.", "`wk why t1` says what keeps it."),
+        (S.RUNNING, "Task t1 is running.", "`wk stop` ends it; then `wk retry` starts it again."),
+        (S.HELD, "The held run must be settled before the task can be tried again.", ""),
+    ],
+)
+def test_a_retry_that_is_refused_says_what_to_do(state: TaskState, says: str, hint: str) -> None:
+    with pytest.raises(Refused) as caught:
+        _ = decide_task(a_task(state), RetryAsked(by="ada", at=LATER, environment_id="e2"))
+    assert (str(caught.value), caught.value.hint or "") == (says, hint)

@@ -10,7 +10,7 @@ from support.records import NOON, later, make_task
 
 from watchkeeper.domain.account import AccountState, SignIn
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, Place, QueueRule, Reason
+from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, Place, QueueRule, Reason, open_lanes
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import (
@@ -18,6 +18,7 @@ from watchkeeper.domain.waiting import (
     ENDS_WITH_OTHERS,
     NEEDS_A_PERSON,
     Dependency,
+    Stuck,
     WaitFacts,
     circle,
     own_reasons,
@@ -102,6 +103,75 @@ CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
 def test_the_reason_is_told(wait, says, task, known, on, place) -> None:
     found = reasons(task, known, on, place)
     assert any(reason.wait is wait and says in reason.says for reason in found), found
+
+
+SENTENCES: list[tuple[str, Task, WaitFacts, Place]] = [
+    ("task t2 stands before it in the same checkout", make_task(), facts(parked=True, before="t2"), HERE),
+    ("tasks t2, t3 work in its checkout", make_task(), facts(holders=("t2", "t3")), HERE),
+    ("tasks t2, t3, which are held, may still work in its checkout: `wk show t2`", make_task(),
+     facts(holders=("t2", "t3"), held=("t2", "t3")), HERE),
+    ("its last run failed for a passing reason, and it is tried again", waits(60, Wait.RETRY_AT), facts(), HERE),
+    ("its last run failed for a passing reason, and it is tried again (It was busy.)",
+     replace(waits(60, Wait.RETRY_AT), reason="It was busy."), facts(), HERE),
+    ("the limit of its account was used up", waits(60, Wait.QUOTA_UNTIL), facts(), HERE),
+    ("its start was put off", waits(60, Wait.SERVICE), facts(), HERE),
+    ("the limit of account claude:own is used up", make_task(), facts(), state(quota_until=later(5))),
+    ("the limit of account claude:own should be over, and task t7 tries it", make_task(), facts(),
+     state(quota_until=later(-5), probe_run="t7.1")),
+    ("4 of 4 agents are running on this machine", make_task(), facts(), FULL),
+    ("the queue is paused; `wk queue resume` resumes it", make_task(), facts(), rule("all", paused=True)),
+    ("the queue is paused by ada; `wk queue resume` resumes it", make_task(), facts(), rule("all", paused=True, by="ada")),
+    ("harness claude is paused; `wk queue resume --harness claude` resumes it", make_task(), facts(),
+     rule("harness", "claude", paused=True)),
+    ("account claude:own is paused; `wk queue resume --account claude:own` resumes it", make_task(), facts(),
+     rule("account", "claude:own", paused=True)),
+    ("project my shop is paused; `wk queue resume --project 'my shop'` resumes it", make_task(),
+     facts(lane=replace(LANE, project="my shop")), rule("project", "my shop", paused=True)),
+    ("machine here is paused; `wk queue resume --machine here` resumes it", make_task(), facts(),
+     rule("machine", "m1", paused=True)),
+    ("only machine there may run it", make_task(), facts(lane=ELSEWHERE), HERE),
+    ("claude is not installed", make_task(), facts(), replace(HERE, harnesses={"claude": MISSING})),
+    ("the program of harness claude is missing here", make_task(), facts(),
+     replace(HERE, harnesses={"claude": replace(MISSING, says="")})),
+    ("its program was missing, and is looked for again", replace(waits(60, Wait.RETRY_AT), kind=FailureKind.PROGRAM_MISSING),
+     facts(), HERE),
+    ("account claude:own is signed out; `wk account login claude:own` signs in", make_task(), facts(),
+     state(sign_in=SignIn.OUT)),
+    ("it waits for a person", make_task("t1", state=TaskState.NEEDS_INPUT), facts(), HERE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("says", "task", "known", "place"), SENTENCES, ids=[each[0] for each in SENTENCES])
+def test_the_sentence_is_whole_and_is_the_only_one(says: str, task: Task, known: WaitFacts, place: Place) -> None:
+    assert [reason.says for reason in reasons(task, known, [], place)] == [says]
+
+
+@pytest.mark.parametrize(
+    ("scope", "name"),
+    [("all", ""), ("machine", "m1"), ("harness", "claude"), ("account", "claude:own"), ("project", "shop")],
+)
+def test_a_limit_counts_the_agents_that_its_rule_speaks_of(scope: str, name: str) -> None:
+    """Agents of another lane, or on another machine, do not count."""
+    other = Lane(id=2, machine=None, harness="codex", account="codex:own", project="")
+    occupied = [Occupied(lane=LANE, machine="m1", agents=2), Occupied(lane=other, machine="m2", agents=3)]
+    counted = 5 if scope == "all" else 2
+    full = replace(rule(scope, name, max_running=counted), occupied=occupied)
+    (reason,) = reasons(make_task(), facts(), [], full)
+    what = {"all": "the queue", "machine": "machine here"}.get(scope, f"{scope} {name}")
+    assert (reason.wait, reason.says) == (Wait.LIMIT, f"{counted} of {counted} agents of {what} are running")
+    assert open_lanes([LANE, replace(LANE, machine=None)], full) == []
+    roomy = replace(rule(scope, name, max_running=counted + 1), occupied=occupied)
+    assert reasons(make_task(), facts(), [], roomy) == () and open_lanes([LANE], roomy) == [LANE]
+
+
+def test_a_service_that_fails_says_since_when_until_when_and_who_tries_it() -> None:
+    resting = {"trouble": FailureKind.OVERLOADED, "trouble_since": later(-60), "trouble_at": NOON}
+    (reason,) = reasons(make_task(), facts(), [], state(**resting, probe_at=later(5)))
+    assert (reason.since, reason.until, reason.tasks) == (later(-60), later(5), ())
+    (reason,) = reasons(make_task(), facts(), [], state(**resting, probe_at=later(-5), probe_run="t7.1"))
+    assert (reason.since, reason.until, reason.tasks) == (later(-60), None, ("t7",))
+    (reason,) = reasons(make_task(), facts(), [], state(quota_until=later(-5), probe_run="t7.1"))
+    assert (reason.wait, reason.until, reason.tasks) == (Wait.QUOTA_UNTIL, None, ("t7",))
 
 
 def test_no_word_of_the_list_is_without_a_case() -> None:
@@ -221,7 +291,7 @@ def test_a_dependency_keeps_a_task_if_it_does_not_go_on_by_itself(state: TaskSta
     """Also one of several, while the others work."""
     known = queued("t1", because(Wait.DEPENDENCY, "p1"), because(Wait.DEPENDENCY, "p2"))
     found = stuck("t1", (known | stands("p1", TaskState.RUNNING) | stands("p2", state)).__getitem__)
-    assert (found is not None) is keeps
+    assert found == (Stuck(task_id="t1", reason=because(Wait.DEPENDENCY, "p2")) if keeps else None)
 
 
 @pytest.mark.parametrize(("state", "keeps"), [(TaskState.RUNNING, False), (TaskState.HELD, True)])

@@ -75,6 +75,8 @@ def test_numbers_that_mean_nothing_are_not_compared() -> None:
 def test_the_own_run_may_switch_the_branch_and_not_the_directory() -> None:
     left = replace(MAIN, inode=9, ref="refs/heads/fix", head=TWO)
     expected = left_by(MAIN, left)
+    assert expected == replace(MAIN, ref="refs/heads/fix", head=TWO)
+    assert left_by(PLAIN, replace(MAIN, unknown="It is locked.")) == replace(MAIN, unknown="It is locked.")
     assert change(expected, replace(MAIN, ref="refs/heads/fix")) == ""
     assert "is on branch main" in change(expected, MAIN)
     assert "created again" in change(expected, left)
