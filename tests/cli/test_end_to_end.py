@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.forks import start_program
 from support.readable import wait_readable
 from support.waiting import wait_until
 
@@ -44,8 +45,8 @@ class Real:
 
     def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
         """Call `wk` and continue."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "watchkeeper", *arguments],
+        return start_program(
+            arguments,
             cwd=self.root / "work",
             env=self.environ,
             stdin=options.pop("stdin", subprocess.DEVNULL),
