@@ -21,6 +21,7 @@ from support.waiting import wait_until
 QUICK = {
     "WATCHKEEPER_DAEMON_POLL": "0.5",
     "WATCHKEEPER_QUEUE_RETRY_BASE": "0.05",
+    "WATCHKEEPER_QUEUE_PROBE_BASE": "0.5",
     "WATCHKEEPER_STOP_GRACE": "0.5",
 }
 
