@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from support import forks
@@ -44,10 +45,19 @@ shown = {
 print(json.dumps(shown))
 print("to standard error", file=sys.stderr)
 atexit.register(print, "after all")
-threading.Thread(target=print, args=["from a thread"]).start()
+threading.Thread(target=lambda: print("from a thread", threading.main_thread().join())).start()
 sys.exit(int(sys.argv[1]))
 """
-_SLOWLY = "import sys\nprint('begun', flush=True)\nsys.stdin.read()\n"
+_SLOWLY = "import sys\nprint('begun', flush=True)\nsys.stdin.read()\nsys.exit(3)\n"
+_BUFFERS = (
+    "import sys\nfor each in (sys.stdin, sys.stdout):\n    print(each.isatty(), each.line_buffering, file=sys.stderr)\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def _earlier_server() -> None:
+    """A server that is older than the test, so that it has nothing of what the test changes."""
+    _ = forks._server()
 
 
 @pytest.fixture
@@ -66,6 +76,7 @@ def test_a_forked_process_is_as_a_fresh_one(tmp_path: Path, environ: dict[str, s
     module = _module(tmp_path, _SHOWS)
     reader, writer = os.pipe()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    del environ["PATH"]
     umask = os.umask(0o027)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
     try:
@@ -82,7 +93,7 @@ def test_a_forked_process_is_as_a_fresh_one(tmp_path: Path, environ: dict[str, s
         _ = os.umask(umask)
         os.close(reader)
         os.close(writer)
-    assert forked.stdout.splitlines()[1:] == [b"from a thread", b"after all"]
+    assert forked.stdout.splitlines()[1:] == [b"from a thread None", b"after all"]
     assert json.loads(forked.stdout.splitlines()[0]) == json.loads(fresh.stdout.splitlines()[0])
     assert (forked.returncode, forked.stdout, forked.stderr) == (7, fresh.stdout, fresh.stderr)
 
@@ -110,6 +121,18 @@ def test_it_ends_as_a_fresh_one(tmp_path: Path, environ: dict[str, str], text: s
     forked = run_program([], env=environ, cwd=tmp_path, module=module)
     assert (forked.returncode, forked.stdout) == (fresh.returncode, fresh.stdout)
     assert forked.stderr.splitlines()[-1:] == fresh.stderr.splitlines()[-1:]
+
+
+def test_a_terminal_is_written_line_by_line(tmp_path: Path, environ: dict[str, str]) -> None:
+    """Python decides by the stream when it opens it."""
+    module = _module(tmp_path, _BUFFERS)
+    ours, theirs = os.openpty()
+    streams: dict[str, Any] = {"stdin": theirs, "stdout": theirs, "stderr": subprocess.PIPE}
+    fresh = subprocess.run([sys.executable, "-m", module], env=environ, cwd=tmp_path, check=True, **streams)
+    with start_program([], env=environ, cwd=tmp_path, module=module, **streams) as child:
+        assert child.communicate(timeout=30)[1] == fresh.stderr == b"True True\nTrue True\n"
+    os.close(ours)
+    os.close(theirs)
 
 
 def test_it_can_be_waited_for_and_signalled(tmp_path: Path, environ: dict[str, str]) -> None:
@@ -156,5 +179,5 @@ def test_an_answer_that_no_test_took_is_not_taken_for_another(tmp_path: Path, en
         assert works.poll() is None, "the status of the other one"
         assert works.stdin is not None
         works.stdin.close()
-        assert works.wait(10) == 0
+        assert works.wait(10) == 3
         ended.returncode = 0  # its status was taken above
