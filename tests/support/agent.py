@@ -40,7 +40,8 @@ def be_stubborn() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     for _ in range(2):
         # `subprocess` takes longer to import than all that the agent does.
-        if os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-I", "-S", "-c", _STUBBORN_CHILD]) != 0:
+        child = os.posix_spawn(sys.executable, [sys.executable, "-I", "-S", "-c", _STUBBORN_CHILD], os.environ)
+        if os.waitpid(child, 0)[1] != 0:
             sys.exit("a grandchild did not start")
 
 
