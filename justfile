@@ -37,10 +37,10 @@ types:
 contracts:
     lint-imports --no-logo
 
-# every test, on two cores; a core that has no tests left takes over some of the other's
+# every test, in three processes, because a test waits a third of its time; a process that has no tests left takes over some of another's
 [no-exit-message]
 tests *arguments:
-    pytest -n 2 --dist worksteal {{ arguments }}
+    pytest -n 3 --dist worksteal {{ arguments }}
 
 # one part of the tests: `just part domain`
 [no-exit-message]
@@ -55,7 +55,7 @@ pythons *version:
 # die at every named point, recover, compare
 [no-exit-message]
 crash *arguments:
-    pytest -n 2 --dist worksteal tests/crash {{ arguments }}
+    pytest -n 3 --dist worksteal tests/crash {{ arguments }}
 
 # the whole program with real processes, real git and the real agent
 [no-exit-message]

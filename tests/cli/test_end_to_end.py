@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.forks import start_program
 from support.readable import wait_readable
 from support.waiting import wait_until
 
 QUICK = {
     "WATCHKEEPER_DAEMON_POLL": "0.5",
     "WATCHKEEPER_QUEUE_RETRY_BASE": "0.05",
+    "WATCHKEEPER_QUEUE_PROBE_BASE": "0.5",
     "WATCHKEEPER_STOP_GRACE": "0.5",
 }
 
@@ -44,8 +46,8 @@ class Real:
 
     def start(self, *arguments: str, **options: Any) -> "subprocess.Popen[str]":
         """Call `wk` and continue."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "watchkeeper", *arguments],
+        return start_program(
+            arguments,
             cwd=self.root / "work",
             env=self.environ,
             stdin=options.pop("stdin", subprocess.DEVNULL),

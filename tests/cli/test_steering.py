@@ -81,6 +81,9 @@ def test_dry_run_only_says(wk: "Wk") -> None:
 
 def test_a_wish_that_nobody_can_act_on_yet_is_kept(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a daemon the running agent is not ended; that is said, and the wish stays."""
+    from watchkeeper.cli import ending
+
+    monkeypatch.setattr(ending, "_BEYOND_GRACE_S", 0.1)
     task_id = wk.add()
     wk.claim()
 
@@ -88,7 +91,7 @@ def test_a_wish_that_nobody_can_act_on_yet_is_kept(wk: "Wk", monkeypatch: pytest
         raise DaemonError("It did not start.")
 
     monkeypatch.setattr(client, "ensure", ensure)
-    answer = wk("stop", task_id)
+    answer = wk("stop", "--grace", "0.1", task_id)
     assert answer.code == 7
     assert "The wish is on record" in answer.err
     assert wk.task(task_id).stop is not None

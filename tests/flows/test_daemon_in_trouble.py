@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from support.flow_words import daemon_log, healthy, let_go, working
+from support.forks import start_program
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -19,8 +20,8 @@ from watchkeeper.errors import Exit
 
 @contextmanager
 def _stopping(rig: Rig, how: str) -> Generator["subprocess.Popen[bytes]"]:
-    stop = subprocess.Popen(
-        [sys.executable, "-m", "watchkeeper", "daemon", "stop", how],
+    stop = start_program(
+        ["daemon", "stop", how],
         env=rig.environment, cwd=rig.repo, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )  # fmt: skip
     try:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.flow_words import daemon_log, healthy, let_go, refused, working
+from support.forks import start_program
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -48,8 +49,8 @@ def test_of_daemons_that_race_one_survives(rig: Rig) -> None:
 
 
 def _daemon(rig: Rig) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "watchkeeper", "daemon", "run"],
+    return start_program(
+        ["daemon", "run"],
         env=rig.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 
 import pytest
 from support.flow_words import daemon_log, let_go, working
+from support.forks import start_program
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -21,8 +21,8 @@ from watchkeeper.ports.service import DaemonInfo, Order
 
 @contextmanager
 def _draining(rig: Rig, how: str = "--drain") -> Generator["subprocess.Popen[bytes]"]:
-    drain = subprocess.Popen(
-        [sys.executable, "-m", "watchkeeper", "daemon", "stop", how],
+    drain = start_program(
+        ["daemon", "stop", how],
         env=rig.environment,
         cwd=rig.repo,
         stdout=subprocess.PIPE,

@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 from support.flow_words import sound
+from support.forks import start_program
 from support.rig import AGENT, Rig
 from support.waiting import wait_until
 
@@ -60,8 +61,8 @@ def test_twenty_at_once(rig: Rig) -> None:
 
 
 def _start(rig: Rig, command: list[str]) -> "subprocess.Popen[bytes]":
-    return subprocess.Popen(
-        [sys.executable, "-m", "watchkeeper", *command],
+    return start_program(
+        command,
         env=rig.environment,
         cwd=rig.repo,
         stdin=subprocess.DEVNULL,

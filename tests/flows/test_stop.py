@@ -10,6 +10,7 @@ from typing import cast
 
 import pytest
 from support.flow_words import daemon_log, go_file, healthy, let_go, shown, working
+from support.forks import start_program
 from support.rig import Rig
 from support.waiting import wait_until
 
@@ -178,8 +179,8 @@ def test_draining_waits_for_the_agents_and_starts_nothing(rig: Rig) -> None:
     daemon = rig.start_daemon()
     first, _ = working(rig)
     second = rig.run("exit", "0", options=("--shared",))
-    drain = subprocess.Popen(
-        [sys.executable, "-m", "watchkeeper", "daemon", "stop", "--drain"],
+    drain = start_program(
+        ["daemon", "stop", "--drain"],
         env=rig.environment,
         cwd=rig.repo,
         stdout=subprocess.PIPE,
