@@ -63,7 +63,7 @@ def test_an_agent_waits_for_output_beyond_the_limit_and_all_of_it_is_taken(bench
     assert execution.run() == 0
     assert (execution.path / "stdout.log").stat().st_size == 96 * MIB
     took = _at(execution.record("exit.json"), "at") - _at(execution.record("proc.json"), "started_at")
-    assert took.total_seconds() > 88 * MIB / RATE
+    assert took.total_seconds() > 80 * MIB / RATE, "all but what is below the limit, and the last turns, was paid for"
 
 
 def _at(record: Any, key: str) -> datetime:
