@@ -10,7 +10,7 @@ import pytest
 from app.stage import NOWHERE, Verbs
 from support.records import add, make_spec, make_task, reserve
 
-from watchkeeper.app import read_output
+from watchkeeper.app import follow, read_output
 from watchkeeper.app.follow import Followers
 from watchkeeper.app.record import apply_run
 from watchkeeper.domain.effects import EndExecution
@@ -221,3 +221,14 @@ def test_no_sleep_of_the_machine_is_a_lack_of_progress(verbs: Verbs) -> None:
     verbs.clock.step(36000)
     watched.for_s(2)
     assert watched.run.stalled_since is None
+
+
+def test_what_hides_secrets_is_made_only_where_words_are_stored(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make it for an environment of many secrets takes a large part of a second, and other threads wait for it. A plain command has no words to store."""
+    run, log = _working(verbs, "t1")
+    log.write_bytes(b"hello\n")
+    made: list[str] = []
+    monkeypatch.setattr(follow, "redactor_of", lambda *_: made.append("made"))
+    followers = _followers(verbs)
+    assert not followers.follow([run]).problems
+    assert made == []

@@ -131,7 +131,7 @@ def test_what_is_recorded_while_an_agent_works_holds_no_secret(tmp_path: Path) -
         account="demo:own",
         reader=Doomed(),
         open_log=lambda: open_kept(tmp_path / "log"),
-        redactor=Redactor([Secret("KEY", TOKEN)]),
+        redactor=lambda: Redactor([Secret("KEY", TOKEN)]),
     )
     found = follower.condemned()
     assert found is not None and found.reason == "The key [redacted KEY] was refused; the beginning is [redacted KEY]…"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.read_output import Follower
@@ -122,7 +122,7 @@ class Followers:
             open_log=partial(self.executions.open_log, run, "stdout"),
             open_errors=partial(self.executions.open_log, run, "stderr"),
             waits=spec.leftovers == "wait",
-            redactor=redactor_of(self.executions, run, spec),
+            redactor=cache(partial(redactor_of, self.executions, run, spec)),
             told_session=run.harness_session,
             told_condemned=run.condemned is not None,
         )

@@ -118,7 +118,8 @@ class Follower:
     """The id of the account that it works under; empty: a plain command, behind which there is no service."""
     reader: StreamReader
     open_log: Callable[[], AbstractContextManager[Log | None]]
-    redactor: Redactor
+    redactor: Callable[[], Redactor]
+    """What hides the run's secrets. It is asked for only where words of the output are stored: to make it may take a large part of a second."""
     open_errors: Callable[[], AbstractContextManager[Log | None]] | None = None
     """Opens its standard error, which counts for progress only."""
     waits: bool = False
@@ -196,10 +197,10 @@ class Follower:
     def condemned(self) -> Condemnation | None:
         """A verdict of the stream that was not told yet, in words without secrets."""
         found = None if self.told_condemned else self.reader.condemned()
-        return None if found is None else replace(found, reason=self.redactor.text(found.reason))
+        return None if found is None else replace(found, reason=self.redactor().text(found.reason))
 
     def session(self) -> str | None:
         """The conversation's name, if it was not told yet."""
         session = self.reader.trace(None, "").harness_session
-        session = None if session is None else self.redactor.text(session)
+        session = None if session is None else self.redactor().text(session)
         return session if session != self.told_session else None

@@ -32,8 +32,6 @@ class Ticked:
     """Something was done, so the loops that come after this one have something to look at."""
     due_s: float | None = None
     """The next pass is due after so many seconds, if that is sooner than the usual time."""
-    rest_s: float = 0.0
-    """The next pass is not due before so many seconds, unless something nudges."""
 
 
 class Loop(ABC):
@@ -96,8 +94,7 @@ class Loop(ABC):
         if ticked.worked:
             for loop in self.wakes:
                 loop.nudge()
-        due_s = self._every_s if ticked.due_s is None else min(self._every_s, max(0.0, ticked.due_s))
-        return max(due_s, ticked.rest_s)
+        return self._every_s if ticked.due_s is None else min(self._every_s, max(0.0, ticked.due_s))
 
     def _named_tick(self) -> Ticked:
         threading.current_thread().name = f"wk-{self.name}"

@@ -25,7 +25,7 @@ from watchkeeper.daemon.guard import GuardLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.observe import say
-from watchkeeper.daemon.own_process import end_within, heeded, take_title
+from watchkeeper.daemon.own_process import end_within, heeded, take_short_turns, take_title
 from watchkeeper.daemon.steady import steadily
 from watchkeeper.daemon.wiring import Loops, wire
 from watchkeeper.domain.lease import Holder
@@ -71,6 +71,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
         # A daemon that is suspended while it holds the database's write lock would make every other process wait.
         _ = signal.signal(signal.SIGTSTP, signal.SIG_IGN)
         take_title(parts.state.path)
+        take_short_turns()
         with host.hold(_describe(parts, 0)), _last_words(parts):
             machine = _begin(parts)
             host.describe(_describe(parts, machine.incarnation))

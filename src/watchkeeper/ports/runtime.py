@@ -264,6 +264,10 @@ class Executions(Protocol):
         """Whether the end of a run's output may be missing: its shim is gone, and no supervisor has seen all of it in the logs. Raises OSError."""
         ...
 
+    def has_exit(self, run: Run) -> bool:
+        """Whether there is a record of its agent's end, which may be unreadable. It costs one system call."""
+        ...
+
     def still_open(self, run: Run) -> bool:
         """Whether its directory exists and there is no decision yet whether its agent is launched. Raises OSError."""
         ...

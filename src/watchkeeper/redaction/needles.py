@@ -16,6 +16,8 @@ _LONGEST_TWICE = 512
 """Bytes of the longest secret that is looked for in base64 of base64, as a registry's sign-in in a cluster's secret is."""
 
 _OPEN_END = re.compile(rb"%[0-9a-fA-F]?\Z")
+_NO_UTF8 = re.compile("[\udc80-\udcff]")
+"""A character that stands for a byte that is not UTF-8. A search in C: secrets of many variables have millions of characters."""
 _DEPTH = 3
 
 
@@ -31,6 +33,7 @@ def needles(secrets: Iterable[Secret]) -> Needles:
     """What is searched for to find these, each long enough."""
     found = Needles([], [], [])
     for secret in secrets:
+        named = mark(secret.name)
         spelled = _as_bytes(secret.value)
         plain = {undone for each in spelled for undone in _plain(each)}
         if "\\" in secret.value or "%" in secret.value:
@@ -38,7 +41,7 @@ def needles(secrets: Iterable[Secret]) -> Needles:
             spelled |= _escaped(secret.value)
         encoded: Iterable[bytes] = () if secret.part else _encoded(secret.value)
         for sought, texts in zip(found, (plain, spelled, encoded), strict=True):
-            sought.extend(Needle(piece, mark(secret.name)) for text in texts for piece in pieces(text))
+            sought.extend(Needle(piece, named) for text in texts for piece in pieces(text))
     return found
 
 
@@ -50,8 +53,8 @@ def mark(name: str) -> bytes:
 def _as_bytes(value: str) -> set[bytes]:
     """How its characters are written in bytes; a byte that is not UTF-8 also as what programs make of it."""
     spelled = {value.encode("utf-8", "surrogatepass")}
-    if any("\udc80" <= letter <= "\udcff" for letter in value):
-        shown = re.sub("[\udc80-\udcff]", "\ufffd", value)
+    if _NO_UTF8.search(value) is not None:
+        shown = _NO_UTF8.sub("\ufffd", value)
         spelled |= {value.encode("utf-8", "surrogateescape"), shown.encode("utf-8", "surrogatepass")}
     return spelled
 
@@ -76,8 +79,7 @@ def _escaped(value: str) -> set[bytes]:
 
 def _encoded(value: str) -> Iterator[bytes]:
     """Base64 of it, of what it is in JSON and in a URL, and of its base64."""
-    no_utf8 = any("\udc80" <= each <= "\udcff" for each in value)
-    raw = value.encode("utf-8", "surrogateescape" if no_utf8 else "surrogatepass")
+    raw = value.encode("utf-8", "surrogatepass" if _NO_UTF8.search(value) is None else "surrogateescape")
     inner = {raw, *(escape(value).encode("utf-8", "surrogatepass") for escape in _ESCAPES)}
     if len(raw) <= _LONGEST_TWICE:
         inner.update(_base64(raw))

@@ -165,6 +165,10 @@ class ExecutionDirectories:
         with self.open(run) as found:
             return isinstance(found, OpenExecution) and not found.exists(records.DECISION)
 
+    def has_exit(self, run: Run) -> bool:
+        """Whether there is a record of its agent's end; whose directory it is in is not compared."""
+        return os.path.lexists(self.path(run) / records.EXIT)
+
     def begun(self, run: Run, database_id: str) -> DirectoryIdentity | None:
         """The directory of a run that no row says is prepared, if something has begun in it. Raises OSError if the system is in trouble."""
         with contextlib.suppress(BadRecord, Unreadable, *_NO_DIRECTORY), atomic.directory(self.path(run)) as fd:

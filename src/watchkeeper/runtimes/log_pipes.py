@@ -161,12 +161,15 @@ class _Drain:
     def _take(self, output: Output, poller: select.poll) -> bool:
         """Move what comes, or wait a little for it; False if a log takes nothing."""
         found = poller.poll(_POLL_MS)
-        taken = [output.take(end) for end, events in found if events & select.POLLIN]
-        if not found:
-            output.bound()
-        elif not taken or not all(taken):
+        ready = [end for end, events in found if events & select.POLLIN]
+        taken = [output.take(end) for end in ready]
+        if found and not (taken and all(taken)):
             time.sleep(_PAUSE_S)  # no writer is left, or a log takes nothing
             return output.flush()
+        if found:
+            time.sleep(max(output.rest_s(end) for end in ready))
+        else:
+            output.bound()
         return True
 
     def _take_all(self, output: Output) -> bool:

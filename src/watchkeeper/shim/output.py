@@ -2,8 +2,9 @@
 
 import os
 
-from . import pipes, records
+from . import pipes, records, system
 from .logs import BoundedLogs
+from .pace import Pace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ class Output:
         ]
         for stream in self.streams:
             stream.end = max(stream.end, self.logs.lost_until(stream.name))
+        self._paces = {stream.pipe: Pace(max(limit, stream.end)) for stream in self.streams}
         self._said: set[str] = set()
 
     def owns(self, fd: int) -> bool:
@@ -50,6 +52,11 @@ class Output:
     def take(self, fd: int) -> bool:
         """Move what has come on a pipe; False if its log takes nothing now."""
         return all(self._take(stream, _AT_A_TURN) for stream in self.streams if stream.pipe == fd)
+
+    def rest_s(self, fd: int) -> float:
+        """Seconds for which nothing is to be taken from a pipe: more comes from it, and faster, than its log may hold (see `pace`). 0: take more at once."""
+        now = system.boottime()
+        return max(self._paces[fd].rest_s(stream.end, now) for stream in self.streams if stream.pipe == fd)
 
     def flush(self) -> bool:
         """Move what is in the pipes at this moment, and no more, so that this ends however much is written. False if not all of it could be."""

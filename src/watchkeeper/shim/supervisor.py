@@ -154,6 +154,9 @@ class Supervisor:
         elif self._output is not None and self._output.owns(fd):
             if not self._output.take(fd):
                 self._hold_back()
+            elif (rest_s := self._output.rest_s(fd)) > 0:
+                self._poll.modify(fd, 0)
+                self._timers.no_later("held back", rest_s)
         elif self._feed is not None and self._feed.owns(fd):
             self._feed.write()
         elif self._control.owns(fd):
