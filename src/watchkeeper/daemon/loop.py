@@ -22,6 +22,8 @@ _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 30.0
 _MOMENT_S = 0.02
 """What many threads do within such a moment is looked at once."""
+_AT_ONCE = 10
+"""So many ticks follow their nudges at once. Under a flood of nudges the next ones are a moment apart, and each sees what came within it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +53,9 @@ class Loop(ABC):
         self._trouble: str | None = None
         self._failures = 0
         self._home: asyncio.AbstractEventLoop | None = None
+        self._spare_s = _AT_ONCE * _MOMENT_S
+        """How much time may still be saved by ticks that follow their nudges at once; it grows with the time that passes."""
+        self._paced_s = 0.0
         self._limiter = anyio.CapacityLimiter(1)
 
     @abstractmethod
@@ -82,6 +87,14 @@ class Loop(ABC):
                 await self._nudged.wait()
             if self._failures:
                 await anyio.sleep(min(wait_s, _FIRST_WAIT_S))  # nudges do not turn an outage into a busy loop
+            elif (owed_s := self._pace(anyio.current_time())) > 0:
+                await anyio.sleep(owed_s)
+
+    def _pace(self, now_s: float) -> float:
+        """How long to wait before the next tick: nothing, unless many ticks have come in a short time."""
+        self._spare_s = min(_AT_ONCE * _MOMENT_S, self._spare_s + now_s - self._paced_s) - _MOMENT_S
+        self._paced_s = now_s
+        return max(0.0, -self._spare_s)
 
     async def _tick_once(self) -> float:
         try:
