@@ -125,6 +125,12 @@ class JoinedStore:
             raise AssertionError("a decision was taken off the queue without a result")
         return mine.result.get()
 
+    @property
+    def waiting(self) -> int:
+        """How many decisions wait to be recorded."""
+        with self._guard:
+            return sum(map(len, self._queues.values()))
+
     def _record(self, key: tuple[str, bool]) -> None:
         with self._guard:
             batch = list(self._queues.pop(key))

@@ -20,9 +20,9 @@ from watchkeeper.errors import DatabaseNewer
 
 _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 30.0
-_MOMENT_S = 0.02
+MOMENT_S = 0.02
 """What many threads do within such a moment is looked at once."""
-_AT_ONCE = 10
+AT_ONCE = 10
 """So many ticks follow their nudges at once. Under a flood of nudges the next ones are a moment apart, and each sees what came within it."""
 
 
@@ -36,6 +36,22 @@ class Ticked:
     """The next pass is due after so many seconds, if that is sooner than the usual time."""
     rest_s: float = 0.0
     """The next pass is not due before so many seconds, unless something nudges."""
+
+
+class Pace:
+    """Keeps ticks a moment apart once many have come in a short time."""
+
+    def __init__(self) -> None:
+        """No tick has come yet."""
+        self._spare_s = AT_ONCE * MOMENT_S
+        """How much of the wait between ticks may still be left out; it grows with the time that passes."""
+        self._last_s = 0.0
+
+    def tick(self, now_s: float) -> float:
+        """A tick has come at a monotonic time; returns how many seconds the next one has to wait."""
+        self._spare_s = min(AT_ONCE * MOMENT_S, self._spare_s + now_s - self._last_s) - MOMENT_S
+        self._last_s = now_s
+        return max(0.0, -self._spare_s)
 
 
 class Loop(ABC):
@@ -53,9 +69,7 @@ class Loop(ABC):
         self._trouble: str | None = None
         self._failures = 0
         self._home: asyncio.AbstractEventLoop | None = None
-        self._spare_s = _AT_ONCE * _MOMENT_S
-        """How much time may still be saved by ticks that follow their nudges at once; it grows with the time that passes."""
-        self._paced_s = 0.0
+        self._pace = Pace()
         self._limiter = anyio.CapacityLimiter(1)
 
     @abstractmethod
@@ -71,7 +85,7 @@ class Loop(ABC):
         home = self._home
         if home is not None:
             with contextlib.suppress(RuntimeError):
-                _ = home.call_soon_threadsafe(home.call_later, _MOMENT_S if more else 0.0, self._nudge)
+                _ = home.call_soon_threadsafe(home.call_later, MOMENT_S if more else 0.0, self._nudge)
 
     def _nudge(self) -> None:
         self._nudged.set()
@@ -87,14 +101,8 @@ class Loop(ABC):
                 await self._nudged.wait()
             if self._failures:
                 await anyio.sleep(min(wait_s, _FIRST_WAIT_S))  # nudges do not turn an outage into a busy loop
-            elif (owed_s := self._pace(anyio.current_time())) > 0:
+            elif (owed_s := self._pace.tick(anyio.current_time())) > 0:
                 await anyio.sleep(owed_s)
-
-    def _pace(self, now_s: float) -> float:
-        """How long to wait before the next tick: nothing, unless many ticks have come in a short time."""
-        self._spare_s = min(_AT_ONCE * _MOMENT_S, self._spare_s + now_s - self._paced_s) - _MOMENT_S
-        self._paced_s = now_s
-        return max(0.0, -self._spare_s)
 
     async def _tick_once(self) -> float:
         try:

@@ -122,7 +122,7 @@ class ApartWorkspace:
         """Wait for the running look, then make the next one for all callers that have joined until then."""
         if look.behind is not None:
             look.behind.over.wait()
-            time.sleep(look.behind.rest_s)
+            _rest(look.behind.rest_s)
         with self._guard:
             del self._next[key]
             self._now[key] = look
@@ -225,6 +225,11 @@ class ApartWorkspace:
             except subprocess.TimeoutExpired:
                 self._looker.kill()  # it hears of nothing any more; whatever it had begun ends by its own deadline or with it
             self._looker = None
+
+
+def _rest(for_s: float) -> None:
+    """Let others join the next look meanwhile."""
+    time.sleep(for_s)
 
 
 def _unknown(why: tuple[str, bool]) -> Mapping[str, object]:
