@@ -58,6 +58,8 @@ class Performed:
 
     touched: list[str] = field(default_factory=list[str])
     """The runs that something was done for."""
+    acknowledged: set[str] = field(default_factory=set[str])
+    """Those of them whose shims have received the request to end and act on it: they tell when there is something to see."""
     given_up: list[GivenUp] = field(default_factory=list[GivenUp])
     silent: list[str] = field(default_factory=list[str])
     """Runs whose shims have not answered for so long that a person should know."""
@@ -258,7 +260,9 @@ class Performer:
             return _as_done(row)
         made = enforce.step(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
         wait_s = _wait_s(row) if row.attempts + 1 < SILENT_ATTEMPTS else _SELDOM_S
-        if not made.done and row.attempts + 1 == SILENT_ATTEMPTS:
+        if made.done:
+            done.acknowledged.add(run.id)
+        elif row.attempts + 1 == SILENT_ATTEMPTS:
             done.silent.append(run.id)
         return lambda tx: enforce.record(tx, row, run, made, self.clock, wait_s)
 
