@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from watchkeeper.daemon.log import Log
-from watchkeeper.daemon.loop import Loop, Ticked
+from watchkeeper.daemon.loop import AT_ONCE, MOMENT_S, Loop, Pace, Ticked
 
 
 class _Clock:
@@ -121,3 +121,16 @@ def test_another_trouble_is_logged_too() -> None:
 def test_overdue_is_now(due_s: float) -> None:
     loop = _Counting(lambda _tick: Ticked(due_s=due_s))
     anyio.run(_run_until, [loop], lambda: loop.ticks >= 2)
+
+
+def test_a_few_ticks_follow_their_nudges_at_once_and_a_flood_is_slowed_down() -> None:
+    """What takes a few steps takes them without a wait, also after a flood that is over."""
+    pace = Pace()
+    now_s = 1000.0
+    for _ in range(2):
+        assert [pace.tick(now_s) for _ in range(AT_ONCE)] == pytest.approx([0.0] * AT_ONCE)
+        for _ in range(50):
+            waits_s = pace.tick(now_s)
+            assert waits_s == pytest.approx(MOMENT_S)
+            now_s += waits_s
+        now_s += 1.0

@@ -20,7 +20,7 @@ class Stage:
         self.told = threading.Semaphore(0)
         self.workers: Workers[str] = Workers(
             "test", lambda _more: self.told.release(), says="It has been worked on", abandon_s=30.0, most=2,
-            now_s=lambda: self.now_s,
+            apart="Another process has worked on it", now_s=lambda: self.now_s,
         )  # fmt: skip
 
     def offer(self, run_id: str) -> bool:
@@ -63,6 +63,20 @@ def test_never_two_of_one_run_and_never_more_than_there_is_room_for(stage: Stage
     assert stage.workers.collect().results == {}
     stage.let_go("b")
     assert stage.offer("a"), "and then it may be worked on again"
+
+
+def test_one_that_waits_for_another_process_leaves_its_room_to_others(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop hears of it. There is a bound to these, too."""
+    monkeypatch.setattr(module, "MOST_APART", 3)
+    for run_id in "abc":
+        assert stage.offer(run_id)
+        stage.workers.doing(run_id, "Another process has worked on it", "/there")
+        assert stage.told.acquire(timeout=20)
+    assert not stage.offer("d")
+    stage.workers.doing("a")
+    assert stage.offer("d") and not stage.offer("e"), "one that works again takes its room again"
 
 
 def test_one_that_takes_too_long_takes_no_more_room_and_its_result_is_used(stage: Stage) -> None:

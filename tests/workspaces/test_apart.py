@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from support.waiting import wait_until
@@ -14,6 +15,7 @@ from support.waiting import wait_until
 from watchkeeper.app.beside import place_of
 from watchkeeper.ports.workspace import PLACE, SILENT
 from watchkeeper.runtimes import proc
+from watchkeeper.workspaces import apart as module
 from watchkeeper.workspaces.apart import ApartWorkspace
 from watchkeeper.workspaces.git import GitWorkspace
 
@@ -169,3 +171,49 @@ def test_many_who_ask_of_one_directory_cost_two_looks(repo: Path, tmp_path: Path
         assert count.read_text().count("1") == 2
     finally:
         apart.close()
+
+
+def test_runs_that_end_between_two_looks_share_the_second(
+    repo: Path, apart: ApartWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second look rests in proportion to what the first one took. It begins after each of its callers asked, so it sees what they did before."""
+    looks: list[int] = []
+    rests: list[float] = []
+    begun, gate, rested = threading.Event(), threading.Event(), threading.Event()
+    before, key = apart.snapshot(str(repo)), ("changes", str(repo))
+    real = apart._ask
+
+    def ask(question: dict[str, object]) -> object:
+        looks.append(len(cast("list[object]", question["befores"])))
+        begun.set()
+        assert gate.wait(20)
+        return real(question)
+
+    def rest(for_s: float) -> None:
+        rests.append(for_s)
+        assert rested.wait(20)
+
+    monkeypatch.setattr(apart, "_ask", ask)
+    monkeypatch.setattr(module, "_rest", rest)
+    seen: dict[str, bool] = {}
+
+    def look(file: str) -> None:
+        (repo / file).write_text("new\n", encoding="utf-8")
+        seen[file] = file in [each.path for each in apart.changes(str(repo), before).files]
+
+    threads = [threading.Thread(target=look, args=(file,)) for file in ("first", "second", "third")]
+    threads[0].start()
+    assert begun.wait(20)
+    threads[1].start()
+    wait_until(lambda: key in apart._next, within_s=10, what="the second one waits for its look")
+    gate.set()
+    threads[0].join()
+    wait_until(lambda: rests, within_s=10, what="the first look is over, and the second rests")
+    threads[2].start()
+    wait_until(lambda: len(apart._next[key].befores) == 2, within_s=10, what="the third one joins")
+    rested.set()
+    for thread in threads:
+        thread.join()
+    assert seen == {"first": True, "second": True, "third": True}
+    assert looks == [1, 2]
+    assert 0 < rests[0] <= module._LONGEST_REST_S

@@ -1,6 +1,6 @@
 """Follow the output of the runs that work now: name their conversation, end early what can only fail, and notice that a service answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache, partial
@@ -59,6 +59,10 @@ class Followers:
     """After how long without anything new a run makes no progress."""
     _by_run: dict[str, Follower] = field(default_factory=dict)
     _troubles: dict[str, _Trouble] = field(default_factory=dict)
+
+    def follows(self, run_ids: Iterable[str]) -> bool:
+        """Whether each of these runs is followed already."""
+        return all(run_id in self._by_run for run_id in run_ids)
 
     def follow(self, runs: list[Run], *, only_new: bool = False) -> Followed:
         """Read on in the output of these runs, and forget all others. One that fails keeps no other from being followed, and rests for a growing while.

@@ -1,11 +1,15 @@
 """Look at the evidence of a live run and record what it proves. The same for a run started a moment ago and one found after a crash."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
+from typing import NamedTuple
 
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_sweep, redactor_of
+from watchkeeper.app.together import Result, transact_all
 from watchkeeper.domain.evidence import Evidence, LockState, Verdict, VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, Proof, Run, RunState, Task
@@ -19,7 +23,7 @@ from watchkeeper.domain.run_events import (
     Undecided,
 )
 from watchkeeper.domain.task import RunHeld, RunRegained
-from watchkeeper.errors import NotFound
+from watchkeeper.errors import NotFound, RecordTorn
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import Runtime, SweepReport
 from watchkeeper.ports.store import Store, Tx
@@ -31,6 +35,9 @@ END_MAY_BE_MISSING = (
 _LOST = frozenset({VerdictKind.SHIM_DIED, VerdictKind.LOST_TO_REBOOT})
 OBSERVED = frozenset({RunState.PREPARED, RunState.STARTING, RunState.RUNNING, RunState.HELD})
 """States in which the evidence may tell something new."""
+
+_TOGETHER = 16
+"""So many runs are looked at before what was proven of them is recorded: in some 10 ms, so that a quick hint is not old when it is."""
 
 
 class RestartWord(StrEnum):
@@ -71,6 +78,14 @@ class Observation:
                 return RestartWord.STARTING
 
 
+class _Look(NamedTuple):
+    """What was read of a run's evidence, and what follows."""
+
+    run: Run
+    evidence: Evidence
+    verdict: Verdict
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
     """Observes runs."""
@@ -91,8 +106,65 @@ class Observer:
         run, task = loaded
         if put_on_record(self.store, self.clock, self.runtime, task.id):
             run, task = self.store.read(lambda tx: _load(tx, run_id)) or loaded
-        if run.state not in OBSERVED or _is_established(run):
+        if _is_over(run):
             return None
+        evidence, verdict = self._judge(run, task)
+        sweep = self.runtime.sweep(run) if verdict.kind is VerdictKind.SHIM_DIED else None
+        if verdict.kind in _LOST and self.runtime.executions().may_lack_end(run):
+            verdict = replace(verdict, reason=f"{verdict.reason} {END_MAY_BE_MISSING}")
+        sweep = hide_sweep(lambda: redactor_of(self.runtime.executions(), run, task.spec), sweep)
+        return self._record(run, evidence, verdict, sweep)
+
+    def observe_all(self, run_ids: Sequence[str]) -> list[Result[Observation | None]]:
+        """Do the same for many runs: what is proven of some of them is recorded in one transaction. Returns the result of each, in this order.
+
+        What fails is the result of its run alone. A run whose shim has died is looked at by itself, because what that left is ended first, which takes time.
+        """
+        results: list[Result[Observation | None]] = []
+        for at in range(0, len(run_ids), _TOGETHER):
+            some = run_ids[at : at + _TOGETHER]
+            found = self._observe_some(some)
+            results += [found[run_id] if run_id in found else self._observe_alone(run_id) for run_id in some]
+        return results
+
+    def _observe_some(self, run_ids: Sequence[str]) -> dict[str, Result[Observation | None]]:
+        """Observe some runs together; those that are left out need a look of their own."""
+        try:
+            loaded = self.store.read(lambda tx: [(run_id, _load(tx, run_id)) for run_id in run_ids])
+        except RecordTorn:
+            return {}  # of one of them; each is read by itself
+        results: dict[str, Result[Observation | None]] = {}
+        looks: dict[VerdictKind, list[_Look]] = {}
+        for run_id, found in loaded:
+            if found is None or _is_over(found[0]):
+                results[run_id] = Result(value=None)
+                continue
+            run, task = found
+            try:
+                if any(note.task_id == task.id for note in self.runtime.off_record.notes()):
+                    continue
+                evidence, verdict = self._judge(run, task)
+            except Exception as problem:  # noqa: BLE001 - the result of this run; the caller raises it when all runs have been looked at
+                results[run_id] = Result(problem=problem)
+                continue
+            if not _changes_anything(run, evidence, verdict):
+                results[run_id] = Result(value=Observation(run=run, verdict=verdict))
+            elif verdict.kind not in _LOST:
+                looks.setdefault(verdict.kind, []).append(_Look(run, evidence, verdict))
+        for kind, some in looks.items():
+            works: list[Callable[[Tx], Observation | None]] = [partial(self._recorded, look=look) for look in some]
+            made = transact_all(self.store, f"observed_{kind.value}", works, durable=False)
+            results.update((look.run.id, result) for look, result in zip(some, made, strict=True))
+        return results
+
+    def _observe_alone(self, run_id: str) -> Result[Observation | None]:
+        try:
+            return Result(value=self.observe(run_id))
+        except Exception as problem:  # noqa: BLE001 - the result of this run; the caller raises it when all runs have been looked at
+            return Result(problem=problem)
+
+    def _judge(self, run: Run, task: Task) -> tuple[Evidence, Verdict]:
+        """Read the evidence, and take the decision that is due. Raises OSError."""
         stop_asked = task.stop is not None
         evidence = self.runtime.observe(run, stop_asked=stop_asked)
         verdict = judge(evidence)
@@ -101,26 +173,27 @@ class Observer:
             _ = self.runtime.take_decision(run, verdict.decide_by)
             evidence = self.runtime.observe(run, stop_asked=stop_asked)
             verdict = judge(evidence)
-        sweep = self.runtime.sweep(run) if verdict.kind is VerdictKind.SHIM_DIED else None
-        if verdict.kind in _LOST and self.runtime.executions().may_lack_end(run):
-            verdict = replace(verdict, reason=f"{verdict.reason} {END_MAY_BE_MISSING}")
-        sweep = hide_sweep(lambda: redactor_of(self.runtime.executions(), run, task.spec), sweep)
-        return self._record(run, evidence, verdict, sweep)
+        return evidence, verdict
 
     def _record(self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None) -> Observation:
-        def work(tx: Tx) -> Run:
-            run = tx.runs.get(seen.id)
-            if run.fence != seen.fence or run.state not in OBSERVED:
-                return run
-            if sweep is not None:
-                journal_sweep(tx, run, sweep, self.clock.now())
-            return self._apply(tx, run, evidence, verdict, sweep)
-
+        look = _Look(seen, evidence, verdict)
         if not _changes_anything(seen, evidence, verdict):
             return Observation(run=seen, verdict=verdict)
+
+        def work(tx: Tx) -> Observation:
+            return self._recorded(tx, look, sweep)
+
         # The evidence is durable itself and would be seen again, but for a sweep; and what is recorded later takes this to the disk with it.
-        run = self.store.transact(f"observed_{verdict.kind.value}", work, durable=sweep is not None)
-        return Observation(run=run, verdict=verdict, sweep=sweep)
+        return self.store.transact(f"observed_{verdict.kind.value}", work, durable=sweep is not None)
+
+    def _recorded(self, tx: Tx, look: _Look, sweep: SweepReport | None = None) -> Observation:
+        """Record what a look proves, unless the run has moved on since."""
+        run = tx.runs.get(look.run.id)
+        if run.fence == look.run.fence and run.state in OBSERVED:
+            if sweep is not None:
+                journal_sweep(tx, run, sweep, self.clock.now())
+            run = self._apply(tx, run, look.evidence, look.verdict, sweep)
+        return Observation(run=run, verdict=look.verdict, sweep=sweep)
 
     def _apply(
         self,
@@ -198,6 +271,11 @@ def _changes_anything(seen: Run, evidence: Evidence, verdict: Verdict) -> bool:
             return seen.state is not RunState.HELD
         case _:
             return True
+
+
+def _is_over(run: Run) -> bool:
+    """Whether a look at the evidence can tell nothing new."""
+    return run.state not in OBSERVED or _is_established(run)
 
 
 def _is_established(run: Run) -> bool:

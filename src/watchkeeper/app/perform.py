@@ -1,6 +1,7 @@
 """Do what the outbox says. Each effect is safe to do twice; its row goes in the transaction that records what happened (R1)."""
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
@@ -35,8 +36,9 @@ SILENT_ATTEMPTS = 12
 """How often a shim is asked in vain before that is said and it is asked more seldom."""
 
 _BATCH = 500
-_AT_ONCE = 16
+_AT_ONCE = 32
 """Shims that are asked at once."""
+_NONE_KNOWN: Mapping[str, Run] = {}
 _SELDOM_S = 30.0
 _ENDS_S = 2.0
 """After so long a pass begins no further end of an execution: whatever is to be started comes first, and an end may take seconds."""
@@ -56,6 +58,8 @@ class Performed:
 
     touched: list[str] = field(default_factory=list[str])
     """The runs that something was done for."""
+    acknowledged: set[str] = field(default_factory=set[str])
+    """Those of them whose shims have received the request to end and act on it: they tell when there is something to see."""
     given_up: list[GivenUp] = field(default_factory=list[GivenUp])
     silent: list[str] = field(default_factory=list[str])
     """Runs whose shims have not answered for so long that a person should know."""
@@ -106,6 +110,7 @@ class Performer:
             if self.clock.boottime_s() - began > _ENDS_S:
                 break
             acts: list[_Act] = []
+            known = self._known(some)
 
             def record(acts: list[_Act] = acts) -> None:
                 ready = [acts.pop() for _ in range(len(acts))]
@@ -113,7 +118,7 @@ class Performer:
                 done.touched.extend(act.run_id for act in ready)
 
             try:
-                side_by_side([partial(self._collect, row, done, problems, acts) for row in some], record)
+                side_by_side([partial(self._collect, row, done, problems, acts, known) for row in some], record)
             finally:
                 record()
         if refusals:
@@ -147,17 +152,26 @@ class Performer:
             case _:
                 return None  # recorded together with others of its kind
 
-    def _collect(self, row: OutboxRow, done: Performed, problems: list[OSError], acts: list["_Act"]) -> None:
-        act = self._act(row, done, problems)
+    def _collect(
+        self,
+        row: OutboxRow,
+        done: Performed,
+        problems: list[OSError],
+        acts: list["_Act"],
+        known: Mapping[str, Run],
+    ) -> None:
+        act = self._act(row, done, problems, known)
         if act is not None:
             acts.append(act)
 
-    def _act(self, row: OutboxRow, done: Performed, problems: list[OSError]) -> "_Act | None":
+    def _act(
+        self, row: OutboxRow, done: Performed, problems: list[OSError], known: Mapping[str, Run] = _NONE_KNOWN
+    ) -> "_Act | None":
         """Do an effect whose record is written together with others; None if it failed and is tried again."""
         try:
             match row.effect:
                 case EndExecution(run_id=run_id, fence=fence) as effect:
-                    run = self._run(run_id, fence)
+                    run = self._run(run_id, fence, known)
                     if run is not None and run.state is RunState.SETTLED:
                         return _Act(row, run_id, self._end_settled(row, run, effect, done))
                     return _Act(row, run_id, self._end(row, run, effect, done))
@@ -198,9 +212,25 @@ class Performer:
             return [] if isinstance(refusal, RecordTorn) else [refusal]
         return []
 
-    def _run(self, run_id: str, fence: int) -> Run | None:
+    def _known(self, rows: Sequence[OutboxRow]) -> Mapping[str, Run]:
+        """The runs that these effects are to end, by id, in one read; none if one of them cannot be read: then each effect reads its own."""
+
+        def found(tx: Tx) -> list[Run]:
+            runs: list[Run] = []
+            for row in rows:
+                if isinstance(row.effect, EndExecution):
+                    with contextlib.suppress(NotFound):
+                        runs.append(tx.runs.get(row.effect.run_id))
+            return runs
+
         try:
-            run = self.store.read(lambda tx: tx.runs.get(run_id))
+            return {run.id: run for run in self.store.read(found)}
+        except RecordTorn:
+            return _NONE_KNOWN
+
+    def _run(self, run_id: str, fence: int, known: Mapping[str, Run] = _NONE_KNOWN) -> Run | None:
+        try:
+            run = known.get(run_id) or self.store.read(lambda tx: tx.runs.get(run_id))
         except NotFound:
             return None
         return run if run.fence == fence else None
@@ -230,7 +260,9 @@ class Performer:
             return _as_done(row)
         made = enforce.step(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
         wait_s = _wait_s(row) if row.attempts + 1 < SILENT_ATTEMPTS else _SELDOM_S
-        if not made.done and row.attempts + 1 == SILENT_ATTEMPTS:
+        if made.done:
+            done.acknowledged.add(run.id)
+        elif row.attempts + 1 == SILENT_ATTEMPTS:
             done.silent.append(run.id)
         return lambda tx: enforce.record(tx, row, run, made, self.clock, wait_s)
 

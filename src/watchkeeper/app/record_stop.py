@@ -3,9 +3,12 @@
 The request is durable before anything is signalled, and bars every further launch, because it is decided on the task and not on the run.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 
 from watchkeeper.app.record import apply_run, apply_task
+from watchkeeper.app.together import Result, transact_all
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopRequest, Task
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run_events import NeverLaunched, Settled, StopWanted
@@ -24,29 +27,34 @@ def record_stop(store: Store, clock: Clock, task_id: str, request: StopRequest) 
     Raises:
         NoSuchTask: there is none.
     """
-    at, how, grace_s = clock.now(), request.how, request.grace_s
+    return store.transact("stop", partial(_record, task_id=task_id, request=request, at=clock.now()))
 
-    def work(tx: Tx) -> Task:
-        was = tx.tasks.get(task_id)
-        task = apply_task(tx, was, StopAsked(request=request), at)
-        if was.state in FINAL_TASK_STATES:
-            for last in tx.runs.of_task(task_id)[-1:]:
-                _ = apply_run(tx, last, StopWanted(how=how, grace_s=grace_s), at)
-            return task
-        if task.run_id is None or task == was:
-            return task
-        run = tx.runs.get(task.run_id)
-        if run.state is RunState.HELD:
-            _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
-            return settle_held(tx, task, run, at, request.by)
-        if run.state is RunState.RESERVED:
-            # Nothing was prepared, and the transaction that would record it as prepared is refused from now on.
-            _ = apply_run(tx, run, NeverLaunched(reason="Stopped before it started."), at)
-        else:
-            _ = apply_run(tx, run, StopWanted(how=how, grace_s=grace_s), at)
+
+def record_stops(store: Store, clock: Clock, task_ids: Sequence[str], request: StopRequest) -> list[Result[Task]]:
+    """Record a request to end many tasks in few transactions. Returns each result, in this order; a task that fails keeps no other from being stopped."""
+    at = clock.now()
+    works = [partial(_record, task_id=task_id, request=request, at=at) for task_id in task_ids]
+    return transact_all(store, "stop", works)
+
+
+def _record(tx: Tx, task_id: str, request: StopRequest, at: datetime) -> Task:
+    was = tx.tasks.get(task_id)
+    task = apply_task(tx, was, StopAsked(request=request), at)
+    wanted = StopWanted(how=request.how, grace_s=request.grace_s)
+    if was.state in FINAL_TASK_STATES:
+        for last in tx.runs.of_task(task_id)[-1:]:
+            _ = apply_run(tx, last, wanted, at)
         return task
-
-    return store.transact("stop", work)
+    if task.run_id is None or task == was:
+        return task
+    run = tx.runs.get(task.run_id)
+    if run.state is RunState.HELD:
+        _ = apply_run(tx, run, wanted, at)
+        return settle_held(tx, task, run, at, request.by)
+    # Of a reserved run nothing was prepared, and the transaction that would record it as prepared is refused from now on.
+    never = NeverLaunched(reason="Stopped before it started.")
+    _ = apply_run(tx, run, never if run.state is RunState.RESERVED else wanted, at)
+    return task
 
 
 def settle_held(tx: Tx, task: Task, run: Run, at: datetime, by: str, *, proof: Proof | None = None) -> Task:

@@ -5,7 +5,6 @@ wish on record ─▶ a daemon acts ─▶ ended and settled
     └▶ the database cannot take it: a note, ended from here, on record when that can be
 """
 
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING
 from watchkeeper.cli import daemon, direct, render
 from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
 from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, none_matches, pick
+from watchkeeper.cli.requesting import ask, ask_all, find_all
 from watchkeeper.domain.model import Run, RunState, StopHow, TaskState
-from watchkeeper.errors import DatabaseBusy, DatabaseFull, DatabaseUnusable, WatchkeeperError
+from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
 
 if TYPE_CHECKING:
     from watchkeeper.cli.call import Call
@@ -47,7 +47,7 @@ def end(
     reports = _chosen(call, wanted, how, asks=not dry_run)
     if dry_run:
         return tell_dry(call, reports, how, as_json=as_json)
-    _ask_all(call, reports, how, grace_s)
+    ask_all(call, reports, how, grace_s)
     _end_off_record(call, reports, how, grace_s)
     trouble = _wait(call, reports, how, grace_s, wait=wait)
     _prove(call, reports)
@@ -84,10 +84,14 @@ def _chosen(call: "Call", wanted: Picked, how: StopHow, *, asks: bool) -> list[R
 def _find(call: "Call", typed: Sequence[str]) -> list[Report]:
     reports: list[Report] = []
     away: DatabaseUnusable | None = None
-    for name in dict.fromkeys(typed):
+    names = list(dict.fromkeys(typed))
+    known = find_all(call, names)
+    for name in names:
         report = Report(typed=name)
         try:
-            if away is None:
+            if away is None and name in known:
+                report.task_id = known[name].get()
+            elif away is None:
                 _, report.task_id = direct.within(lambda name=name: call.find(name))
         except DatabaseUnusable as error:
             if not direct.is_away(error):
@@ -131,52 +135,6 @@ def _found_off_record(call: "Call", typed: str, error: DatabaseUnusable) -> list
     ]
 
 
-def _ask_all(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
-    """Put every wish on record. What the database cannot take, or not in time, is noted in the report."""
-    asked = [report for report in reports if report.task_id is not None and report.unwritten is None]
-    given_up = threading.Event()
-
-    def work() -> None:
-        for report in asked:
-            if given_up.is_set():  # no caller waits for this any more
-                return
-            _ask(call, report, how, grace_s)
-
-    try:
-        direct.within(work, tasks=len(asked))
-    except DatabaseUnusable as error:
-        given_up.set()
-        for report in asked:
-            if report.task is None and report.error is None and report.unwritten is None:
-                report.unwritten = error
-
-
-def _ask(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> None:
-    try:
-        try:
-            _record(call, report, how, grace_s)
-        except DatabaseFull:
-            if not direct.make_room(call):
-                raise
-            _record(call, report, how, grace_s)
-    except DatabaseUnusable as error:
-        if direct.is_away(error):
-            report.unwritten = error
-        else:
-            report.error = error
-    except WatchkeeperError as error:
-        report.error = error
-
-
-def _record(call: "Call", report: Report, how: StopHow, grace_s: float | None) -> None:
-    from watchkeeper.app.stop import StopTaskRequest, stop
-
-    found = stop(call.writing, call.caller, StopTaskRequest(task_id=report.task_id or "", how=how, grace_s=grace_s))
-    report.task, report.ended_before = found.task, found.had_ended
-    if found.survivor is not None:
-        report.left, report.alive = found.survivor, True
-
-
 def _end_off_record(call: "Call", reports: list[Report], how: StopHow, grace_s: float | None) -> None:
     """End what the database could not be told of, noted first."""
     off = [report for report in reports if report.unwritten is not None and not report.noted_before]
@@ -202,7 +160,7 @@ def _ask_patiently(call: "Call", report: Report, how: StopHow, grace_s: float | 
     """Nothing of it is alive here, so there is no hurry: the database may be slow, and is asked once more for as long as that takes."""
     if isinstance(report.unwritten, DatabaseBusy):
         report.unwritten = None
-        _ask(call, report, how, grace_s)
+        ask(call, [report], how, grace_s)
         wrong = report.unwritten or wrong
         if report.task is not None:
             return

@@ -31,6 +31,11 @@ class FollowLoop(Loop):
         is_due = now_s >= self._due_s
         if is_due:
             self._due_s = now_s + _WHILE_WORKING_S
+        else:
+            # Every end of a run wakes this loop: to see that none has begun costs their ids only.
+            run_ids = self._store.read(lambda tx: tx.runs.ids(self._machine, RunState.RUNNING))
+            if run_ids and self._followers.follows(run_ids):
+                return Ticked(due_s=self._due_s - now_s)
         working = self._store.read(lambda tx: tx.runs.live(self._machine, {RunState.RUNNING}))
         done = self._followers.follow(working, only_new=not is_due)
         for run_id, problem in done.problems.items():

@@ -20,8 +20,10 @@ from watchkeeper.errors import DatabaseNewer
 
 _FIRST_WAIT_S = 0.25
 _LONGEST_WAIT_S = 30.0
-_MOMENT_S = 0.02
+MOMENT_S = 0.02
 """What many threads do within such a moment is looked at once."""
+AT_ONCE = 10
+"""So many ticks follow their nudges at once. Under a flood of nudges the next ones are a moment apart, and each sees what came within it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +34,22 @@ class Ticked:
     """Something was done, so the loops that come after this one have something to look at."""
     due_s: float | None = None
     """The next pass is due after so many seconds, if that is sooner than the usual time."""
+
+
+class Pace:
+    """Keeps ticks a moment apart once many have come in a short time."""
+
+    def __init__(self) -> None:
+        """No tick has come yet."""
+        self._spare_s = AT_ONCE * MOMENT_S
+        """How much of the wait between ticks may still be left out; it grows with the time that passes."""
+        self._last_s = 0.0
+
+    def tick(self, now_s: float) -> float:
+        """A tick has come at a monotonic time; returns how many seconds the next one has to wait."""
+        self._spare_s = min(AT_ONCE * MOMENT_S, self._spare_s + now_s - self._last_s) - MOMENT_S
+        self._last_s = now_s
+        return max(0.0, -self._spare_s)
 
 
 class Loop(ABC):
@@ -49,6 +67,7 @@ class Loop(ABC):
         self._trouble: str | None = None
         self._failures = 0
         self._home: asyncio.AbstractEventLoop | None = None
+        self._pace = Pace()
         self._limiter = anyio.CapacityLimiter(1)
 
     @abstractmethod
@@ -64,7 +83,7 @@ class Loop(ABC):
         home = self._home
         if home is not None:
             with contextlib.suppress(RuntimeError):
-                _ = home.call_soon_threadsafe(home.call_later, _MOMENT_S if more else 0.0, self._nudge)
+                _ = home.call_soon_threadsafe(home.call_later, MOMENT_S if more else 0.0, self._nudge)
 
     def _nudge(self) -> None:
         self._nudged.set()
@@ -80,6 +99,8 @@ class Loop(ABC):
                 await self._nudged.wait()
             if self._failures:
                 await anyio.sleep(min(wait_s, _FIRST_WAIT_S))  # nudges do not turn an outage into a busy loop
+            elif (owed_s := self._pace.tick(anyio.current_time())) > 0:
+                await anyio.sleep(owed_s)
 
     async def _tick_once(self) -> float:
         try:

@@ -62,19 +62,16 @@ def look(runs: list[Run], observer: Observer, log: Log) -> list[Run]:
     """Observe each of the runs and log what moved; returns them as they are now. One that fails does not keep the others from being looked at."""
     after: list[Run] = []
     problems: list[Exception] = []
-    for run in runs:
-        try:
-            found = observer.observe(run.id)
-        except RecordTorn:
-            after.append(run)  # noted, and named where people look; nothing is concluded
-            continue
-        except Exception as problem:  # noqa: BLE001 - collected, so that every run is looked at, and raised together below
-            problems.append(problem)
-            after.append(run)
-            continue
+    for run, result in zip(runs, observer.observe_all([run.id for run in runs]), strict=True):
+        if result.problem is not None and not isinstance(result.problem, RecordTorn):
+            problems.append(result.problem)
+        found = (
+            None if result.problem is not None else result.get()
+        )  # of a torn record nothing is concluded; it is noted, and named where people look
         after.append(run if found is None else found.run)
         if found is not None:
             say(run, found, log)
+    problems = list(dict.fromkeys(problems))  # an outage is one problem of them all
     if problems:
         raise problems[0] if len(problems) == 1 else ExceptionGroup("several looks failed", problems)
     return after

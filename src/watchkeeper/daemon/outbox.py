@@ -30,7 +30,8 @@ class OutboxLoop(Loop):
         """Perform everything that is due."""
         done = self._performer.perform_due()
         for run_id in done.touched:
-            self._observe.hint(run_id)
+            if run_id not in done.acknowledged:
+                self._observe.hint(run_id)
         for run_id in done.silent:
             self.log.info("shim silent", run=run_id)
         for given_up in done.given_up:

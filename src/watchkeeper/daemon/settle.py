@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from watchkeeper.app.doing import LOOKS
 from watchkeeper.app.settle import Settler
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.work import WorkLoop
@@ -18,6 +19,7 @@ class SettleLoop(WorkLoop[Outcome | None]):
     name = "settle"
     state = RunState.ENDED
     says = "Its outcome has been gathered"
+    apart = LOOKS
 
     def __init__(
         self, log: Log, every_s: float, store: Store, clock: Clock, machine: str, settler: Settler, *, abandon_s: float

@@ -1,6 +1,6 @@
 """Which loops a daemon has, and who wakes whom."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
@@ -10,6 +10,7 @@ from watchkeeper.app.claim import Claimant
 from watchkeeper.app.damage import Damaged
 from watchkeeper.app.follow import Followers
 from watchkeeper.app.off_record import put_on_record
+from watchkeeper.app.together import JoinedStore
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.damage import DamageLoop
@@ -100,6 +101,10 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
     claim = ClaimLoop(
         log, _NET_S, p.store, p.clock, p.ids, claimant, partial(put_on_record, p.store, p.clock, p.runtime)
     )
+    p = own["settle"]
+    # Its works run side by side, so many wait to record their outcome at the same time.
+    settler = replace(p.settler, store=JoinedStore(p.store))
+    settle = SettleLoop(log, _NET_S, p.store, p.clock, here, settler, abandon_s=abandon_s)
     p = own["follow"]
     followers = Followers(
         store=p.store, clock=p.clock, executions=p.runtime.executions(), harness=p.harness,
@@ -114,7 +119,7 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
             log, poll_s, own["reconcile"].store, here, p.clock, own["reconcile"].observer, parts.state.keep_spare
         ),
         follow=FollowLoop(log, _NET_S, p.store, here, followers),
-        settle=SettleLoop(log, _NET_S, own["settle"].store, p.clock, here, own["settle"].settler, abandon_s=abandon_s),
+        settle=settle,
         prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"]),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         damage=_damage_loop(log, poll_s, own["damage"]),

@@ -26,13 +26,16 @@ class WorkLoop(Loop, Generic[T]):
     state: RunState
     says: str
     """What a work is at that says nothing else, as the beginning of a sentence."""
+    apart: str | None = None
+    """The step of a work in which it waits for another process, by what it says."""
 
     def __init__(self, log: Log, every_s: float, store: Store, clock: Clock, machine: str, *, abandon_s: float) -> None:
         """Abandon a work that takes longer than `abandon_s`."""
         super().__init__(log, every_s)
         self.workers: Workers[T] = Workers(
-            self.name, lambda more: self.nudge_from_thread(more=more), says=self.says, abandon_s=abandon_s
-        )
+            self.name, lambda more: self.nudge_from_thread(more=more), says=self.says, abandon_s=abandon_s,
+            apart=self.apart,
+        )  # fmt: skip
         self._store = store
         self._clock = clock
         self._machine = machine

@@ -17,6 +17,9 @@ T = TypeVar("T")
 MOST = 8
 """Works at once that are not abandoned."""
 
+MOST_APART = 64
+"""Works at once that wait for another process, and so use no processor here, beside the others."""
+
 MOST_ABANDONED = 256
 """So many threads may hang; beyond that nothing new is begun, and that is said."""
 
@@ -82,6 +85,7 @@ class Workers(Generic[T]):
         says: str,
         abandon_s: float,
         most: int = MOST,
+        apart: str | None = None,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
         """Hold nothing yet.
@@ -92,6 +96,7 @@ class Workers(Generic[T]):
             says: what a work is at that says nothing else, as the beginning of a sentence.
             abandon_s: one that takes longer is abandoned.
             most: works at once that are not abandoned.
+            apart: the step, by what it says, in which a work waits for another process: it takes up the room of another kind, of which there is more.
             now_s: a monotonic clock that stops while the machine sleeps.
         """
         self._name = name
@@ -99,6 +104,7 @@ class Workers(Generic[T]):
         self._done = done
         self._abandon_s = abandon_s
         self._most = most
+        self._apart = apart
         self._now_s = now_s
         self._guard = threading.Condition()
         self._works: dict[str, _Work] = {}
@@ -130,6 +136,8 @@ class Workers(Generic[T]):
         with self._guard:
             if run_id in self._works:
                 self._works[run_id].step = Step(says, about) if says else self._usual
+        if says and says == self._apart:
+            self._done(True)  # noqa: FBT003 - as at the end of a work: there may be room for another one
 
     def rest(self, run_id: str, for_s: float) -> None:
         """Begin nothing for a run for a while, unless something is heard of it."""
@@ -188,8 +196,14 @@ class Workers(Generic[T]):
 
     def _has_room(self) -> bool:
         now_s = self._now_s()
-        abandoned = sum(now_s - work.began_s >= self._abandon_s for work in self._works.values())
-        return abandoned < MOST_ABANDONED and len(self._works) - abandoned < self._most
+        abandoned = apart = 0
+        for work in self._works.values():
+            if now_s - work.began_s >= self._abandon_s:
+                abandoned += 1
+            elif work.step.says == self._apart:
+                apart += 1
+        busy = len(self._works) - abandoned - apart
+        return abandoned < MOST_ABANDONED and apart < MOST_APART and busy < self._most
 
     def _run(self, run_id: str, work: Callable[[], T]) -> None:
         try:

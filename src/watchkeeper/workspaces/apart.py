@@ -28,6 +28,10 @@ _PATIENCE_S = 0.5
 """The process apart ends a look at its deadline; so much later we no longer wait for that."""
 
 
+_REST_PER_LOOK = 3.0
+_LONGEST_REST_S = 0.25
+"""Between two looks for changes in one directory: three times what the first took, and no longer than this. Runs that end meanwhile share the second look."""
+
 _Found = dict[str, object] | tuple[str, bool]
 """An answer; or why there is none, and whether the directory is what did not answer."""
 
@@ -40,6 +44,8 @@ class _Look:
         self.befores: list[Mapping[str, object] | None] = []
         self.answers: list[_Found] = []
         self.silent: tuple[str, bool] | None = None
+        self.rest_s = 0.0
+        """How long the next look waits after this one is over."""
         self.over = threading.Event()
 
     def join(self, before: Mapping[str, object] | None) -> int:
@@ -116,6 +122,7 @@ class ApartWorkspace:
         """Wait for the running look, then make the next one for all callers that have joined until then."""
         if look.behind is not None:
             look.behind.over.wait()
+            _rest(look.behind.rest_s)
         with self._guard:
             del self._next[key]
             self._now[key] = look
@@ -123,7 +130,10 @@ class ApartWorkspace:
             if look.behind is not None and look.behind.silent is not None:
                 look.answers = [look.behind.silent] * len(look.befores)  # the directory had not answered until now
             else:
+                began = time.monotonic()
                 look.answers = self._look(key, look)
+                if key[0] == "changes" and look.silent is None:
+                    look.rest_s = min(_LONGEST_REST_S, _REST_PER_LOOK * (time.monotonic() - began))
         finally:
             look.behind = None
             with self._guard:
@@ -215,6 +225,11 @@ class ApartWorkspace:
             except subprocess.TimeoutExpired:
                 self._looker.kill()  # it hears of nothing any more; whatever it had begun ends by its own deadline or with it
             self._looker = None
+
+
+def _rest(for_s: float) -> None:
+    """Let others join the next look meanwhile."""
+    time.sleep(for_s)
 
 
 def _unknown(why: tuple[str, bool]) -> Mapping[str, object]:
