@@ -122,6 +122,7 @@ def test_the_line_leaves_out_the_least_important_first(
     brief = ("no sandbox", "open network", rights)
     profile = make_profile(harness="claude", brief=brief, version=version, account=f"claude:{account}")
     assert line(profile, tasks) == says
+    assert line(profile) == line(profile, 1)
 
 
 def test_no_sign_in_is_claimed_for_a_command_line() -> None:
