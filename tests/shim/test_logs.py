@@ -24,16 +24,24 @@ def written(mebibytes: int) -> bytes:
 
 def check(execution: Execution, mebibytes: int, limit: int) -> None:
     """The log is whole but for what the record names; and it is as small as it was to be."""
-    log = execution.path / "stdout.log"
-    data, whole = log.read_bytes(), written(mebibytes)
-    assert len(data) == len(whole)
-    ((start, end),) = execution.record("dropped.json")["stdout.log"]
+    whole = written(mebibytes)
+    data, start, end = wait_until(
+        lambda: dropped(execution, len(whole)), what="what is on record as dropped is dropped"
+    )
     assert start == MIB
     assert len(data) - end >= limit - MIB
     assert data[:start] == whole[:start]
     assert data[end:] == whole[end:]
-    assert data[start:end] == bytes(end - start)
     assert is_bounded(execution, limit)
+
+
+def dropped(execution: Execution, size: int) -> tuple[bytes, int, int] | None:
+    """The whole log and its dropped range; None while it is shorter than `size`, or a hole is being made: its record comes first."""
+    record = execution.record("dropped.json")
+    data = (execution.path / "stdout.log").read_bytes()
+    ((start, end),) = record["stdout.log"]
+    is_whole = len(data) == size and data[start:end] == bytes(end - start)
+    return (data, start, end) if is_whole and execution.record("dropped.json") == record else None
 
 
 def is_bounded(execution: Execution, limit: int) -> bool:
