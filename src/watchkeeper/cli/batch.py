@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.hand_over import HandOverRequest, Line
     from watchkeeper.cli.call import Call
 
+_FLAGS = ("shared", "worktree")
 _CHOICES = {
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),
@@ -32,12 +33,14 @@ _TEXTS = (
     "not_before",
     "machine",
     "project",
+    "base",
+    "branch",
     "key",
 )
 _NUMBERS = ("retries", "priority")
 _LISTS = ("env", "after", "labels")
 _ADDING = (*_LISTS, "options")
-_KEYS = ("prompt", "argv", "name", "deadline", "silence", "shared", "options", *_TEXTS, *_NUMBERS, *_LISTS)
+_KEYS = ("prompt", "argv", "name", "deadline", "silence", "options", *_FLAGS, *_TEXTS, *_NUMBERS, *_LISTS)
 
 
 def from_lines(text: str, common: "HandOverRequest") -> "list[Line]":
@@ -113,10 +116,10 @@ def _value(key: str, value: object) -> object:
         raise ValueError(f"'{key}' must be a list of texts.")
     if key == "options":
         return _options(value)
-    if key == "shared":
+    if key in _FLAGS:
         if isinstance(value, bool):
             return value
-        raise ValueError("'shared' must be true or false.")
+        raise ValueError(f"'{key}' must be true or false.")
     if key in {"deadline", "silence"}:
         seconds = parse_duration(str(value)) if not isinstance(value, bool) else None
         if seconds:

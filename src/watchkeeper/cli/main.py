@@ -22,7 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
     "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
     "Steer": ("queue", "cancel", "stop", "kill"),
-    "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
+    "Keep house": ("rename", "pin", "unpin", "rm", "worktree", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""

@@ -34,6 +34,13 @@ class ThisMachine:
         # A machine with a shared database has everything to look at before anything was kept here.
         return StateDirectory.open(locate(self.environ), create=self._writes or self.settings.store_url is not None)
 
+    @property
+    def state_path(self) -> Path:
+        """Where the state directory is, whether it is there or not. Raises StateDirectoryUnusable."""
+        from watchkeeper.runtimes.state_directory import locate
+
+        return locate(self.environ)
+
     @cached_property
     def host_name(self) -> str:
         """What people call this machine."""

@@ -26,6 +26,8 @@ from watchkeeper.domain.model import (
 )
 from watchkeeper.domain.service import charged, service_failures
 from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
 
 S = TaskState
@@ -112,7 +114,39 @@ class Pinned:
     at: datetime
 
 
-TaskEvent = Claimed | RunHeld | RunRegained | RunSettled | StopAsked | RetryAsked | Edited | Renamed | Pinned
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeMade:
+    """The task's worktree was made, or found complete."""
+
+    place: WorkingDirectory
+    """The task's working directory in it."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeRemoval:
+    """The right to remove the worktree is taken, the worktree is gone, or it is kept after all."""
+
+    became: WorktreeState
+    by: str
+    at: datetime
+    reason: str = ""
+    """Why it is kept."""
+
+
+TaskEvent = (
+    Claimed
+    | RunHeld
+    | RunRegained
+    | RunSettled
+    | StopAsked
+    | RetryAsked
+    | Edited
+    | Renamed
+    | Pinned
+    | WorktreeMade
+    | WorktreeRemoval
+)
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Claimed,
@@ -124,6 +158,8 @@ TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Edited,
     Renamed,
     Pinned,
+    WorktreeMade,
+    WorktreeRemoval,
 )
 
 _AFTER: dict[Disposition, TaskState] = {
@@ -189,6 +225,10 @@ def _asked(task: Task, event: TaskEvent) -> TaskDecision:
             if pinned is (task.pinned_at is not None):
                 return TaskDecision(task=task)
             return TaskDecision(task=replace(task, pinned_at=at if pinned else None, updated_at=at))
+        case _, WorktreeMade():
+            return TaskDecision(task=_worktree_made(task, event))
+        case _, WorktreeRemoval() if task.state in FINAL_TASK_STATES:
+            return TaskDecision(task=_worktree_removal(task, event))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 
@@ -252,6 +292,36 @@ def _wake_for(outcome: Outcome) -> Wait | None:
     return Wait.QUOTA_UNTIL if outcome.kind is FailureKind.QUOTA else Wait.RETRY_AT
 
 
+def _worktree_made(task: Task, event: WorktreeMade) -> Task:
+    """A fact, whatever became of the task meanwhile. The record of a making that was recorded before stays."""
+    tree = task.spec.worktree
+    if tree is None:
+        raise Refused("The task has no worktree.")
+    if tree.state is not WorktreeState.PLANNED:
+        return task
+    made = replace(tree, state=WorktreeState.MADE, made=event.place)
+    return replace(task, spec=replace(task.spec, worktree=made), updated_at=event.at)
+
+
+_REMOVAL: dict[WorktreeState, frozenset[WorktreeState]] = {
+    WorktreeState.REMOVING: frozenset({WorktreeState.PLANNED, WorktreeState.MADE, WorktreeState.REMOVING}),
+    WorktreeState.REMOVED: frozenset({WorktreeState.REMOVING}),
+    WorktreeState.MADE: frozenset({WorktreeState.REMOVING}),
+}
+"""By what a worktree becomes, what it must be before."""
+
+
+def _worktree_removal(task: Task, event: WorktreeRemoval) -> Task:
+    tree = task.spec.worktree
+    if tree is None or tree.state not in _REMOVAL.get(event.became, frozenset()):
+        raise Refused(
+            f"Nothing is to be removed: the task's worktree is {'none' if tree is None else tree.state.value}."
+        )
+    if tree.state is event.became:
+        return task
+    return replace(task, spec=replace(task.spec, worktree=replace(tree, state=event.became)), updated_at=event.at)
+
+
 def _stopped(task: Task, request: StopRequest) -> TaskDecision:
     match task.state:
         case S.QUEUED | S.NEEDS_INPUT:
@@ -286,6 +356,7 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
 
 
 def _retried(task: Task, event: RetryAsked) -> TaskDecision:
+    refuse_removed(task)
     match task.state:
         case S.QUEUED if task.wake_at is None and not event.lifts:
             raise Refused(
@@ -317,6 +388,16 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 seen_at=None,
             )
             return TaskDecision(task=after, effects=_forget_replaced(task, event.environment_id))
+
+
+def refuse_removed(task: Task) -> None:
+    """Raises Refused for a task whose worktree was removed: nothing falls back to another directory."""
+    tree = task.spec.worktree
+    if tree is not None and tree.state in {WorktreeState.REMOVING, WorktreeState.REMOVED}:
+        raise Refused(
+            f"The worktree of task {task.id} was removed, and it works nowhere else.",
+            hint="Hand it over anew with `wk run`.",
+        )
 
 
 def _forget_replaced(task: Task, environment_id: str) -> tuple[Effect, ...]:

@@ -96,6 +96,10 @@ class Tasks(Keys, Protocol):
         """The ids of the tasks with that label."""
         ...
 
+    def with_worktrees(self) -> list[str]:
+        """The ids of the tasks that have a worktree of their own, in the order of handing over. Reads what was asked for of every task."""
+        ...
+
     def pinned(self) -> list[str]:
         """The ids of the pinned tasks, the one that was pinned last first."""
         ...
@@ -258,6 +262,10 @@ class Waits(Protocol):
 
     def dependents(self, task_id: str) -> list[str]:
         """The tasks that wait or have waited for it."""
+        ...
+
+    def is_wanted(self, checkout: str) -> bool:
+        """Whether a task works in that checkout, or is ready to and waits for it."""
         ...
 
     def audit(self) -> list[str]:

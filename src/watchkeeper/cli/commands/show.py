@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from watchkeeper.cli import accounts, daemon, render
+from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.queue_view import says
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
     from watchkeeper.domain.lanes import Reason
     from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
+    from watchkeeper.domain.worktree import Worktree
     from watchkeeper.ports.store import Authorisation
 
 _FILES = 12
@@ -88,6 +90,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     account = f" as {spec.account}" if spec.account != OWN else ""
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(_directory(found)))
+    if spec.worktree is not None:
+        yield from _worktree(spec.worktree)
     yield _field("queue", render.clean(_place(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
@@ -112,6 +116,13 @@ def _directory(found: "TaskDetail") -> str:
     place = None if found.authorisation is None else found.authorisation.place
     out = "" if place is None else described(place)
     return f"{found.task.spec.cwd} ({out} when approved)" if out else found.task.spec.cwd
+
+
+def _worktree(tree: "Worktree") -> Iterator[str]:
+    """The worktree of its own that it works in."""
+    stands = words.stands(tree)
+    yield _field("worktree", render.clean(f"branch {tree.branch} {words.base(tree)}{f' ({stands})' if stands else ''}"))
+    yield _field("", render.clean(f"of {tree.source}"))
 
 
 def _allowed(authorisation: "Authorisation") -> Iterator[str]:
@@ -144,7 +155,8 @@ def _place(found: "TaskDetail") -> str:
     parts += [f"labels {', '.join(spec.labels)}"] if spec.labels else []
     parts += [f"after {', '.join(spec.after)}"] if spec.after else []
     parts += [f"not before {render.clock(spec.not_before)}"] if spec.not_before is not None else []
-    parts.append("beside others" if spec.checkout is None else f"alone in {spec.checkout}")
+    alone = "alone in its worktree" if spec.worktree is not None else f"alone in {spec.checkout}"
+    parts.append("beside others" if spec.checkout is None else alone)
     return ", ".join(parts)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PACKAGE = "watchkeeper.store.postgres"
 
-STEPS = ("0001_first", "0002_queue", "0003_keeping", "0004_profile", "0005_hard_days")
+STEPS = ("0001_first", "0002_queue", "0003_keeping", "0004_profile", "0005_hard_days", "0007_worktrees")
 
 SCHEMA = Schema(migrations=tuple(shipped(PACKAGE, name) for name in STEPS))
 """What this version knows."""

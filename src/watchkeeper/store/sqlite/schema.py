@@ -20,7 +20,7 @@ APPLICATION_ID = 0x574B4442
 """`WKDB`, in the file's header: says that a database is ours."""
 
 
-STEPS = ("0001_first", "0002_queue", "0003_keeping", "0004_profile", "0005_hard_days")
+STEPS = ("0001_first", "0002_queue", "0003_keeping", "0004_profile", "0005_hard_days", "0007_worktrees")
 
 SCHEMA = Schema(migrations=tuple(shipped(PACKAGE, name) for name in STEPS))
 """What this version knows."""
