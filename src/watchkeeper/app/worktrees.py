@@ -72,10 +72,8 @@ class Keeper:
         mine = [task for task in tasks if task.spec.machine in {None, self.machine} and is_there(task)]
         rows = [self._row(task.id, task, task.spec.worktree, sized=sized) for task in mine if task.spec.worktree]
         known = {row.task_id for row in rows}
-        for kept in self.worktrees.kept():
-            if kept.task_id not in known:
-                rows.append(self._row(kept.task_id, None, kept.tree, sized=sized))
-        return rows
+        left = [kept for kept in self.worktrees.kept() if kept.task_id not in known]
+        return rows + [self._row(kept.task_id, None, kept.tree, sized=sized) for kept in left]
 
     def row(self, task_id: str) -> WorktreeRow:
         """One worktree, by the task that it was made for. Raises NoSuchTask, Refused."""

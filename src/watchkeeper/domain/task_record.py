@@ -90,7 +90,9 @@ class TaskSpec:
     not_before: datetime | None = None
     labels: tuple[str, ...] = ()
     worktree: Worktree | None = None
-    """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over. Stays the last field."""
+    """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
+
+    It stays the last field, see the migration 0007."""
 
     @property
     def handed_over_in(self) -> str:

@@ -74,6 +74,10 @@ class ApartWorktrees(GitWorktrees):
         """As `GitWorktrees.make`, with a deadline. Never raises."""
         return self._apart.make(tree, owner)
 
+    def close(self) -> None:
+        """End the process apart, and what it makes."""
+        self._apart.close()
+
 
 class ApartWorkspace:
     """Looks as `GitWorkspace` does, in another process. Safe to use from several threads, each of which waits for its own look only."""

@@ -61,7 +61,7 @@ def _start(line: Line, ask: Ask, cwd: str, base: str | None, branch: str | None)
         base=str(commit),
         base_name=clean(base)[:_SHOWN] if base else here,
         below=below,
-        notes=_notes(line, ask, top, str(commit)),
+        notes=_notes(line, top, str(commit)),
     )
 
 
@@ -97,7 +97,7 @@ def refuse_branch(line: Line, ask: Ask, cwd: str, branch: str) -> None:
         )
 
 
-def _notes(line: Line, ask: Ask, top: str, commit: str) -> tuple[str, ...]:
+def _notes(line: Line, top: str, commit: str) -> tuple[str, ...]:
     """What a person should know."""
     notes: list[str] = []
     if line(top, "rev-parse", "--verify", "--quiet", f"{commit}:.gitmodules") is not None:

@@ -127,7 +127,7 @@ class GitWorktrees(GitWorkspace):
                 return f"The place of the worktree is taken: {tree.path} is not a directory."
             if known and self._own(tree) is not None and not self._initializing(tree):
                 return ""
-            there = [name for name in os.listdir(path) if name != ".git"]
+            there = [each.name for each in path.iterdir() if each.name != ".git"]
             if there:
                 return f"The place of the worktree is taken: {tree.path} holds '{storable(there[0])}' and more."
             (path / ".git").unlink(missing_ok=True)

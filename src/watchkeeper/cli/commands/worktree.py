@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LABEL = 12
 _PATHS = 12
+_STEP = 1024
 
 
 @click.group(name="worktree", short_help="The worktrees of tasks: list, show, clean.", context_settings=SETTINGS)
@@ -168,12 +169,11 @@ def _state(row: "WorktreeRow") -> str:
 def _size(row: "WorktreeRow") -> str:
     if row.seen.size_bytes is None:
         return ""
-    size, unit = float(row.seen.size_bytes), "B"
-    for unit in ("B", "K", "M", "G"):  # noqa: B007 - the unit is used after the loop
-        if size < 1024 or unit == "G":
-            break
-        size /= 1024
-    return f"{size:.0f}{unit}"
+    size, units = float(row.seen.size_bytes), ["B", "K", "M", "G"]
+    while size >= _STEP and len(units) > 1:
+        size /= _STEP
+        units.pop(0)
+    return f"{size:.0f}{units[0]}"
 
 
 def _holds(row: "WorktreeRow") -> str:
