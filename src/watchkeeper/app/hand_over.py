@@ -17,7 +17,7 @@ from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empt
 from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.profiles import chosen, compile_profile
 from watchkeeper.app.relations import check_wishes
-from watchkeeper.app.secrets import refuse_words
+from watchkeeper.app.secrets import refuse_secrets, refuse_words
 from watchkeeper.app.views.lookup import find
 from watchkeeper.app.working_directories import present
 from watchkeeper.domain import handover
@@ -206,6 +206,7 @@ class HandOver:
         """The same task in a worktree of its own. Its directory is looked at when it is made."""
         task_id = self._parts.ids.task()
         spec, notes = worktree_plan.planned(self._parts, request, checked.spec, task_id)
+        refuse_secrets(spec, checked.environment, self._caller.environ)
         profile = checked.profile
         if spec.argv and "/" in spec.argv[0] and not spec.argv[0].startswith("/"):
             profile = replace(profile, program="")  # the one in the worktree is run

@@ -55,7 +55,10 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What the caller asked for. A person may edit it while the task is queued, and its title at any time; of its worktree is recorded what became of it; nothing else ever changes it."""
+    """What the caller asked for. A person may edit it while the task is queued, and its title at any time; nothing else ever changes it.
+
+    What became of the worktree is recorded in it.
+    """
 
     prompt: str
     title: str
