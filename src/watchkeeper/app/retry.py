@@ -24,7 +24,8 @@ from watchkeeper.domain.run_events import (
     Settled,
 )
 from watchkeeper.domain.service import ClosureLifted
-from watchkeeper.domain.task import RetryAsked, RunSettled, refuse_removed
+from watchkeeper.domain.task import RetryAsked, RunSettled
+from watchkeeper.domain.task_worktree import refuse_removed
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.environment import capture

@@ -25,6 +25,15 @@ def base(tree: Worktree) -> str:
     return f"from {name}{tree.base[:_SHORT]}"
 
 
+def fields(tree: Worktree | None) -> tuple[tuple[str, str], ...]:
+    """Its branch and what it was made of, as labels and texts of `wk show`; nothing for a task without one."""
+    if tree is None:
+        return ()
+    how = stands(tree)
+    about = f"branch {tree.branch} {base(tree)}{f' ({how})' if how else ''}"
+    return ("worktree", render.clean(about)), ("", render.clean(f"of {tree.source}"))
+
+
 def stands(tree: Worktree) -> str:
     """How it stands, in words; empty where there is nothing to say."""
     return _STANDS[tree.state]

@@ -25,6 +25,7 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.domain.service import charged, service_failures
+from watchkeeper.domain.task_worktree import refuse_removed, worktree_made, worktree_removal
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
@@ -226,9 +227,9 @@ def _asked(task: Task, event: TaskEvent) -> TaskDecision:
                 return TaskDecision(task=task)
             return TaskDecision(task=replace(task, pinned_at=at if pinned else None, updated_at=at))
         case _, WorktreeMade():
-            return TaskDecision(task=_worktree_made(task, event))
+            return TaskDecision(task=worktree_made(task, event.place, event.at))
         case _, WorktreeRemoval() if task.state in FINAL_TASK_STATES:
-            return TaskDecision(task=_worktree_removal(task, event))
+            return TaskDecision(task=worktree_removal(task, event.became, event.at))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 
@@ -290,36 +291,6 @@ def _wake_for(outcome: Outcome) -> Wait | None:
     if outcome.wake_at is None:
         return None
     return Wait.QUOTA_UNTIL if outcome.kind is FailureKind.QUOTA else Wait.RETRY_AT
-
-
-def _worktree_made(task: Task, event: WorktreeMade) -> Task:
-    """A fact, whatever became of the task meanwhile. The record of a making that was recorded before stays."""
-    tree = task.spec.worktree
-    if tree is None:
-        raise Refused("The task has no worktree.")
-    if tree.state is not WorktreeState.PLANNED:
-        return task
-    made = replace(tree, state=WorktreeState.MADE, made=event.place)
-    return replace(task, spec=replace(task.spec, worktree=made), updated_at=event.at)
-
-
-_REMOVAL: dict[WorktreeState, frozenset[WorktreeState]] = {
-    WorktreeState.REMOVING: frozenset({WorktreeState.PLANNED, WorktreeState.MADE, WorktreeState.REMOVING}),
-    WorktreeState.REMOVED: frozenset({WorktreeState.REMOVING}),
-    WorktreeState.MADE: frozenset({WorktreeState.REMOVING}),
-}
-"""By what a worktree becomes, what it must be before."""
-
-
-def _worktree_removal(task: Task, event: WorktreeRemoval) -> Task:
-    tree = task.spec.worktree
-    if tree is None or tree.state not in _REMOVAL.get(event.became, frozenset()):
-        raise Refused(
-            f"Nothing is to be removed: the task's worktree is {'none' if tree is None else tree.state.value}."
-        )
-    if tree.state is event.became:
-        return task
-    return replace(task, spec=replace(task.spec, worktree=replace(tree, state=event.became)), updated_at=event.at)
 
 
 def _stopped(task: Task, request: StopRequest) -> TaskDecision:
@@ -388,16 +359,6 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
                 seen_at=None,
             )
             return TaskDecision(task=after, effects=_forget_replaced(task, event.environment_id))
-
-
-def refuse_removed(task: Task) -> None:
-    """Raises Refused for a task whose worktree was removed: nothing falls back to another directory."""
-    tree = task.spec.worktree
-    if tree is not None and tree.state in {WorktreeState.REMOVING, WorktreeState.REMOVED}:
-        raise Refused(
-            f"The worktree of task {task.id} was removed, and it works nowhere else.",
-            hint="Hand it over anew with `wk run`.",
-        )
 
 
 def _forget_replaced(task: Task, environment_id: str) -> tuple[Effect, ...]:

@@ -145,7 +145,7 @@ def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency]
 def busy(holders: Sequence[str], held: Sequence[str] = ()) -> Reason:
     """The reason of a task in whose checkout others work, or may still work, as those that are held."""
     word = "works" if len(holders) == 1 else "work"
-    says = f"{_named(holders)} {word} in its checkout (a task with --worktree does not wait)"
+    says = f"{_named(holders)} {word} in its checkout"
     if held:
         says = f"{_named(held)}, which {'is' if len(held) == 1 else 'are'} held, may still work in its checkout: `wk show {held[0]}`"
     return Reason(wait=Wait.CHECKOUT_BUSY, says=says, tasks=tuple(holders))

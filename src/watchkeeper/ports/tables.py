@@ -15,15 +15,7 @@ from watchkeeper.domain.service import Seen
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.keys import Keys
-from watchkeeper.ports.stored import (
-    Authorisation,
-    Claim,
-    Crowd,
-    JournalEntry,
-    Launch,
-    OperationRecord,
-    OutboxRow,
-)  # fmt: skip
+from watchkeeper.ports.stored import Authorisation, Claim, Crowd, JournalEntry, Launch, OperationRecord, OutboxRow
 
 
 class Tasks(Keys, Protocol):

@@ -1,6 +1,7 @@
 """`wk show`: one task in full."""
 
 import contextlib
+import itertools
 import os
 import shlex
 from collections.abc import Iterator, Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
     from watchkeeper.domain.lanes import Reason
     from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
-    from watchkeeper.domain.worktree import Worktree
     from watchkeeper.ports.store import Authorisation
 
 _FILES = 12
@@ -90,8 +90,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     account = f" as {spec.account}" if spec.account != OWN else ""
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(_directory(found)))
-    if spec.worktree is not None:
-        yield from _worktree(spec.worktree)
+    yield from itertools.starmap(_field, words.fields(spec.worktree))
     yield _field("queue", render.clean(_place(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
@@ -116,13 +115,6 @@ def _directory(found: "TaskDetail") -> str:
     place = None if found.authorisation is None else found.authorisation.place
     out = "" if place is None else described(place)
     return f"{found.task.spec.cwd} ({out} when approved)" if out else found.task.spec.cwd
-
-
-def _worktree(tree: "Worktree") -> Iterator[str]:
-    """The worktree of its own that it works in."""
-    stands = words.stands(tree)
-    yield _field("worktree", render.clean(f"branch {tree.branch} {words.base(tree)}{f' ({stands})' if stands else ''}"))
-    yield _field("", render.clean(f"of {tree.source}"))
 
 
 def _allowed(authorisation: "Authorisation") -> Iterator[str]:
