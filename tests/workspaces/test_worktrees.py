@@ -178,7 +178,11 @@ def test_it_starts_where_the_person_stands_or_says(repo: Repo) -> None:
 
 
 def _write(name: str, text: str = "new\n") -> Callable[[Repo, Path], None]:
-    return lambda _, top: (top / name).write_text(text, encoding="utf-8") and None
+    def do(repo: Repo, top: Path) -> None:
+        del repo
+        _ = (top / name).write_text(text, encoding="utf-8")
+
+    return do
 
 
 def _staged(repo: Repo, top: Path) -> None:
@@ -223,7 +227,8 @@ def _replaced(_: Repo, top: Path) -> None:
     (top / "mine").write_text("mine", encoding="utf-8")
 
 
-def _other_repository(repo: Repo, _: Path) -> None:
+def _other_repository(repo: Repo, top: Path) -> None:
+    del top
     shutil.move(repo.top, repo.top.parent / "away")
     _ = repo.git("init", "-q", str(repo.top), at=repo.top.parent)
 
