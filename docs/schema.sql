@@ -371,13 +371,6 @@ CREATE TRIGGER task_identity BEFORE UPDATE OF seq, id, created_at ON task BEGIN
     SELECT raise(ABORT, 'what a task is never changes');
 END;
 
-CREATE TRIGGER spec_kept BEFORE UPDATE ON spec
-WHEN NEW.task_id <> OLD.task_id
-    OR ((SELECT state FROM task WHERE id = OLD.task_id) <> 'queued'
-        AND json_remove(NEW.body, '$.title') <> json_remove(OLD.body, '$.title')) BEGIN
-    SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title');
-END;
-
 CREATE TRIGGER claim_of_queued AFTER INSERT ON claim
 WHEN NOT EXISTS (
     SELECT 1 FROM task
@@ -444,4 +437,12 @@ END;
 
 CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
     UPDATE tally SET tasks = max(tasks, 0) + 1 WHERE state = NEW.state;
+END;
+
+CREATE TRIGGER spec_kept BEFORE UPDATE ON spec
+WHEN NEW.task_id <> OLD.task_id
+    OR ((SELECT state FROM task WHERE id = OLD.task_id) <> 'queued'
+        AND json_remove(NEW.body, '$.title', '$.worktree.state', '$.worktree.made')
+            <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made')) BEGIN
+    SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
 END;

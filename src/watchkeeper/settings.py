@@ -154,6 +154,8 @@ _KEYS = (
          "What becomes of a task whose run may have worked and is lost."),
     _key("run.leftovers", _choice("kill", "wait"), "kill", "`kill`, `wait`",
          "What becomes of processes that outlive the agent."),
+    _key("run.worktree", _choice("never", "auto", "always"), "never", "`never`, `auto`, `always`",
+         "Whether a task in a git repository gets a worktree of its own; `auto`: if its checkout is busy.", anyone=True),
     _key("queue.limit", _count(1, 1000), 4, "1 to 1000", "How many agents run at once on this machine; `wk queue limit` sets limits for parts of the queue."),
     _key("queue.retry_base", _positive, "15s", "duration", "How long to wait before the first retry; it doubles."),
     _key("queue.retry_cap", _positive, "10m", "duration", "The longest wait before a retry."),
@@ -164,6 +166,7 @@ _KEYS = (
     _key("daemon.start_grace", _positive, "5s", "duration", "How long an agent's supervisor may take to start."),
     _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
     _key("daemon.look_limit", _positive, "30s", "duration", "How long a look into an agent's directory may take."),
+    _key("daemon.worktree_limit", _positive, "10m", "duration", "How long the making of a task's worktree may take."),
     _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may continue after its final answer, unless leftovers are waited for."),
     _key("daemon.stalled_after", _positive, "10m", "duration", "After how long without anything new in its output a run is said to make no progress."),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
@@ -191,6 +194,7 @@ class Settings(NamedTuple):
     run_retries: int
     run_on_lost: str
     run_leftovers: str
+    run_worktree: str
     queue_limit: int
     queue_retry_base_s: float
     queue_retry_cap_s: float
@@ -201,6 +205,7 @@ class Settings(NamedTuple):
     daemon_start_grace_s: float
     daemon_poll_s: float
     daemon_look_limit_s: float
+    daemon_worktree_limit_s: float
     daemon_answered_grace_s: float
     daemon_stalled_after_s: float
     logs_limit_bytes: int

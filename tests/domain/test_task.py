@@ -14,7 +14,7 @@ from watchkeeper.domain.run_events import (
     HeldBack,
     Settled,
 )
-from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_spec, a_task, an_outcome, task_events
+from watchkeeper.domain.samples import AT, LATER, STOP, a_run, a_spec, a_task, a_worktree, an_outcome, task_events
 from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,
@@ -27,9 +27,13 @@ from watchkeeper.domain.task import (
     RunSettled,
     StopAsked,
     TaskEvent,
+    WorktreeMade,
+    WorktreeRemoval,
     decide_task,
 )
 from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
 
 S = TaskState
@@ -65,6 +69,8 @@ def listed(state: TaskState, event: TaskEvent) -> TaskState | None:
             return {S.QUEUED: S.QUEUED}.get(state)
         case Renamed() | Pinned():
             return state
+        case WorktreeMade() | WorktreeRemoval():
+            return None  # of a task that has none
 
 
 def retry(environment_id: str = "e2") -> RetryAsked:
@@ -330,3 +336,52 @@ def test_a_retry_that_is_refused_says_what_to_do(state: TaskState, says: str, hi
     with pytest.raises(Refused) as caught:
         _ = decide_task(a_task(state), RetryAsked(by="ada", at=LATER, environment_id="e2"))
     assert (str(caught.value), caught.value.hint or "") == (says, hint)
+
+
+def with_worktree(state: TaskState, became: WorktreeState) -> Task:
+    """A task whose worktree stands like that."""
+    return a_task(state, spec=replace(a_spec(), worktree=a_worktree(became)))
+
+
+def worktree_of(task: Task) -> WorktreeState:
+    """How its worktree stands."""
+    assert task.spec.worktree is not None
+    return task.spec.worktree.state
+
+
+@pytest.mark.parametrize("state", TaskState)
+def test_that_a_worktree_was_made_is_recorded_in_every_state(state: TaskState) -> None:
+    """The task may have been stopped while it was made; what is there is on record all the same."""
+    place = WorkingDirectory(path="/w", device=1, inode=2)
+    task = decide_task(with_worktree(state, WorktreeState.PLANNED), WorktreeMade(place=place, at=LATER)).task
+    assert (task.state, worktree_of(task)) == (state, WorktreeState.MADE)
+    assert task.spec.worktree is not None
+    assert task.spec.worktree.made == place
+    other = WorktreeMade(place=replace(place, inode=3), at=LATER)
+    assert decide_task(task, other).task == task, "the first record stays"
+
+
+@pytest.mark.parametrize("state", TaskState)
+@pytest.mark.parametrize("before", WorktreeState)
+@pytest.mark.parametrize("became", WorktreeState)
+def test_a_worktree_is_removed_only_after_the_task_has_ended(
+    state: TaskState, before: WorktreeState, became: WorktreeState
+) -> None:
+    w = WorktreeState
+    allowed = {
+        (w.PLANNED, w.REMOVING), (w.MADE, w.REMOVING), (w.REMOVING, w.REMOVING), (w.REMOVING, w.MADE),
+        (w.REMOVING, w.REMOVED),
+    }  # fmt: skip
+    event = WorktreeRemoval(became=became, by="ada", at=LATER)
+    if state in FINAL and (before, became) in allowed:
+        assert worktree_of(decide_task(with_worktree(state, before), event).task) is became
+    else:
+        with pytest.raises(Refused):
+            decide_task(with_worktree(state, before), event)
+
+
+@pytest.mark.parametrize("became", [WorktreeState.REMOVING, WorktreeState.REMOVED])
+def test_a_task_without_its_worktree_is_not_tried_again(became: WorktreeState) -> None:
+    """Nothing falls back to the checkout."""
+    with pytest.raises(Refused, match="was removed, and it works nowhere else"):
+        decide_task(with_worktree(S.DONE, became), retry())

@@ -140,6 +140,7 @@ def test_what_a_repository_may_set(place: Place) -> None:
     assert sorted(name for name, key in KEYS.items() if not key.user_only) == [
         "run.harness",
         "run.model",
+        "run.worktree",
     ]
 
 

@@ -15,6 +15,7 @@ from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import RESTING_TASK_STATES, EndReason, OutcomeStatus, Run, RunState, Task, TaskState
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 
@@ -105,6 +106,22 @@ def _observe(rig: Rig) -> str:
     return task_id
 
 
+def _worktree(rig: Rig) -> str:
+    """A task in a worktree of its own, which is made for it, and removed when it is done."""
+    rig.start_daemon()
+    rig.open_gate()
+    try:
+        task_id = rig.run("lines", str(LINES), "exit", "0", options=("--worktree",))
+    except AssertionError:
+        if not rig.died:
+            raise
+        added = rig.tasks()
+        task_id = added[0].id if added else rig.run("lines", str(LINES), "exit", "0", options=("--worktree",))
+    if rig.wait_resting(task_id).state is TaskState.DONE:
+        _insist(rig, "worktree", "clean", task_id)
+    return task_id
+
+
 def _stop(rig: Rig) -> str:
     """A stubborn agent with stubborn grandchildren is stopped while it works."""
     rig.start_daemon()
@@ -183,6 +200,7 @@ def play_late(rig: Rig, point: str) -> str:
 FLOWS = (
     Flow(name="add", play=_add, ends=TaskState.DONE, code=0, least=90, without="launch"),
     Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0, least=70),
+    Flow(name="worktree", play=_worktree, ends=TaskState.DONE, code=0, least=80, without="launch"),
     Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7, least=12),
     Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None, least=30),
     Flow(name="held", play=_held, ends=TaskState.STOPPED, code=None, least=12),
@@ -203,7 +221,7 @@ def violations(rig: Rig, flow: Flow, task_id: str, *, point: str = "") -> list[s
     ]
     if alive := rig.survivors():
         found.append(f"alive after the end: {alive}")
-    return found + _of_database(rig, task)
+    return found + _of_worktree(rig, task) + _of_database(rig, task)
 
 
 def _of_task(rig: Rig, flow: Flow, task: Task, runs: list[Run], point: str) -> list[str]:
@@ -221,6 +239,21 @@ def _of_task(rig: Rig, flow: Flow, task: Task, runs: list[Run], point: str) -> l
     if task.state is TaskState.DONE and task.attempts > task.spec.max_attempts:
         found.append(f"{task.attempts} attempts")
     return found
+
+
+def _of_worktree(rig: Rig, task: Task) -> list[str]:
+    """Of a worktree that was removed nothing is left; of any other one git knows one directory and one branch."""
+    tree = task.spec.worktree
+    if tree is None:
+        return []
+    listed = rig.git("worktree", "list", "--porcelain").count("worktree ")
+    branches = len(rig.git("branch", "--list", "wk/*").split())
+    there = [path.name for path in (rig.state / "worktrees").iterdir()]
+    if tree.state is WorktreeState.REMOVED and (listed, branches, there) != (1, 0, []):
+        return [f"left of the worktree: {listed - 1} listed, {branches} branches, {there}"]
+    if tree.state is not WorktreeState.REMOVED and task.state is TaskState.DONE:
+        return [f"the worktree is {tree.state.value}"]
+    return [] if listed <= 2 else [f"git lists {listed - 1} worktrees"]
 
 
 def _of_run(rig: Rig, flow: Flow, run: Run, starts: int) -> list[str]:

@@ -133,6 +133,11 @@ class Rig:
             raise AssertionError(message)
         return done
 
+    def git(self, *args: str) -> str:
+        """What git prints about the repository."""
+        done = subprocess.run(["git", "-C", str(self.repo), *args], capture_output=True, check=True, text=True)
+        return done.stdout
+
     def popen(self, *args: str) -> subprocess.Popen[bytes]:
         """Begin a command and return it; `close` ends it if it is still there."""
         null = subprocess.DEVNULL

@@ -48,6 +48,8 @@ class Checked:
     """The working directory as it was looked at when the task was handed over; None: it could not be looked at."""
     id: str | None = None
     """The task's id, if others that are handed over with it name it already."""
+    notes: tuple[str, ...] = ()
+    """What a person should know of its worktree, in sentences."""
     key: str = ""
     """The caller's own name for this hand-over: repeated with the same content, it gives the same task. Empty: there is none."""
     key_digest: str = ""

@@ -26,6 +26,6 @@ def approval(
         says=line(profile) if profile is not None else "",
         at=at,
         profile=profile,
-        directory=task.spec.cwd,
+        directory=task.spec.handed_over_in,
         place=place,
     )

@@ -8,6 +8,9 @@ Doing = Callable[[str, str, str], None]
 LOOKS = "Its working directory has not answered"
 """What is said of a run whose directory is being looked at, once that takes long."""
 
+MAKES = "Its worktree has been in the making"
+"""What is said of a run whose worktree is being made, once that takes long."""
+
 READS = "Its output has been read"
 """What is said of a run whose output is being read, once that takes long."""
 

@@ -19,7 +19,7 @@ from watchkeeper.domain.profile import WORDS, LaunchProfile, differences
 from watchkeeper.domain.task import Edited
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.environment import capture
-from watchkeeper.errors import Refused, Stale, UsageError
+from watchkeeper.errors import BadTask, Refused, Stale, UsageError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Authorisation, Store, Tx
@@ -206,6 +206,10 @@ def _with_text(spec: TaskSpec, request: EditRequest) -> TaskSpec:
 
 def _moved(parts: Parts, spec: TaskSpec, cwd: str) -> TaskSpec:
     """The task in another directory, with the checkout that is there; its project follows if it was called after the checkout."""
+    if spec.worktree is not None:
+        raise BadTask(
+            "A task with a worktree of its own works nowhere else.", hint="Cancel it, and hand it over there."
+        )
     was, now = parts.workspace.checkout(spec.cwd), parts.workspace.checkout(cwd)
     shared = was is not None and spec.checkout is None
     follows = spec.project == ("" if was is None else was.project)

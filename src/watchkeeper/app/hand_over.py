@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from functools import cache, partial
 
-from watchkeeper.app import account_choice, harness_choice, machines
+from watchkeeper.app import account_choice, harness_choice, machines, worktree_plan
 from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empty
 from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.profiles import check_isolation, chosen, compile_profile
 from watchkeeper.app.relations import check_wishes
-from watchkeeper.app.secrets import refuse_words
+from watchkeeper.app.secrets import refuse_secrets, refuse_words
 from watchkeeper.app.views.lookup import find
 from watchkeeper.app.working_directories import present
 from watchkeeper.domain import handover
@@ -74,6 +74,12 @@ class HandOverRequest:
     labels: tuple[str, ...] = ()
     project: str | None = None
     shared: bool | None = None
+    worktree: bool | None = None
+    """In a worktree of its own, or expressly where it is handed over; None: as the settings say."""
+    base: str | None = None
+    """The commit that the worktree starts at; None: what is checked out."""
+    branch: str | None = None
+    """The branch that is made with the worktree; None: one is named after the task."""
     key: str | None = None
 
 
@@ -151,7 +157,7 @@ class HandOver:
                     raise BadTask(
                         f"Line {line.number}: two lines are named '{clean(line.name)[:60]}'.", hint="Rename one."
                     )
-                ids[line.name] = self._parts.ids.task()
+                ids[line.name] = checked.id or self._parts.ids.task()
                 checked = replace(checked, id=ids[line.name])
             first = keys.setdefault(checked.key, (line.number, checked.key_digest))
             _refuse_doubled(first, line.number, checked.key, checked.key_digest)
@@ -183,9 +189,10 @@ class HandOver:
         looked = (request.cwd, flags, spec.harness, given.get("program"), spec.argv)
         if looked not in self._programs:
             self._programs[looked] = find_program(harness, spec, wanted.environment, options)
-        return Checked(
+        profile = compile_profile(harness, spec, self._programs[looked], wanted)
+        checked = Checked(
             spec=spec,
-            profile=compile_profile(harness, spec, self._programs[looked], wanted),
+            profile=profile,
             environment=captured,
             by=caller.by,
             not_passed=left_out(caller.environ, (*spec.environment_names, *keys), harness),
@@ -195,6 +202,17 @@ class HandOver:
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
+        return self._in_worktree(request, checked) if worktree_plan.wanted(parts, request, settings, spec) else checked
+
+    def _in_worktree(self, request: HandOverRequest, checked: Checked) -> Checked:
+        """The same task in a worktree of its own. Its directory is looked at when it is made."""
+        task_id = self._parts.ids.task()
+        spec, notes = worktree_plan.planned(self._parts, request, checked.spec, task_id)
+        refuse_secrets(spec, checked.environment, self._caller.environ)
+        profile = checked.profile
+        if spec.argv and "/" in spec.argv[0] and not spec.argv[0].startswith("/"):
+            profile = replace(profile, program="")  # the one in the worktree is run
+        return replace(checked, spec=spec, profile=profile, id=task_id, place=None, notes=notes)
 
     def _spec(self, request: HandOverRequest, settings: Settings, ids: Mapping[str, str]) -> TaskSpec:
         checkout = self._checkout(request.cwd)

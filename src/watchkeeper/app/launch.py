@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.beside import place_of
-from watchkeeper.app.doing import LOOKS, Doing, tell_nobody
+from watchkeeper.app.doing import LOOKS, MAKES, Doing, tell_nobody
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
-from watchkeeper.app.record import apply_run
+from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.route import route_of
 from watchkeeper.app.working_directories import expected
+from watchkeeper.app.worktree_environment import beside, told
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
@@ -26,13 +27,16 @@ from watchkeeper.domain.run_events import (
     NeverLaunched,
     Prepared,
 )
+from watchkeeper.domain.task import WorktreeMade
 from watchkeeper.domain.working_directory import WorkingDirectory, change, is_settled, new_commits
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, find_program
 from watchkeeper.ports.runtime import ExecutionOrder, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.ports.workspace import SILENT, Survey, Workspace
+from watchkeeper.ports.worktrees import Worktrees
 from watchkeeper.redaction.engine import Redactor
 from watchkeeper.redaction.variables import secrets_of
 
@@ -69,6 +73,7 @@ class Launcher:
     runtime: Runtime
     environments: TaskEnvironments
     workspace: Workspace
+    worktrees: Worktrees
     harness: Callable[[str], Harness]
     """A harness by name; raises UnknownHarness."""
     rules: LaunchRules
@@ -91,6 +96,9 @@ class Launcher:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
             self._refuse(run, str(problem) or ROWS[kind].says, kind)
             return
+        if not self._make_worktree(run, task):
+            return
+        found = self.store.read(lambda tx: _load(tx, run_id))
         # From here on nothing else looks at the directory: where this look was answered, others are too.
         self.doing(run.id, LOOKS, task.spec.cwd)
         survey = self.workspace.survey(task.spec.cwd)
@@ -122,6 +130,26 @@ class Launcher:
             moved = new_commits(found.expected, order.place) if found.expected and order.place else ""
             self._record(run, directory, place_of(order.before, order.cwd), profile.version, moved)
 
+    def _make_worktree(self, run: Run, task: Task) -> bool:
+        """Make the task's worktree if it is not on record as made, and record it; False: there is none, and the run is given up."""
+        tree = task.spec.worktree
+        if tree is None or tree.state is not WorktreeState.PLANNED:
+            return True
+        self.doing(run.id, MAKES, tree.path)
+        made = self.worktrees.make(tree, task.id)
+        self.doing(run.id, "", "")
+        place = made.place
+        if place is not None and task.spec.cwd != tree.path:
+            place = self.workspace.identify(task.spec.cwd)
+        if place is None:
+            again = "" if made.passing else f" `wk retry {task.id}` tries again."
+            kind = FailureKind.NEVER_LAUNCHED if made.passing or not made.problem else FailureKind.DIRECTORY_MISSING
+            self._refuse(run, f"{made.problem or f'{task.spec.cwd} is not in the worktree.'}{again}", kind)
+            return False
+        event = WorktreeMade(place=replace(place, machine=self.environments.machine), at=self.clock.now())
+        self.store.transact("worktree_made", lambda tx: apply_task(tx, tx.tasks.get(task.id), event, event.at))
+        return True
+
     def _adopt(self, found: "_Found") -> bool:
         """Record a run as prepared whose directory tells that it went on: the database that knew it is lost, and this one is older, as after a restore.
 
@@ -150,7 +178,7 @@ class Launcher:
             run=run,
             argv=profile.argv,
             cwd=spec.cwd,
-            environment=profile.applied(environment),
+            environment=profile.applied(environment) | told(found.task, found.beside),
             asked=_asked(task, found.account),
             prompt=f"{profile.prompt_prefix}{spec.prompt}".encode("utf-8", "surrogateescape"),
             prompt_by=profile.prompt_by,
@@ -302,6 +330,8 @@ class _Found:
     """What this very launch was recorded with, when the run was reserved."""
     expected: WorkingDirectory | None
     """The working directory that it must find; None: an older version did not record it."""
+    beside: tuple[str, ...]
+    """The other tasks that work in the same repository now."""
 
 
 def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task, account: Account | None) -> str:
@@ -326,4 +356,5 @@ def _load(tx: Tx, run_id: str) -> _Found:
         account=of_task(tx, task),
         allowed=allowed,
         expected=expected(tx, run.task_id, allowed),
+        beside=beside(tx, task, run.machine),
     )

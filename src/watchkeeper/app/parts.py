@@ -15,6 +15,7 @@ from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store
 from watchkeeper.ports.workspace import Workspace
+from watchkeeper.ports.worktrees import Worktrees
 from watchkeeper.settings import Settings
 
 
@@ -57,6 +58,11 @@ class Parts(Protocol):
     @cached_property
     def workspace(self) -> Workspace:
         """The directories that agents work in."""
+        ...
+
+    @cached_property
+    def worktrees(self) -> Worktrees:
+        """Worktrees of tasks."""
         ...
 
     @cached_property

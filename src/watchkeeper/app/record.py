@@ -79,7 +79,7 @@ def _facts(event: RunEvent | TaskEvent) -> dict[str, object]:
         value = cast("object", getattr(event, field.name))
         if field.name == "outcome":
             facts |= _outcome_facts(value)
-        elif field.name not in {"at", "environment_id", "environment_machine", "run_id", "spec"}:
+        elif field.name not in {"at", "environment_id", "environment_machine", "run_id", "spec", "place"}:
             facts |= _plain(field.name, value)
     return facts
 

@@ -8,10 +8,11 @@ the history stays until it is pruned.
 
 from dataclasses import dataclass
 
+from watchkeeper.app.worktrees import Keeper, WorktreeNeeded, is_there
 from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import Run, Task, TaskState
-from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_alive, obstacles
+from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_alive, obstacles, worktree_needed
 from watchkeeper.domain.waiting import Dependency
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
@@ -54,36 +55,62 @@ class Remover:
     runtime: Runtime
     machine: str
     """This machine's id: only here can be seen whether something is alive."""
+    keeper: Keeper | None = None
+    """Removes the worktrees of tasks that are removed; None: a task that has one stays."""
 
-    def _look(self, task_id: str, *, trusting: bool) -> tuple[Obstacle, ...]:
+    def _look(self, task_id: str, *, trusting: bool, keep_worktree: bool) -> tuple[Obstacle, ...]:
         """Every reason against removing a task."""
         task, runs, dependents = self.store.read(lambda tx: _load(tx, task_id))
         seen = () if task.state is TaskState.RUNNING else self._seen_alive(runs)
-        return (*obstacles(task, runs, dependents, trusting=trusting), *seen)
+        found = (*obstacles(task, runs, dependents, trusting=trusting), *seen)
+        return found or (() if keep_worktree else self._worktree(task))
 
-    def require(self, task_id: str, *, trusting: bool = False) -> None:
+    def _worktree(self, task: Task) -> tuple[Obstacle, ...]:
+        """Why the task's worktree is not removed with it; empty: it has none, or nothing is lost by it."""
+        if not is_there(task):
+            return ()
+        if self.keeper is None:
+            return (_worktree_stays(task.id),)
+        try:
+            self.keeper.require(task.id)
+        except WorktreeNeeded as refusal:
+            return (worktree_needed(refusal.because or str(refusal), refusal.hint),)
+        return ()
+
+    def require(self, task_id: str, *, trusting: bool = False, keep_worktree: bool = False) -> None:
         """See that nothing stands against removing a task. Changes nothing.
 
         Raises:
             NoSuchTask: there is none.
             NotRemovable: with every reason.
         """
-        reasons = self._look(task_id, trusting=trusting)
+        reasons = self._look(task_id, trusting=trusting, keep_worktree=keep_worktree)
         if reasons:
             raise NotRemovable(task_id, reasons)
 
-    def remove(self, task_id: str, *, by: str, keep_logs: bool = False, trusting: bool = False) -> Removed:
-        """Remove a task that has ended; its directories go soon after.
+    def remove(
+        self, task_id: str, *, by: str, keep_logs: bool = False, trusting: bool = False, keep_worktree: bool = False
+    ) -> Removed:
+        """Remove a task that has ended, its worktree first; its directories go soon after.
 
         Raises:
             NoSuchTask: there is none.
             NotRemovable: with every reason.
         """
-        self.require(task_id, trusting=trusting)
+        self.require(task_id, trusting=trusting, keep_worktree=keep_worktree)
+        if self.keeper is not None and not keep_worktree:
+            try:
+                _ = self.keeper.remove(task_id, by=by)
+            except WorktreeNeeded as refusal:
+                raise NotRemovable(
+                    task_id, (worktree_needed(refusal.because or str(refusal), refusal.hint),)
+                ) from refusal
 
         def work(tx: Tx) -> Removed:
             task, runs, dependents = _load(tx, task_id)
             again = obstacles(task, runs, dependents, trusting=trusting)
+            if not again and is_there(task) and not keep_worktree:
+                again = (_worktree_stays(task_id),)
             if again:
                 raise NotRemovable(task_id, again)
             at = self.clock.now()
@@ -143,6 +170,10 @@ def discard(store: Store, clock: Clock, executions: Executions, row: OutboxRow, 
 
     store.transact("done_remove_execution", work)
     return True
+
+
+def _worktree_stays(task_id: str) -> Obstacle:
+    return worktree_needed("its worktree is there", f"`wk worktree show {task_id}` says what it holds.")
 
 
 def _load(tx: Tx, task_id: str) -> tuple[Task, list[Run], list[Dependency]]:

@@ -1,6 +1,7 @@
 """Run a task again, because a person asks for it: `prepare` decides what it would be allowed, `retry` writes it."""
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -24,7 +25,9 @@ from watchkeeper.domain.run_events import (
 )
 from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.task import RetryAsked, RunSettled
+from watchkeeper.domain.task_worktree import refuse_removed
 from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.environment import capture
 from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale, system_says
 from watchkeeper.ports.harness import find_program
@@ -71,6 +74,7 @@ def prepare(parts: Parts, caller: Caller, task_id: str) -> Again:
     def read(tx: Tx) -> tuple[TaskSpec, Authorisation | None, WorkingDirectory | None]:
         task, allowed = tx.tasks.get(task_id), tx.outcomes.authorisation(task_id)
         refuse_unreadable(task)
+        refuse_removed(task)
         return task.spec, allowed, expected(tx, task_id, allowed)
 
     spec, allowed, approved = parts.store.read(read)
@@ -95,11 +99,19 @@ def _place(parts: Parts, spec: TaskSpec, allowed: Authorisation | None) -> Worki
     Raises:
         BadTask: it is not there.
     """
+    tree = spec.worktree
+    if tree is not None and tree.state is WorktreeState.PLANNED:
+        return None  # it is made before the launch
     found = present(parts, spec.cwd)
     if found is not None:
         return found
     if spec.machine not in {None, parts.machine}:
         return None if allowed is None else allowed.place
+    if tree is not None and tree.state is WorktreeState.MADE and not os.path.lexists(tree.path):
+        raise BadTask(
+            f"The worktree {clean(tree.path)} is missing, and the task works nowhere else.",
+            hint=f"In {clean(tree.source)}, `git worktree add {shlex.quote(tree.path)} {shlex.quote(tree.branch)}` brings back what was committed.",
+        )
     if not os.path.lexists(spec.cwd):
         raise BadTask(f"The directory '{clean(spec.cwd)}' is missing.", hint="Put it back, then try it again.")
     return None

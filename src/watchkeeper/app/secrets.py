@@ -154,6 +154,9 @@ def _places(spec: TaskSpec) -> Iterator[tuple[str, str]]:
     yield "The model's name", spec.model or ""
     yield "The directory's name", spec.cwd
     yield "The project's name", spec.project
+    if spec.worktree is not None:
+        yield "The branch's name", spec.worktree.branch
+        yield "The base's name", spec.worktree.base_name
     yield from (("A label", label) for label in spec.labels)
     yield from (("A variable's name", name) for name in spec.environment_names)
 

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from watchkeeper.app.parts import Parts
+from watchkeeper.domain.model import Task
 from watchkeeper.domain.working_directory import WorkingDirectory, left_by
 from watchkeeper.ports.store import Authorisation, Tx
 
@@ -12,7 +13,8 @@ def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDire
 
     None: nothing was recorded. A run may switch the branch, and the next try of the same task continues from there; a switch by another process is noticed.
     """
-    if allowed is None or allowed.place is None:
+    approved = _approved(tx.tasks.get(task_id), allowed)
+    if allowed is None or approved is None:
         return None
     for run in reversed(tx.runs.of_task(task_id)):
         launch = tx.outcomes.launch(run.id)
@@ -20,8 +22,16 @@ def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDire
             break
         outcome = tx.outcomes.get(run.id)
         if outcome is not None and outcome.changes is not None and outcome.changes.left is not None:
-            return left_by(allowed.place, outcome.changes.left)
-    return allowed.place
+            return left_by(approved, outcome.changes.left)
+    return approved
+
+
+def _approved(task: Task, allowed: Authorisation | None) -> WorkingDirectory | None:
+    """The directory that was approved; of a worktree that did not exist then, the one that was made."""
+    if allowed is not None and allowed.place is not None:
+        return allowed.place
+    tree = task.spec.worktree
+    return None if tree is None else tree.made
 
 
 def present(parts: Parts, directory: str) -> WorkingDirectory | None:

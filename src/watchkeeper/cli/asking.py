@@ -62,6 +62,10 @@ _PRIORITY = "Higher ones start first, from -1000 to 1000. [default: 0]"
 _LABEL = "A word to find it by; may be repeated."
 _PROJECT = "The name by which `wk queue` limits and pauses it. [default: the repository's name]"
 _KEY = "Your own name for this hand-over: repeated with it, the same task is given the same id, and another one is refused."
+_WORKTREE = "In a git worktree and on a branch of its own, so that no other task disturbs it. [default: the setting run.worktree]"
+_HERE = "In this checkout, whatever the setting run.worktree says."
+_BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
+_BRANCH = "The branch to make with the worktree. [default: wk/ and the task's id and title]"
 _SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
 
 OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
@@ -92,6 +96,9 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help=_LABEL),
     click.option("--project", metavar="NAME", help=_PROJECT),
     click.option("--shared", is_flag=True, default=None, help=_SHARED),
+    click.option("--worktree/--here", "worktree", default=None, help=_WORKTREE),
+    click.option("--base", metavar="REF", help=_BASE),
+    click.option("--branch", metavar="NAME", help=_BRANCH),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 
@@ -159,12 +166,26 @@ def say_rights(call: "Call", agreed: "Sequence[Checked]", *, verbose: bool, as_j
     counted: dict[tuple[object, ...], list[Checked]] = {}
     for each in agreed:
         # The line leaves out what does not fit, so equal lines may stand for different rights.
-        in_full = tuple(table(each.profile, each.spec.cwd)) if verbose else ()
-        counted.setdefault((line(each.profile), each.profile.scope, each.spec.cwd, in_full), []).append(each)
+        directory = each.spec.handed_over_in
+        in_full = tuple(table(each.profile, directory)) if verbose else ()
+        counted.setdefault((line(each.profile), each.profile.scope, directory, in_full), []).append(each)
     for same in counted.values():
         first = same[0]
-        in_full = not as_json and (verbose or _is_news(call, first.profile, first.spec.cwd))
-        say_profile(call, first.profile, first.spec.cwd if in_full else None, tasks=len(same), as_json=as_json)
+        in_full = not as_json and (verbose or _is_news(call, first.profile, first.spec.handed_over_in))
+        directory = first.spec.cwd if len(same) == 1 else first.spec.handed_over_in
+        say_profile(call, first.profile, directory if in_full else None, tasks=len(same), as_json=as_json)
+    _say_worktrees(call, agreed)
+
+
+def _say_worktrees(call: "Call", agreed: "Sequence[Checked]") -> None:
+    """Say where the work will be of each task that gets a worktree."""
+    from watchkeeper.cli.worktree_words import where
+
+    for each in agreed:
+        if each.spec.worktree is not None:
+            call.terminal.note(f"Worktree {where(each.spec.worktree)}.")
+    for note in dict.fromkeys(note for each in agreed for note in each.notes):
+        call.terminal.note(render.clean(note))
 
 
 def say_profile(

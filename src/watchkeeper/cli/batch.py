@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.hand_over import HandOverRequest, Line
     from watchkeeper.cli.call import Call
 
+_FLAGS = ("shared", "worktree")
 _CHOICES = {
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),

@@ -38,6 +38,8 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "version": (),
     "wait": (),
     "why": (),
+    "worktree ls": (),
+    "worktree show": (),
 }
 """By the command's words: which of its options are orders all the same."""
 

@@ -100,6 +100,12 @@ def _came_to(facts: Facts) -> str:
     return words if state == "done" or not reason else f"{words}: {reason}"
 
 
+def _worktree_removal(facts: Facts) -> str:
+    if reason := _get(facts, "reason"):
+        return f"its worktree stays: {reason}"
+    return "its worktree was removed" if _get(facts, "became") == "removed" else "its worktree is removed next"
+
+
 def _swept(facts: Facts) -> str:
     ended, spared = (cast("list[object]", facts.get(name) or []) for name in ("ended", "spared"))
     parts = [f"what was left of it was looked for: {_proof(facts)}"]
@@ -193,6 +199,9 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.edited": _with("changed", "changed", ": "),
     "task.renamed": _with("has another title", "title"),
     "task.pinned": lambda facts: "is kept on top" if facts.get("pinned", True) else "is not kept on top any more",
+    "task.worktree_made": "its worktree is there",
+    "task.worktree_removal": _worktree_removal,
+    "worktree.removed": _with("the worktree that it left was removed", "by", " by "),
     "task.waiting": _waits,
     "task.ready": "waits for nothing of its own any more",
     "queue.waiting": lambda facts: f"{_lane(facts)} wait ({_get(facts, 'wait')}): {_get(facts, 'says')}",

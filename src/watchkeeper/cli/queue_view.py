@@ -83,7 +83,8 @@ def says(reason: "Reason") -> str:
     until = f", until {render.clock(reason.until)}" if reason.until is not None else ""
     if reason.wait is Wait.SERVICE:
         until = next_probe(reason.until, reason.tasks)
-    return f"{reason.wait.value}: {render.clean(reason.says)}{since}{until}"
+    apart = " (a task with --worktree does not wait)" if reason.wait is Wait.CHECKOUT_BUSY else ""
+    return f"{reason.wait.value}: {render.clean(reason.says)}{apart}{since}{until}"
 
 
 def next_probe(at: "datetime | None", probes: "Sequence[str]") -> str:

@@ -1,15 +1,27 @@
 """Pruning and removal, joined from the parts: the daemon uses them by its rules, commands when a person asks."""
 
+from dataclasses import replace
+
 from watchkeeper.app.ages import Ages, Ago
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.remove import Remover
 from watchkeeper.app.retention import Retention
+from watchkeeper.app.worktrees import Keeper
 from watchkeeper.compose.parts import Watchkeeper
 
 
 def remover_of(parts: Watchkeeper) -> Remover:
-    """Removes tasks."""
+    """Removes tasks, and their worktrees if nothing is lost by it."""
+    return replace(_remover(parts), keeper=keeper_of(parts))
+
+
+def _remover(parts: Watchkeeper) -> Remover:
     return Remover(store=parts.store, clock=parts.clock, runtime=parts.runtime, machine=parts.state.node())
+
+
+def keeper_of(parts: Watchkeeper) -> Keeper:
+    """Looks at the worktrees of tasks and removes them."""
+    return Keeper(store=parts.store, clock=parts.clock, worktrees=parts.worktrees, machine=parts.machine)
 
 
 def ages_of(parts: Watchkeeper) -> Ages:
@@ -22,7 +34,7 @@ def retention_of(parts: Watchkeeper, ago: Ago) -> Retention:
     settings = parts.settings
     return Retention(
         store=parts.store,
-        remover=remover_of(parts),
+        remover=_remover(parts),  # a worktree is removed by a person only
         keep_tasks_days=settings.prune_keep_tasks_days,
         keep_history_days=settings.prune_keep_history_days,
         ago=ago,

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.runtime import Runtime
     from watchkeeper.ports.store import MachineRecord, Store
     from watchkeeper.ports.workspace import Workspace
+    from watchkeeper.ports.worktrees import Worktrees
     from watchkeeper.runtimes.log_pipes import LogPipes
     from watchkeeper.store.moving import OpenStore
 
@@ -226,7 +227,7 @@ class Watchkeeper(ThisMachine):
         again = Watchkeeper(self.settings, self.environ, writes=writes, is_daemon=self._is_daemon)
         again._nofile, again._pipes = self._nofile, self._pipes
         again.system_clock, again.met = self.system_clock, self.met
-        again.workspace, again.harnesses = self.workspace, self.harnesses
+        again.workspace, again.worktrees, again.harnesses = self.workspace, self.worktrees, self.harnesses
         if apart:
             return again
         if self.settings.store_url is not None:
@@ -255,6 +256,15 @@ class Watchkeeper(ThisMachine):
         from watchkeeper.workspaces.apart import workspace
 
         return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None, self.on_slow)
+
+    @cached_property
+    def worktrees(self) -> "Worktrees":
+        """Worktrees of tasks, in the state directory. A daemon makes them in a process apart."""
+        from watchkeeper.workspaces.apart import worktrees
+
+        # Nothing is written before one is made, so what only reads can say where it would be.
+        root = (self.state.path if self._writes else self.state_path) / "worktrees"
+        return worktrees(root, self.settings.daemon_worktree_limit_s if self._is_daemon else None)
 
     @cached_property
     def harnesses(self) -> "Registry":
@@ -311,6 +321,7 @@ class Watchkeeper(ThisMachine):
             runtime=self.runtime,
             environments=self.task_environments,
             workspace=self.workspace,
+            worktrees=self.worktrees,
             harness=self.harness,
             rules=rules,
             accounts=self.accounts,

@@ -55,6 +55,13 @@ class ThisMachine:
             raise SettingsError("There is no place for your settings: HOME is not set.", hint="Set it.")
         return SettingsFile(path)
 
+    @property
+    def state_path(self) -> Path:
+        """Where the state directory is, whether it is there or not. Raises StateDirectoryUnusable."""
+        from watchkeeper.runtimes.state_directory import locate
+
+        return locate(self.environ)
+
     @cached_property
     def host_name(self) -> str:
         """What people call this machine."""

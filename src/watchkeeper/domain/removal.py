@@ -19,6 +19,7 @@ class ObstacleKind(StrEnum):
     UNPROVEN = "unproven"
     AWAITED = "awaited"
     PINNED = "pinned"
+    WORKTREE = "worktree"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,12 @@ def alive(run: Run, what: str) -> Obstacle:
     return Obstacle(
         kind=ObstacleKind.ALIVE, says=f"{what} of run {run.number} is alive", hint=f"`wk kill {run.task_id}` ends it."
     )
+
+
+def worktree_needed(says: str, hint: str) -> Obstacle:
+    """Its worktree cannot go. `says` is a sentence or its end."""
+    text = says.rstrip(".")
+    return Obstacle(kind=ObstacleKind.WORKTREE, says=f"{text[:1].lower()}{text[1:]}", hint=hint)
 
 
 def _unproven(run: Run) -> Obstacle:

@@ -60,7 +60,11 @@ from watchkeeper.domain.task import (
     RunSettled,
     StopAsked,
     TaskEvent,
+    WorktreeMade,
+    WorktreeRemoval,
 )
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import Worktree, WorktreeState
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """When everything happens."""
@@ -120,6 +124,21 @@ def a_task(state: TaskState, *, spec: TaskSpec | None = None, stop: StopRequest 
         run_id="t1.1" if working else None,
         stop=stop,
         environment_id="e1",
+    )
+
+
+def a_worktree(state: WorktreeState = WorktreeState.PLANNED) -> Worktree:
+    """A worktree of the sample task."""
+    path = "/home/ada/.local/state/watchkeeper/worktrees/t1-fix-the-failing-test"
+    return Worktree(
+        path=path,
+        branch="wk/t1-fix-the-failing-test",
+        base="1" * 40,
+        base_name="main",
+        source="/home/ada/project",
+        repository="/home/ada/project/.git",
+        identity=(1, 2, None),
+        state=state,
     )
 
 
@@ -206,4 +225,6 @@ def task_events() -> tuple[TaskEvent, ...]:
         Edited(spec=replace(a_task(TaskState.QUEUED).spec, priority=5), by="ada", at=LATER),
         Renamed(title="Another name", by="ada", at=LATER),
         Pinned(pinned=True, by="ada", at=LATER),
+        WorktreeMade(place=WorkingDirectory(path="/state/worktrees/t1", device=1, inode=3), at=LATER),
+        WorktreeRemoval(became=WorktreeState.REMOVING, by="ada", at=LATER),
     )

@@ -19,13 +19,15 @@ from watchkeeper.domain.samples import (
     GONE,
     NAMESPACE,
     a_run,
+    a_spec,
     a_task,
+    a_worktree,
     an_outcome,
     run_events,
     task_events,
 )
 from watchkeeper.domain.service import SERVICE_KINDS
-from watchkeeper.domain.task import RunSettled, TaskEvent, decide_task
+from watchkeeper.domain.task import RunSettled, TaskEvent, WorktreeMade, WorktreeRemoval, decide_task
 from watchkeeper.errors import Refused
 
 REFUSED = "·"
@@ -59,9 +61,15 @@ def task_table() -> str:
     """What each event makes of a task in each state."""
 
     def row(event: TaskEvent) -> list[str]:
-        return [_task_event(event), *(_task_cell(a_task(state), event) for state in TaskState)]
+        return [_task_event(event), *(_task_cell(_sample(state, event), event) for state in TaskState)]
 
     return _table(["event", *TaskState], map(row, task_events()))
+
+
+def _sample(state: TaskState, event: TaskEvent) -> Task:
+    """A task in a state, with a worktree if the event is about one."""
+    about_one = isinstance(event, WorktreeMade | WorktreeRemoval)
+    return a_task(state, spec=replace(a_spec(), worktree=a_worktree())) if about_one else a_task(state)
 
 
 def failure_table() -> str:

@@ -25,7 +25,10 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.domain.service import charged, service_failures
+from watchkeeper.domain.task_worktree import refuse_removed, worktree_made, worktree_removal
 from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
 
 S = TaskState
@@ -112,7 +115,39 @@ class Pinned:
     at: datetime
 
 
-TaskEvent = Claimed | RunHeld | RunRegained | RunSettled | StopAsked | RetryAsked | Edited | Renamed | Pinned
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeMade:
+    """The task's worktree was made, or found complete."""
+
+    place: WorkingDirectory
+    """The task's working directory in it."""
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeRemoval:
+    """The right to remove the worktree is taken, the worktree is gone, or it is kept after all."""
+
+    became: WorktreeState
+    by: str
+    at: datetime
+    reason: str = ""
+    """Why it is kept."""
+
+
+TaskEvent = (
+    Claimed
+    | RunHeld
+    | RunRegained
+    | RunSettled
+    | StopAsked
+    | RetryAsked
+    | Edited
+    | Renamed
+    | Pinned
+    | WorktreeMade
+    | WorktreeRemoval
+)
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Claimed,
@@ -124,6 +159,8 @@ TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Edited,
     Renamed,
     Pinned,
+    WorktreeMade,
+    WorktreeRemoval,
 )
 
 _AFTER: dict[Disposition, TaskState] = {
@@ -189,6 +226,10 @@ def _asked(task: Task, event: TaskEvent) -> TaskDecision:
             if pinned is (task.pinned_at is not None):
                 return TaskDecision(task=task)
             return TaskDecision(task=replace(task, pinned_at=at if pinned else None, updated_at=at))
+        case _, WorktreeMade():
+            return TaskDecision(task=worktree_made(task, event.place, event.at))
+        case _, WorktreeRemoval() if task.state in FINAL_TASK_STATES:
+            return TaskDecision(task=worktree_removal(task, event.became, event.at))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 
@@ -286,6 +327,7 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
 
 
 def _retried(task: Task, event: RetryAsked) -> TaskDecision:
+    refuse_removed(task)
     match task.state:
         case S.QUEUED if task.wake_at is None and not event.lifts:
             raise Refused(

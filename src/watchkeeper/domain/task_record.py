@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.wait import Wait
+from watchkeeper.domain.worktree import Worktree
 
 
 class TaskState(StrEnum):
@@ -54,7 +55,10 @@ class StopRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskSpec:
-    """What the caller asked for. A person may edit it while the task is queued, and its title at any time; nothing else ever changes it."""
+    """What the caller asked for. A person may edit it while the task is queued, and its title at any time; nothing else ever changes it.
+
+    What became of the worktree is recorded in it.
+    """
 
     prompt: str
     title: str
@@ -88,6 +92,15 @@ class TaskSpec:
     """The tasks that must be done before it may start."""
     not_before: datetime | None = None
     labels: tuple[str, ...] = ()
+    worktree: Worktree | None = None
+    """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
+
+    It stays the last field, see the migration 0007."""
+
+    @property
+    def handed_over_in(self) -> str:
+        """The directory that a person means by the task's: for a worktree the checkout that it was made of."""
+        return self.cwd if self.worktree is None else self.worktree.source
 
     @property
     def account_id(self) -> str:

@@ -15,15 +15,7 @@ from watchkeeper.domain.service import Seen
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.keys import Keys
-from watchkeeper.ports.stored import (
-    Authorisation,
-    Claim,
-    Crowd,
-    JournalEntry,
-    Launch,
-    OperationRecord,
-    OutboxRow,
-)  # fmt: skip
+from watchkeeper.ports.stored import Authorisation, Claim, Crowd, JournalEntry, Launch, OperationRecord, OutboxRow
 
 
 class Tasks(Keys, Protocol):
@@ -94,6 +86,10 @@ class Tasks(Keys, Protocol):
 
     def labelled(self, name: str) -> list[str]:
         """The ids of the tasks with that label."""
+        ...
+
+    def with_worktrees(self) -> list[str]:
+        """The ids of the tasks that have a worktree of their own, in the order of handing over. Reads what was asked for of every task."""
         ...
 
     def pinned(self) -> list[str]:
@@ -258,6 +254,10 @@ class Waits(Protocol):
 
     def dependents(self, task_id: str) -> list[str]:
         """The tasks that wait or have waited for it."""
+        ...
+
+    def is_wanted(self, checkout: str) -> bool:
+        """Whether a task works in that checkout, or is ready to and waits for it."""
         ...
 
     def audit(self) -> list[str]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, cast
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
 from watchkeeper.domain.run_record import EndReason, ExitFact, Leftover
 from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import Worktree, WorktreeState
 from watchkeeper.store.checked import checked
 from watchkeeper.store.values import from_json, moment, plain_text, plain_texts, record
 
@@ -53,6 +54,16 @@ def _place(data: dict[str, object]) -> WorkingDirectory:
         device, inode, generation = cast("list[int | None]", known)
         data["repository"] = (device, inode, generation)
     return checked(WorkingDirectory, data)
+
+
+def worktree_from(data: dict[str, object]) -> Worktree:
+    """The worktree of a task. Raises TypeError, ValueError, KeyError."""
+    device, inode, generation = cast("list[int | None]", data["identity"])
+    made = data.get("made")
+    data["identity"] = (device, inode, generation)
+    data["state"] = WorktreeState(plain_text(data["state"]))
+    data["made"] = None if made is None else _place(cast("dict[str, object]", made))
+    return checked(Worktree, data)
 
 
 def leftovers_from(text: str) -> tuple[Leftover, ...]:

@@ -4,12 +4,14 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from heapq import merge
 from itertools import islice
+from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, TaskSpec, TaskState
 from watchkeeper.domain.wait import BriefWait, Wait
 from watchkeeper.errors import NoSuchTask, RecordTorn, Stale
 from watchkeeper.store.checked import checked
+from watchkeeper.store.facts import worktree_from
 from watchkeeper.store.rows import Row, RowConflict, Rows, Value
 from watchkeeper.store.values import (
     Columns,
@@ -188,6 +190,9 @@ class StoredTasks:
                 lane_told=column.text_or_none(),
             )
 
+    def with_worktrees(self) -> list[str]:
+        return [str(row[0]) for row in self._rows.all("tasks_with_worktrees")]
+
     def pinned(self) -> list[str]:
         return [str(row[0]) for row in self._rows.all("tasks_pinned")]
 
@@ -351,4 +356,6 @@ def spec_from(text: str) -> TaskSpec:
     not_before = data.get("not_before")
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
+    tree = data.get("worktree")
+    data["worktree"] = None if tree is None else worktree_from(cast("dict[str, object]", tree))
     return checked(TaskSpec, data)

@@ -57,6 +57,9 @@ class StoredWaits:
     def dependents(self, task_id: str) -> list[str]:
         return [str(row[0]) for row in self._rows.all("waits_dependents", on_id=task_id)]
 
+    def is_wanted(self, checkout: str) -> bool:
+        return self._rows.one("waits_is_wanted", checkout=checkout) is not None
+
     def audit(self) -> list[str]:
         faults = [
             f"Task {task_id} is kept as waiting for {kept} tasks; it waits for {really}."

@@ -8,8 +8,10 @@ from typing import cast
 from watchkeeper.domain.model import Changes, FileChange
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.ports.workspace import PLACE, Survey
+from watchkeeper.ports.worktrees import Made
 from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.plain import storable
+from watchkeeper.workspaces.worktrees import GitWorktrees, tree_of
 
 
 def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str, object]:
@@ -27,6 +29,17 @@ def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str,
             pass
     befores = cast("list[Mapping[str, object] | None]", question["befores"])
     return {"changes": [asdict(each) for each in workspace.changes_of_many(cwd, befores)]}
+
+
+def make(worktrees: GitWorktrees, question: Mapping[str, object]) -> dict[str, object]:
+    """Make a worktree, as asked."""
+    made = worktrees.make(tree_of(question["tree"]), cast("str", question["owner"]))
+    return {"place": _told(made.place), "problem": made.problem, "passing": made.passing}
+
+
+def made_of(told: Mapping[str, object]) -> Made:
+    """What came of making a worktree, from its message. Raises KeyError, TypeError for a message that the looker cannot have sent."""
+    return Made(directory_of(told["place"]), str(told["problem"]), bool(told["passing"]))
 
 
 def _placed(cwd: str, seen: Mapping[str, object]) -> dict[str, object]:

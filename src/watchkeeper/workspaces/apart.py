@@ -11,14 +11,19 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import cast
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.model import Changes
 from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import Worktree
 from watchkeeper.ports.workspace import SILENT, Checkout, Survey
+from watchkeeper.ports.worktrees import Made
 from watchkeeper.workspaces import answers
 from watchkeeper.workspaces.git import GitWorkspace
+from watchkeeper.workspaces.worktrees import GitWorktrees
 
 DEADLINE_S = 30.0
 """How long a look may take by default."""
@@ -56,6 +61,28 @@ class _Look:
 def workspace(deadline_s: float | None, on_slow: Callable[[str], None] | None) -> "ApartWorkspace | GitWorkspace":
     """What looks from a process apart, at most for so many seconds each time; None: from this process, which calls `on_slow` with what it waits for."""
     return GitWorkspace(on_slow=on_slow) if deadline_s is None else ApartWorkspace(deadline_s)
+
+
+def worktrees(root: Path, deadline_s: float | None) -> GitWorktrees:
+    """What makes worktrees below `root` in a process apart, each in at most so many seconds; None: in this process."""
+    return GitWorktrees(root) if deadline_s is None else ApartWorktrees(root, deadline_s)
+
+
+class ApartWorktrees(GitWorktrees):
+    """Makes worktrees in another process; whatever else it does, it does in this one."""
+
+    def __init__(self, root: Path, deadline_s: float) -> None:
+        """Give the making of one up after `deadline_s`."""
+        super().__init__(root)
+        self._apart = ApartWorkspace(deadline_s)
+
+    def make(self, tree: Worktree, owner: str) -> Made:
+        """As `GitWorktrees.make`, with a deadline. Never raises."""
+        return self._apart.make(tree, owner)
+
+    def close(self) -> None:
+        """End the process apart, and what it makes."""
+        self._apart.close()
 
 
 class ApartWorkspace:
@@ -96,6 +123,17 @@ class ApartWorkspace:
     def checkout(self, cwd: str) -> Checkout | None:
         """As `GitWorkspace.checkout`, in this process: the caller who hands a task over waits for their own directory."""
         return GitWorkspace(self._environ).checkout(cwd)
+
+    def make(self, tree: Worktree, owner: str) -> Made:
+        """As `GitWorktrees.make`. Never raises; what was cut off at the deadline is completed by the next try."""
+        question: dict[str, object] = {
+            "do": "make",
+            "cwd": tree.path,
+            "owner": owner,
+            "tree": asdict(replace(tree, made=None)),
+        }
+        found = self._ask(question)
+        return Made(problem=found[0], passing=True) if isinstance(found, tuple) else answers.made_of(found)
 
     def close(self) -> None:
         """End the process apart, and all looks with it."""

@@ -72,6 +72,10 @@ class _Unknown(Exception):  # noqa: N818 - what cannot be known
     """Why the state of the directory cannot be known, in a sentence."""
 
 
+NoAnswer = _Unknown
+"""Raised by the questions to git, for classes that build on `GitWorkspace`."""
+
+
 class GitWorkspace:
     """Looks at the checkout that a directory belongs to as a whole; paths are relative to its top."""
 

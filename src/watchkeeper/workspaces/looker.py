@@ -21,6 +21,7 @@ from typing import cast
 from watchkeeper.crash import crashpoint
 from watchkeeper.workspaces import answers
 from watchkeeper.workspaces.git import GitWorkspace
+from watchkeeper.workspaces.worktrees import GitWorktrees
 
 MOST = 64
 """Looks at once, those that hang included."""
@@ -77,8 +78,12 @@ def _begin(looks: dict[int, float], control: socket.socket, fd: int, deadline_s:
 def _answer(asker: socket.socket, deadline_s: float) -> None:
     with asker.makefile("rb") as questions:
         question = cast("dict[str, object]", json.loads(questions.read()))
-    workspace = GitWorkspace(timeout_s=deadline_s * _GIT_SHARE)
-    asker.sendall(json.dumps(answers.answer(workspace, question)).encode())
+    timeout_s = deadline_s * _GIT_SHARE
+    if question["do"] == "make":
+        found = answers.make(GitWorktrees(timeout_s=timeout_s), question)
+    else:
+        found = answers.answer(GitWorkspace(timeout_s=timeout_s), question)
+    asker.sendall(json.dumps(found).encode())
 
 
 def _collect(looks: dict[int, float]) -> None:

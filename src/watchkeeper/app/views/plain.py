@@ -14,6 +14,7 @@ from watchkeeper.app.views.whereabouts import Whereabouts
 from watchkeeper.domain.cost import CostTotal
 from watchkeeper.domain.lanes import Lane, QueueRule, Reason
 from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
+from watchkeeper.domain.worktree import Worktree
 from watchkeeper.ports.harness import StreamEvent
 from watchkeeper.ports.store import Authorisation, JournalEntry
 
@@ -59,12 +60,25 @@ def task(task: Task) -> Json:
         "machine": task.spec.machine,
         "project": task.spec.project,
         "checkout": task.spec.checkout,
+        "worktree": None if task.spec.worktree is None else worktree(task.spec.worktree),
         "after": list(task.spec.after),
         "not_before": time(task.spec.not_before),
         "labels": list(task.spec.labels),
         "pinned_at": time(task.pinned_at),
         "seen_at": time(task.seen_at),
         "stop": _stop(task.stop),
+    }
+
+
+def worktree(tree: Worktree) -> Json:
+    """A worktree of a task's own."""
+    return {
+        "path": tree.path,
+        "branch": tree.branch,
+        "base": tree.base,
+        "base_name": tree.base_name,
+        "source": tree.source,
+        "state": tree.state.value,
     }
 
 
@@ -113,6 +127,7 @@ def why(found: "Why") -> Json:
         "wake_at": time(found.task.wake_at),
         "lane": lane(found.lane),
         "checkout": found.task.spec.checkout,
+        "worktree": None if found.task.spec.worktree is None else worktree(found.task.spec.worktree),
         "reasons": [reason(each) for each in found.reasons],
         "after": [{"id": each.task_id, "state": each.state.value} for each in found.dependencies],
         "before": list(found.dependents),

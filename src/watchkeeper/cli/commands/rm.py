@@ -28,26 +28,40 @@ class _Report:
     error: WatchkeeperError | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wish:
+    """How they are removed."""
+
+    keep_log: bool
+    force: bool
+    keep_worktree: bool
+
+
 @click.command(cls=Command, name="rm", short_help="Remove tasks that have ended.")
 @pick_options(REMOVE)
 @click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
 @click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
+@click.option("--keep-worktree", is_flag=True, help="Keep its worktree and branch; `wk worktree ls` lists them.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")
 @json_option
 @debug_option
 @click.pass_obj
-def command(call: Call, keep_log: bool, force: bool, dry_run: bool, as_json: bool, **which: object) -> int:
+def command(
+    call: Call, keep_log: bool, force: bool, keep_worktree: bool, dry_run: bool, as_json: bool, **which: object
+) -> int:
     """Remove tasks: their records, outcomes and logs. What agents changed in your files stays.
+
+    The worktree of a task goes with it, if nothing is lost by that: no change that is not committed, no ignored file,
+    and no commit that only its branch has. Else the task stays, and what it holds is named.
 
     A task is removed only when it has ended, nothing of it may be alive, no other task waits for it, and it is not
     pinned. Each that is not removed is printed with every reason. That it was there stays in `wk events` for a while; its
     id is never given again.
     """
+    wish = _Wish(keep_log=keep_log, force=force, keep_worktree=keep_worktree)
     task_ids = pick(call, REMOVE, picked(which), asks=not dry_run)
-    reports = [
-        _remove(call, typed, keep_log=keep_log, force=force, dry_run=dry_run) for typed in dict.fromkeys(task_ids)
-    ]
-    while not dry_run and _again(call, reports, keep_log=keep_log, force=force):
+    reports = [_remove(call, typed, wish, dry_run=dry_run) for typed in dict.fromkeys(task_ids)]
+    while not dry_run and _again(call, reports, wish):
         pass
     for report in reports:
         _tell(call, report, dry_run=dry_run, as_json=as_json)
@@ -58,7 +72,7 @@ def command(call: Call, keep_log: bool, force: bool, dry_run: bool, as_json: boo
     return next((int(report.error.exit_code) for report in reports if report.error is not None), Exit.OK)
 
 
-def _again(call: Call, reports: list[_Report], *, keep_log: bool, force: bool) -> bool:
+def _again(call: Call, reports: list[_Report], wish: _Wish) -> bool:
     """What was kept only by others that were named too can go when these have gone, in whatever order they were typed. False if nothing more went."""
     from watchkeeper.app.remove import NotRemovable
 
@@ -66,12 +80,12 @@ def _again(call: Call, reports: list[_Report], *, keep_log: bool, force: bool) -
     more = False
     for at, report in reversed(list(enumerate(reports))):
         if gone and isinstance(report.error, NotRemovable) and report.error.is_awaited:
-            reports[at] = _remove(call, report.typed, keep_log=keep_log, force=force, dry_run=False)
+            reports[at] = _remove(call, report.typed, wish, dry_run=False)
             more = more or reports[at].removed
     return more
 
 
-def _remove(call: Call, typed: str, *, keep_log: bool, force: bool, dry_run: bool) -> _Report:
+def _remove(call: Call, typed: str, wish: _Wish, *, dry_run: bool) -> _Report:
     from watchkeeper.app.remove import NotRemovable
     from watchkeeper.compose.housekeeping import remover_of
 
@@ -81,11 +95,17 @@ def _remove(call: Call, typed: str, *, keep_log: bool, force: bool, dry_run: boo
         task_id = report.task_id
         report.title = store.read(lambda tx: tx.tasks.get(task_id)).spec.title
         if dry_run:
-            remover_of(call.reading).require(task_id, trusting=force)
+            remover_of(call.reading).require(task_id, trusting=wish.force, keep_worktree=wish.keep_worktree)
         else:
-            removed = remover_of(call.writing).remove(task_id, by=call.person, keep_logs=keep_log, trusting=force)
+            removed = remover_of(call.writing).remove(
+                task_id,
+                by=call.person,
+                keep_logs=wish.keep_log,
+                trusting=wish.force,
+                keep_worktree=wish.keep_worktree,
+            )
             report.removed = True
-            if keep_log and removed.executions:
+            if wish.keep_log and removed.executions:
                 report.kept = str(call.writing.descriptions.kept_logs(task_id))
     except NotRemovable as refusal:
         report.error, report.reasons = refusal, refusal.reasons

@@ -1,6 +1,7 @@
 """`wk show`: one task in full."""
 
 import contextlib
+import itertools
 import os
 import shlex
 from collections.abc import Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from watchkeeper.cli import accounts, daemon, render
+from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.queue_view import says
@@ -89,6 +91,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     account = f" as {spec.account}" if spec.account != OWN else ""
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(_directory(found)))
+    yield from itertools.starmap(_field, words.fields(spec.worktree))
     yield _field("queue", render.clean(_place(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
@@ -145,7 +148,8 @@ def _place(found: "TaskDetail") -> str:
     parts += [f"labels {', '.join(spec.labels)}"] if spec.labels else []
     parts += [f"after {', '.join(spec.after)}"] if spec.after else []
     parts += [f"not before {render.clock(spec.not_before)}"] if spec.not_before is not None else []
-    parts.append("beside others" if spec.checkout is None else f"alone in {spec.checkout}")
+    alone = "alone in its worktree" if spec.worktree is not None else f"alone in {spec.checkout}"
+    parts.append("beside others" if spec.checkout is None else alone)
     return ", ".join(parts)
 
 

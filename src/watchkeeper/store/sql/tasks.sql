@@ -127,3 +127,8 @@ SELECT task_id FROM label WHERE name = :name ORDER BY task_id;
 
 -- name: tasks_pinned
 SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC, seq DESC;
+
+-- A quotation mark inside a text of the JSON has a backslash before it, so only the field itself is found.
+-- name: tasks_with_worktrees
+SELECT spec.task_id FROM spec JOIN task ON task.id = spec.task_id
+WHERE spec.body LIKE '%"worktree":{%' ORDER BY task.seq;

@@ -55,3 +55,10 @@ WHERE claim.checkout = :checkout ORDER BY claim.machine;
 
 -- name: waits_facts
 SELECT ready, unmet, parked, checkout, lane, priority FROM task WHERE id = :task_id;
+
+-- name: waits_is_wanted
+SELECT 1 FROM claim WHERE checkout = :checkout
+UNION ALL
+SELECT 1 FROM task
+WHERE checkout = :checkout AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+LIMIT 1;

@@ -1,0 +1,96 @@
+"""Whether a task gets a worktree of its own, and which: decided when it is handed over, and made before its agent starts."""
+
+import os
+from dataclasses import replace
+from typing import Protocol
+
+from watchkeeper.app.parts import Parts
+from watchkeeper.domain.model import TaskSpec
+from watchkeeper.domain.worktree import PREFIX, Worktree, name_of
+from watchkeeper.errors import BadTask
+from watchkeeper.settings import Settings
+
+WORDS = ("never", "auto", "always")
+"""What the setting `run.worktree` may be."""
+
+
+class Wishes(Protocol):
+    """What a hand-over says about it."""
+
+    @property
+    def worktree(self) -> bool | None:
+        """In a worktree, or expressly not; None: as the settings say."""
+        ...
+
+    @property
+    def base(self) -> str | None:
+        """The commit to start at; None: what is checked out."""
+        ...
+
+    @property
+    def branch(self) -> str | None:
+        """The branch to make; None: one is named after the task."""
+        ...
+
+    @property
+    def shared(self) -> bool | None:
+        """It works beside others."""
+        ...
+
+
+def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> bool:
+    """Whether the task gets a worktree. By a setting it does only where one can be made.
+
+    Raises:
+        BadTask: the wishes contradict each other.
+    """
+    named = wishes.base is not None or wishes.branch is not None
+    if wishes.worktree is False:
+        if named:
+            raise BadTask("--here and --base or --branch contradict each other.", hint="Leave one of them out.")
+        return False
+    if wishes.worktree or named:
+        if wishes.shared:
+            raise BadTask("--shared and --worktree contradict each other.", hint="Leave one of them out.")
+        if not _is_here(parts, spec):
+            raise BadTask(
+                "A worktree is made on this machine, and the task may run on another one.", hint="Leave --machine away."
+            )
+        return True
+    if spec.checkout is None or not _is_here(parts, spec) or settings.run_worktree == "never":
+        return False
+    return settings.run_worktree == "always" or _is_busy(parts, spec.checkout)
+
+
+def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple[TaskSpec, tuple[str, ...]]:
+    """The task in a worktree of its own, and what a person should know of it, in sentences. Makes nothing.
+
+    Raises:
+        BadTask: there is no repository or no such commit, or the branch cannot be made.
+        StateDirectoryUnusable: there is no place for it.
+    """
+    worktrees, name = parts.worktrees, name_of(task_id, spec.title)
+    branch = wishes.branch or f"{PREFIX}/{name}"
+    start = worktrees.start(spec.cwd, wishes.base, branch)
+    path = worktrees.place_for(name)
+    tree = Worktree(
+        path=path,
+        branch=branch,
+        base=start.base,
+        base_name=start.base_name,
+        source=start.source,
+        repository=start.repository,
+        identity=start.identity,
+    )
+    cwd = os.path.join(path, start.below) if start.below else path  # noqa: PTH118 - no look at the file system
+    return replace(spec, cwd=cwd, checkout=path, worktree=tree), start.notes
+
+
+def _is_here(parts: Parts, spec: TaskSpec) -> bool:
+    return spec.machine == (parts.machine or None)
+
+
+def _is_busy(parts: Parts, checkout: str) -> bool:
+    """Whether a task works in that checkout or waits for it."""
+    store = parts.existing_store
+    return store is not None and store.read(lambda tx: tx.waits.is_wanted(checkout))

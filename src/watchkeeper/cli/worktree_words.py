@@ -1,0 +1,45 @@
+"""A task's worktree in words."""
+
+import os
+
+from watchkeeper.cli import render
+from watchkeeper.domain.worktree import Worktree, WorktreeState
+
+_STANDS = {
+    WorktreeState.PLANNED: "made when the task starts",
+    WorktreeState.MADE: "",
+    WorktreeState.REMOVING: "being removed: `wk worktree clean` completes that",
+    WorktreeState.REMOVED: "removed",
+}
+_SHORT = 10
+
+
+def where(tree: Worktree) -> str:
+    """Its directory, branch and base, as the rest of a sentence."""
+    return render.clean(f"{short_path(tree.path)}, branch {tree.branch} {base(tree)}")
+
+
+def base(tree: Worktree) -> str:
+    """Where its branch started."""
+    name = "" if tree.base.startswith(tree.base_name) else f"{tree.base_name}, "
+    return f"from {name}{tree.base[:_SHORT]}"
+
+
+def fields(tree: Worktree | None) -> tuple[tuple[str, str], ...]:
+    """Its branch and what it was made of, as labels and texts of `wk show`; nothing for a task without one."""
+    if tree is None:
+        return ()
+    how = stands(tree)
+    about = f"branch {tree.branch} {base(tree)}{f' ({how})' if how else ''}"
+    return ("worktree", render.clean(about)), ("", render.clean(f"of {tree.source}"))
+
+
+def stands(tree: Worktree) -> str:
+    """How it stands, in words; empty where there is nothing to say."""
+    return _STANDS[tree.state]
+
+
+def short_path(path: str) -> str:
+    """A path with `~` for the caller's home."""
+    home = os.path.expanduser("~")  # noqa: PTH111 - a text, not a look at the file system
+    return f"~{path[len(home) :]}" if home != "/" and path.startswith(f"{home}/") else path

@@ -1,0 +1,52 @@
+"""What is recorded of a task's worktree, whatever else the task does."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from watchkeeper.domain.task_record import Task
+from watchkeeper.domain.working_directory import WorkingDirectory
+from watchkeeper.domain.worktree import WorktreeState
+from watchkeeper.errors import Refused
+
+_BEFORE: dict[WorktreeState, frozenset[WorktreeState]] = {
+    WorktreeState.REMOVING: frozenset({WorktreeState.PLANNED, WorktreeState.MADE, WorktreeState.REMOVING}),
+    WorktreeState.REMOVED: frozenset({WorktreeState.REMOVING}),
+    WorktreeState.MADE: frozenset({WorktreeState.REMOVING}),
+}
+"""By what a worktree becomes, what it must be before."""
+
+
+def worktree_made(task: Task, place: WorkingDirectory, at: datetime) -> Task:
+    """Record that the worktree was made: a fact, whatever became of the task meanwhile. The first record stays.
+
+    Raises:
+        Refused: the task has none.
+    """
+    tree = task.spec.worktree
+    if tree is None:
+        raise Refused("The task has no worktree.")
+    if tree.state is not WorktreeState.PLANNED:
+        return task
+    made = replace(tree, state=WorktreeState.MADE, made=place)
+    return replace(task, spec=replace(task.spec, worktree=made), updated_at=at)
+
+
+def worktree_removal(task: Task, became: WorktreeState, at: datetime) -> Task:
+    """Record a step of its removal. Raises Refused for a step that does not follow from the last one."""
+    tree = task.spec.worktree
+    if tree is None or tree.state not in _BEFORE.get(became, frozenset()):
+        stands = "not there" if tree is None else tree.state.value
+        raise Refused(f"The worktree of task {task.id} is {stands}, so it cannot become {became.value}.")
+    if tree.state is became:
+        return task
+    return replace(task, spec=replace(task.spec, worktree=replace(tree, state=became)), updated_at=at)
+
+
+def refuse_removed(task: Task) -> None:
+    """Raises Refused for a task whose worktree was removed: nothing falls back to another directory."""
+    tree = task.spec.worktree
+    if tree is not None and tree.state in {WorktreeState.REMOVING, WorktreeState.REMOVED}:
+        raise Refused(
+            f"The worktree of task {task.id} was removed, and it works nowhere else.",
+            hint="Hand it over anew with `wk run`.",
+        )
