@@ -20,6 +20,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "completion": (),
     "config show": (),
     "daemon status": (),
+    "diff": (),
     "doctor": (),
     "env": (),
     "events": (),

@@ -20,7 +20,7 @@ from watchkeeper.errors import Exit, WatchkeeperError
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Hand over work": ("run", "add", "edit", "retry", "demo"),
-    "Look": ("ls", "status", "show", "why", "logs", "wait", "events", "env"),
+    "Look": ("ls", "status", "show", "diff", "review", "why", "logs", "wait", "events", "env"),
     "Steer": ("queue", "cancel", "stop", "kill"),
     "Keep house": ("rename", "pin", "unpin", "rm", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),

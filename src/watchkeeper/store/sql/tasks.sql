@@ -127,3 +127,6 @@ SELECT task_id FROM label WHERE name = :name ORDER BY task_id;
 
 -- name: tasks_pinned
 SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC, seq DESC;
+
+-- name: tasks_result
+SELECT run_id, said FROM outcome WHERE run_id = :run_id;
