@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 _FILES = 12
 _IGNORED = 6
 _SIGNS = {"added": "+", "modified": "~", "deleted": "-", "renamed": ">"}
-_MINUS = "\N{MINUS SIGN}"
 
 
 def lines(outcome: "Outcome") -> Iterator[tuple[str, str]]:
@@ -52,7 +51,7 @@ def _files(changes: "Changes") -> Iterator[str]:
 
 def _file(file: "FileChange", *, has_commits: bool) -> str:
     old = "" if file.old is None else f"{render.clean(file.old)} → "
-    about = [f"+{file.insertions} {_MINUS}{file.deletions}"] if file.insertions is not None else []
+    about = [f"+{file.insertions} -{file.deletions}"] if file.insertions is not None else []
     about += ["binary"] if file.is_binary else []
     about += ["not committed"] if has_commits and file.is_committed is False else []
     return f"{_SIGNS.get(file.change, '?')} {old}{render.clean(file.path)}" + (

@@ -5,8 +5,6 @@ from watchkeeper.domain.outcome_record import MOST_BESIDE, Changes, Result
 
 _OF_KIND = {FailureKind.REFUSED: Result.REFUSED, FailureKind.NOTHING_RECORDED: Result.NOTHING_RECORDED}
 
-_MINUS = "\N{MINUS SIGN}"
-
 
 def result_of(kind: FailureKind | None, changes: Changes | None) -> Result | None:
     """The class of an outcome; None where no agent ran."""
@@ -32,7 +30,7 @@ def summary(changes: Changes | None) -> str:
     parts = [_counted(len(changes.commits), "commit", more=changes.truncated)] if changes.commits else []
     parts += [f"{_counted(len(changes.files), 'file', more=changes.truncated)} changed"] if changes.files else []
     lines = changes.lines
-    parts += [f"+{lines[0]} {_MINUS}{lines[1]}"] if lines is not None and any(lines) else []
+    parts += [f"+{lines[0]} -{lines[1]}"] if lines is not None and any(lines) else []
     if changes.uncommitted:
         parts.append(f"{changes.uncommitted} not committed" if changes.commits else "not committed")
     if changes.beside:

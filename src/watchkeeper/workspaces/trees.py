@@ -1,4 +1,4 @@
-"""The state of a checkout as a tree of git, kept under a reference of ours, so that what a run changed can be shown later whatever has happened there since.
+"""The state of a checkout as a tree of git, kept under a reference in `refs/watchkeeper`: what a run changed can be shown later, whatever happened since.
 
     status ──paths that differ from HEAD──▶ index of our own: HEAD, then these paths ──write-tree──▶ tree ──▶ refs/watchkeeper/runs/NAME/before or /after
 

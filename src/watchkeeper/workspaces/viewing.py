@@ -85,10 +85,10 @@ class GitDiffs:
     def review(self, kept: Kept, tool: str | None) -> int:
         """Open the difference in a tool; its exit code. Raises HarnessError, OSError."""
         with self._borrowing(kept) as (git, environ, directory):
-            chosen = ("--extcmd", tool) if tool else ()
-            return _run(
-                [git, "difftool", "--dir-diff", "--no-prompt", *chosen, kept.base, kept.tip, "--"], environ, directory
-            )
+            named = ("-c", f'difftool.review.cmd={tool} "$LOCAL" "$REMOTE"') if tool else ()
+            chosen = ("--tool", "review") if tool else ()
+            question = [git, *named, "difftool", "--dir-diff", "--no-prompt", *chosen, kept.base, kept.tip, "--"]
+            return _run(question, environ, directory)
 
     @contextmanager
     def _borrowing(self, kept: Kept) -> Generator[tuple[str, dict[str, str], str]]:

@@ -193,8 +193,9 @@ def _tell_end(call: Call, task: Task) -> None:
                 f"proof    {outcome.proof.value}"
                 + (": nothing of it is alive" if outcome.proof.value == "proven" else "")
             )
-            changed = summary(outcome.changes) or "unknown"
-            terminal.say(f"changes  {changed}")
+            terminal.say(f"changes  {summary(outcome.changes) or 'unknown'}")
+            for file in () if outcome.changes is None else outcome.changes.files:
+                terminal.say(f"         {file.change} {render.clean(file.path)}")
     terminal.say("")
     terminal.say("What to type next:")
     for typed, why in (
