@@ -171,6 +171,8 @@ _KEYS = (
     _key("daemon.stalled_after", _positive, "10m", "duration", "After how long without anything new in its output a run is said to make no progress."),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
     _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
+    _key("review.tool", _word, None, "command", "What `wk review` calls with two directories, before and after a run.",
+         default_says="the tool of `git difftool`"),
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
     _key("prune.keep_tasks_days", _count(0, 36500), 36500, "days", "How long ended tasks are kept.", default_says="forever"),
     _key("prune.keep_history_days", _count(1, 36500), 90, "days", "How long the history of removed tasks is kept."),
@@ -210,6 +212,7 @@ class Settings(NamedTuple):
     daemon_stalled_after_s: float
     logs_limit_bytes: int
     stop_grace_s: float
+    review_tool: str | None
     prune_keep_days: int
     prune_keep_tasks_days: int
     prune_keep_history_days: int

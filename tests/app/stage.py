@@ -50,8 +50,9 @@ class Verbs:
     def performer(self, **changes: Any) -> Performer:
         """Performs effects."""
         made = Performer(
-            store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine="m1"
-        )
+            store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine="m1",
+            forget=GitWorkspace().forget,
+        )  # fmt: skip
         return replace(made, **changes)
 
     def prepared(self, task_id: str = "t1", directory: DirectoryIdentity = NOWHERE) -> Run:

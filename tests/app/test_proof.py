@@ -131,7 +131,7 @@ def test_only_what_is_proven_is_pruned(verbs: Verbs, proof: Proof) -> None:
     verbs.clock.wall = NOON + timedelta(days=400)
     pruner = Pruner(
         store=verbs.store, clock=verbs.clock, executions=verbs.runtime.executions(), environments=verbs.environments,
-        keep_days=30, ago=lambda age: verbs.clock.now() - age,
+        forget=lambda _repository, _names: "", keep_days=30, ago=lambda age: verbs.clock.now() - age,
     )  # fmt: skip
     assert pruner.prune() == ([run.execution_id] if proof is Proof.PROVEN else [])
     assert path.exists() is (proof is not Proof.PROVEN)

@@ -10,6 +10,7 @@ from support.records import NOON, settle
 from watchkeeper.app.prune import Pruner
 from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.errors import Refused
+from watchkeeper.workspaces.git import GitWorkspace
 
 
 def _pruner(verbs: Verbs) -> Pruner:
@@ -19,6 +20,7 @@ def _pruner(verbs: Verbs) -> Pruner:
         clock=verbs.clock,
         executions=verbs.runtime.executions(),
         environments=verbs.environments,
+        forget=GitWorkspace().forget,
         keep_days=30,
         ago=lambda age: verbs.clock.now() - age,
     )

@@ -11,7 +11,7 @@ from support.claude_code import NOBODY, SUBSCRIPTION, ClaudeRig, commands
 from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import AgentIdentity, Disposition, EndReason, FileChange, OutcomeStatus, Proof, TaskState
+from watchkeeper.domain.model import AgentIdentity, Disposition, EndReason, OutcomeStatus, Proof, TaskState
 from watchkeeper.runtimes import proc
 from watchkeeper_testing.claude_code import VERSION
 
@@ -71,7 +71,7 @@ def test_work_is_done_and_told(rig: ClaudeRig) -> None:
     assert outcome.text == "Done. The file says: hello from the stub"
     assert (outcome.turns, outcome.tool_calls) == (3, 2)
     assert outcome.changes is not None
-    assert outcome.changes.files == (FileChange(path="hello.txt", change="added"),)
+    assert [(file.path, file.change) for file in outcome.changes.files] == [("hello.txt", "added")]
     assert outcome.usage.input_tokens
     assert outcome.usage.output_tokens
     assert outcome.usage.cost_usd
@@ -295,5 +295,5 @@ def test_two_tasks_work_at_once_each_in_its_own_repository(rig: ClaudeRig) -> No
         assert rig.wait_resting(tasks[name]).state is TaskState.DONE
         changes = rig.last_outcome(tasks[name]).changes
         assert changes is not None
-        assert changes.files == (FileChange(path=f"{name}.txt", change="added"),)
+        assert [(file.path, file.change) for file in changes.files] == [(f"{name}.txt", "added")]
         assert len(rig.requests(name)) == 2

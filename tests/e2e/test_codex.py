@@ -12,7 +12,7 @@ from support.real_agent import commands
 from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import AgentIdentity, EndReason, FileChange, OutcomeStatus, Proof, TaskState
+from watchkeeper.domain.model import AgentIdentity, EndReason, OutcomeStatus, Proof, TaskState
 from watchkeeper.runtimes import proc
 from watchkeeper_testing.codex import VERSION
 
@@ -68,7 +68,7 @@ def test_work_is_done_and_told(codex_rig: CodexRig) -> None:
     assert outcome.text == "Done. The file says: hello from the stub"
     assert (outcome.tool_calls, outcome.model) == (2, MODEL)
     assert outcome.changes is not None
-    assert outcome.changes.files == (FileChange(path="hello.txt", change="added"),)
+    assert [(file.path, file.change) for file in outcome.changes.files] == [("hello.txt", "added")]
     assert outcome.usage.input_tokens
     assert outcome.usage.output_tokens
     assert outcome.usage.cost_usd is None  # unknown, which is not nothing

@@ -38,7 +38,7 @@ def test_it_is_ended_after_the_grace_and_is_done(lingering: Rig) -> None:
     task_id = _hand_over(lingering)
     task = lingering.wait_resting(task_id)
     assert task.state is TaskState.DONE
-    assert task.reason == "Done. Its process went on after its answer, and was ended."
+    assert task.reason == "Done: nothing changed. Its process went on after its answer, and was ended."
     (run,) = lingering.runs(task_id)
     assert run.exit is not None and run.exit.reason is EndReason.ANSWERED
     kinds = [entry.kind for entry in lingering.journal()]
@@ -53,5 +53,5 @@ def test_who_waits_for_leftovers_keeps_it_and_a_stop_takes_nothing_away(lingerin
     lingering.wk("stop", task_id)
     task = lingering.wait_resting(task_id)
     assert task.state is TaskState.DONE
-    assert task.reason == "Done. Its process went on after its answer, and was stopped."
+    assert task.reason == "Done: nothing changed. Its process went on after its answer, and was stopped."
     assert "run.lingered" not in [entry.kind for entry in lingering.journal()]

@@ -130,8 +130,9 @@ class World:
         started: list[str] = []
         self.runtime.start_shim = lambda run: started.append(f"started {run.task_id}")
         performer = Performer(
-            store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine="m1"
-        )
+            store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine="m1",
+            forget=GitWorkspace().forget,
+        )  # fmt: skip
         _ = performer.perform_due()
         _ = self.store.read(lambda tx: tx.outbox.next_due("m1"))
         return started

@@ -15,6 +15,7 @@ from watchkeeper.domain.worktree import Worktree, WorktreeSeen, advice, obstacle
 from watchkeeper.errors import BadTask
 from watchkeeper.safe_json import dumps
 from watchkeeper.workspaces.apart import ApartWorktrees
+from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.worktrees import MARKER, GitWorktrees
 
 OWNER = "t1"
@@ -104,7 +105,7 @@ def test_it_is_made_whole_and_removed_without_a_trace(repo: Repo) -> None:
     assert (seen.present, seen.branch, obstacles(tree, seen)) == (True, tree.branch, ())
     assert seen.size_bytes
     assert [kept.task_id for kept in repo.worktrees.kept()] == [OWNER]
-    assert repo.worktrees.make(tree, OWNER).place == repo.worktrees.identify(tree.path), "made already"
+    assert repo.worktrees.make(tree, OWNER).place == GitWorkspace().identify(tree.path), "made already"
     assert repo.worktrees.remove(tree, OWNER) == ""
     assert repo.names() == before
     assert not list(repo.root.iterdir())
@@ -118,7 +119,7 @@ def test_it_is_made_in_a_process_apart_just_the_same(repo: Repo) -> None:
         made = apart.make(tree, OWNER)
     finally:
         apart.close()
-    assert made.place == repo.worktrees.identify(tree.path)
+    assert made.place == GitWorkspace().identify(tree.path)
     assert made.problem == ""
 
 

@@ -23,6 +23,7 @@ from watchkeeper.app.working_directories import present
 from watchkeeper.domain import handover
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.plain_text import clean
+from watchkeeper.domain.profile import expected_by_default
 from watchkeeper.environment import asked, capture, left_out
 from watchkeeper.errors import BadTask, KeyTaken, WatchkeeperError
 from watchkeeper.ports.harness import Program, declared, find_program
@@ -191,7 +192,7 @@ class HandOver:
             self._programs[looked] = find_program(harness, spec, wanted.environment, options)
         profile = compile_profile(harness, spec, self._programs[looked], wanted)
         checked = Checked(
-            spec=spec,
+            spec=replace(spec, expect=spec.expect or expected_by_default(profile)),
             profile=profile,
             environment=captured,
             by=caller.by,
@@ -227,7 +228,7 @@ class HandOver:
             environment_names=asked(self._caller.environ, settings.environment_names, request.env),
             deadline_s=settings.run_deadline_s,
             silence_s=settings.run_silence_s,
-            expect=request.expect or "work",
+            expect=request.expect or "",
             max_attempts=settings.run_retries + 1,
             on_lost=OnLost(settings.run_on_lost),
             leftovers=settings.run_leftovers,

@@ -101,7 +101,7 @@ class Launcher:
         found = self.store.read(lambda tx: _load(tx, run_id))
         # From here on nothing else looks at the directory: where this look was answered, others are too.
         self.doing(run.id, LOOKS, task.spec.cwd)
-        survey = self.workspace.survey(task.spec.cwd)
+        survey = self.workspace.survey(task.spec.cwd, run.execution_id)
         self.doing(run.id, "", "")
         if survey.before.get(SILENT):
             self._refuse(run, str(survey.before["why_unknown"]))
@@ -213,7 +213,7 @@ class Launcher:
                 raise DirectoryChanged(f"'{cwd}' {difference}. {again}")
             if is_settled(survey.first, survey.last):
                 return now, survey.before
-            survey = self.workspace.survey(cwd)
+            survey = self.workspace.survey(cwd, found.run.execution_id)
         raise DirectoryChanged(f"'{cwd}' was switched to another branch while it was looked at. {again}")
 
     def _profile(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:

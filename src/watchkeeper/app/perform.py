@@ -10,7 +10,7 @@ from typing import NamedTuple
 from watchkeeper.app import enforce
 from watchkeeper.app.end import EndAnswer, end_settled
 from watchkeeper.app.record import apply_run, journal_sweep
-from watchkeeper.app.remove import discard
+from watchkeeper.app.remove import Forget, discard
 from watchkeeper.app.secrets import hide_sweep, redactor_of
 from watchkeeper.app.side_by_side import side_by_side
 from watchkeeper.domain.effects import EndExecution, ForgetEnvironment, RemoveExecution, StartShim
@@ -42,6 +42,9 @@ _NONE_KNOWN: Mapping[str, Run] = {}
 _SELDOM_S = 30.0
 _ENDS_S = 2.0
 """After so long a pass begins no further end of an execution: whatever is to be started comes first, and an end may take seconds."""
+
+_REMOVALS_S = 1.0
+"""After so long a pass begins no further removal: a repository may take seconds to answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +86,8 @@ class Performer:
     environments: Environments
     machine: str
     """Whose effects are done."""
+    forget: Forget
+    """Lets go of what repositories keep of a run."""
 
     def perform_due(self) -> Performed:
         """Do everything that is due. What fails is tried again later, with a growing wait.
@@ -100,7 +105,7 @@ class Performer:
         forgets = [row for row in due if isinstance(row.effect, ForgetEnvironment)]
         # Nothing that is slow goes before a start; what is left over is due at the next pass, behind the starts that have come by then.
         for row in due:
-            if not isinstance(row.effect, EndExecution | ForgetEnvironment):
+            if not isinstance(row.effect, EndExecution | ForgetEnvironment | RemoveExecution):
                 self._try(row, done, problems)
         forgotten = [act for row in forgets if (act := self._act(row, done, problems))]
         refusals += self._record(forgotten, durable=False)
@@ -121,11 +126,21 @@ class Performer:
                 side_by_side([partial(self._collect, row, done, problems, acts, known) for row in some], record)
             finally:
                 record()
+        self._remove(due, done, problems)
         if refusals:
             raise refusals[0]
         if problems and not done.touched:
             raise problems[0]
         return done
+
+    def _remove(self, due: Sequence[OutboxRow], done: Performed, problems: list[OSError]) -> None:
+        """Remove executions, as many as there is time for; at least one, so that none waits forever. A repository that does not answer holds up no start."""
+        began = self.clock.boottime_s()
+        for row in due:
+            if isinstance(row.effect, RemoveExecution):
+                self._try(row, done, problems)
+                if self.clock.boottime_s() - began > _REMOVALS_S:
+                    return  # the others are due at the next pass, which comes soon
 
     def _try(self, row: OutboxRow, done: Performed, problems: list[OSError]) -> None:
         try:
@@ -146,7 +161,7 @@ class Performer:
                 self._start(row, self._run(run_id, fence))
                 return run_id
             case RemoveExecution() as effect:
-                if not discard(self.store, self.clock, self.runtime.executions(), row, effect):
+                if not discard(self.store, self.clock, self.runtime.executions(), self.forget, row, effect):
                     self._again(row)
                 return None
             case _:

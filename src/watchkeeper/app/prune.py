@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from watchkeeper.app.ages import Ago
+from watchkeeper.app.remove import Forget, forget_files
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState
 from watchkeeper.errors import RecordTorn, WatchkeeperError
 from watchkeeper.ports.clock import Clock
@@ -22,6 +23,7 @@ class Pruner:
     clock: Clock
     executions: Executions
     environments: Environments
+    forget: Forget
     keep_days: float
     ago: Ago
 
@@ -32,6 +34,10 @@ class Pruner:
         problems: list[Exception] = []
         for run in self.candidates():
             try:
+                problem = forget_files(self.executions, self.forget, run)
+                if problem:
+                    problems.append(OSError(problem))
+                    continue
                 self.executions.remove(run)
             except (OSError, WatchkeeperError) as problem:
                 problems.append(problem)

@@ -6,6 +6,7 @@ So a crash leaves either the task as it was, or no task and effects in the outbo
 the history stays until it is pruned.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from watchkeeper.app.worktrees import Keeper, WorktreeNeeded, is_there
@@ -16,7 +17,7 @@ from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_ali
 from watchkeeper.domain.waiting import Dependency
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.runtime import ExecutionName, Executions, Runtime
+from watchkeeper.ports.runtime import ExecutionName, Executions, Prepared, Runtime
 from watchkeeper.ports.store import OutboxRow, Store, Tx
 
 MAX_ATTEMPTS = 12
@@ -143,8 +144,23 @@ class Remover:
         return found
 
 
-def discard(store: Store, clock: Clock, executions: Executions, row: OutboxRow, effect: RemoveExecution) -> bool:
+Forget = Callable[[str, Sequence[str]], str]
+"""Lets go of the files that a repository keeps under names; says why that failed, else nothing."""
+
+
+def forget_files(executions: Executions, forget: Forget, run: Prepared) -> str:
+    """Let go of the files that a repository keeps of a run; why that failed, else empty. Its directory names the repository, so it goes after them."""
+    repository = executions.repository(run)
+    problem = "" if repository is None else forget(repository, [run.execution_id])
+    return f"{repository} still keeps the files of the run: {problem}" if problem else ""
+
+
+def discard(
+    store: Store, clock: Clock, executions: Executions, forget: Forget, row: OutboxRow, effect: RemoveExecution
+) -> bool:
     """Delete a removed execution's directory, its logs kept before if that was asked for. False: it is not to be touched now, so try again.
+
+    The files that its repository keeps of it go first.
 
     After a bounded number of tries the removal is given up, and the journal records that.
 
@@ -152,7 +168,9 @@ def discard(store: Store, clock: Clock, executions: Executions, row: OutboxRow, 
         OSError: the system failed; try again.
     """
     name = ExecutionName.of(effect)
-    problem = ""
+    problem = forget_files(executions, forget, name)
+    if problem and row.attempts + 1 < MAX_ATTEMPTS:
+        return False
     try:
         if effect.keep_logs:
             executions.keep_logs(name)
@@ -160,7 +178,7 @@ def discard(store: Store, clock: Clock, executions: Executions, row: OutboxRow, 
     except Refused as refusal:
         if row.attempts + 1 < MAX_ATTEMPTS:
             return False
-        problem = str(refusal)
+        problem = f"{problem} {refusal}".strip()
 
     def work(tx: Tx) -> None:
         tx.outbox.done(row.id)

@@ -48,7 +48,13 @@ def hide_changes(redactor: Redactor, changes: Changes | None) -> Changes | None:
     return replace(
         changes,
         why_unknown=redactor.text(changes.why_unknown),
-        files=tuple(replace(file, path=redactor.text(file.path)) for file in changes.files),
+        files=tuple(
+            replace(file, path=redactor.text(file.path), old=None if file.old is None else redactor.text(file.old))
+            for file in changes.files
+        ),
+        ignored=tuple(redactor.text(path) for path in changes.ignored),
+        left_out=tuple(redactor.text(path) for path in changes.left_out),
+        not_kept=redactor.text(changes.not_kept),
         commits=tuple(redactor.text(commit) for commit in changes.commits),
         left=None if changes.left is None else _hide_place(redactor, changes.left),
     )

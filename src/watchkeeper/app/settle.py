@@ -122,7 +122,7 @@ class Settler:
             self.doing(run.id, READS, "")
             read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
         self.doing(run.id, LOOKS, task.spec.cwd)
-        changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run))
+        changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run), run.execution_id)
         self.doing(run.id, "", "")
         return read, hide_changes(redactor, changes)
 

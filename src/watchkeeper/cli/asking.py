@@ -23,6 +23,7 @@ from watchkeeper.cli.types import (
 )
 from watchkeeper.domain.model import OnLost, Task
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, line, requests, table
+from watchkeeper.domain.task_record import EXPECTATIONS
 from watchkeeper.errors import StateError, UsageError
 
 if TYPE_CHECKING:
@@ -37,7 +38,10 @@ F = TypeVar("F", bound=Callable[..., object])
 _COLUMN = 11
 _MOST_RETRIES = 20
 _MOST_PRIORITY = 1000
-_EXPECT = "What counts as done: `work` (a tool call or a change) or `answer` (words alone). [default: work]"
+_EXPECT = (
+    "What counts as done: `work` (a tool call or a change), `changes` (a changed file or a commit), `answer` (words alone) "
+    "or `any`. [default: any for a command line, answer with --rights read, else work]"
+)
 _SILENCE = "End the agent when it has printed nothing for this long. [default: never]"
 _RETRIES = "How often to try again what failed for a passing reason. [default: 2]"
 _ACCOUNT = "With whose sign-in: an account that `wk account ls` lists. [default: own]"
@@ -85,7 +89,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--env", metavar="NAME", multiple=True, help="Pass this variable on to the agent; may be repeated."),
     click.option("--deadline", metavar="DUR", type=DURATION, help="End the agent after this long, such as 90m."),
     click.option("--silence", metavar="DUR", type=DURATION, help=_SILENCE),
-    click.option("--expect", type=click.Choice(["work", "answer"]), help=_EXPECT),
+    click.option("--expect", type=click.Choice(EXPECTATIONS), help=_EXPECT),
     click.option("--retries", metavar="N", type=click.IntRange(0, _MOST_RETRIES), help=_RETRIES),
     click.option("--on-lost", type=click.Choice([each.value for each in OnLost]), help=_ON_LOST),
     click.option("--leftovers", type=click.Choice(["kill", "wait"]), help=_LEFTOVERS),

@@ -10,6 +10,7 @@ from watchkeeper.cli import asking
 from watchkeeper.cli.render import clean
 from watchkeeper.cli.types import from_now
 from watchkeeper.domain.duration import parse_duration
+from watchkeeper.domain.task_record import EXPECTATIONS
 from watchkeeper.errors import BadTask
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ _CHOICES = {
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),
     "leftovers": ("kill", "wait"),
-    "expect": ("work", "answer"),
+    "expect": EXPECTATIONS,
 }
 _LINES = ("name",)
 """Keys of a line beside those of the request."""

@@ -22,6 +22,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "config show": (),
     "cost": (),
     "daemon status": (),
+    "diff": (),
     "doctor": (),
     "env": (),
     "events": (),

@@ -24,6 +24,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "ls",
         "status",
         "show",
+        "diff",
+        "review",
         "why",
         "logs",
         "wait",

@@ -48,6 +48,7 @@ def pruner_of(parts: Watchkeeper, ago: Ago) -> Pruner:
         clock=parts.clock,
         executions=parts.runtime.executions(),
         environments=parts.environments,
+        forget=parts.workspace.forget,
         keep_days=parts.settings.prune_keep_days,
         ago=ago,
     )

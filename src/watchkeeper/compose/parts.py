@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.damage import Damage, Known
+    from watchkeeper.ports.diffs import Diffs
     from watchkeeper.ports.environment import Environments
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
@@ -267,6 +268,13 @@ class Watchkeeper(ThisMachine):
         return worktrees(root, self.settings.daemon_worktree_limit_s if self._is_daemon else None)
 
     @cached_property
+    def diffs(self) -> "Diffs":
+        """What runs changed, as their repositories keep it."""
+        from watchkeeper.workspaces.viewing import GitDiffs
+
+        return GitDiffs(self.environ)
+
+    @cached_property
     def harnesses(self) -> "Registry":
         """Every harness that can be named, the user's own included."""
         from watchkeeper.harnesses.registry import Registry
@@ -334,7 +342,12 @@ class Watchkeeper(ThisMachine):
 
         machine = self.state.node()
         return Performer(
-            store=self.store, clock=self.clock, runtime=self.runtime, environments=self.environments, machine=machine
+            store=self.store,
+            clock=self.clock,
+            runtime=self.runtime,
+            environments=self.environments,
+            machine=machine,
+            forget=self.workspace.forget,
         )
 
     @cached_property

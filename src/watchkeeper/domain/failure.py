@@ -97,6 +97,7 @@ ROWS: dict[FailureKind, FailureRow] = {
     FailureKind.NOTHING_RECORDED: _row(
         "The agent says that it is done, but it called no tool and changed nothing.", Follow.NEEDS_INPUT
     ),
+    FailureKind.NOTHING_CHANGED: _row("A change was expected, and nothing changed.", Follow.NEEDS_INPUT),
     FailureKind.ASKED: _row("The agent asks something and waits for an answer.", Follow.NEEDS_INPUT, counts=False),
     FailureKind.ENVIRONMENT_UNKNOWN: _row(
         "The environment kept for this task is gone or damaged; `wk retry` captures it again.",

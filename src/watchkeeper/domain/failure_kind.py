@@ -25,6 +25,7 @@ class FailureKind(StrEnum):
     SILENCE = "silence"
     REFUSED = "refused"
     NOTHING_RECORDED = "nothing_recorded"
+    NOTHING_CHANGED = "nothing_changed"
     ASKED = "asked"
     ENVIRONMENT_UNKNOWN = "environment_unknown"
     NEVER_LAUNCHED = "never_launched"

@@ -16,6 +16,7 @@ _ANSWERS = frozenset(
         FailureKind.BAD_REQUEST,
         FailureKind.BUDGET,
         FailureKind.CONTEXT_FULL,
+        FailureKind.NOTHING_CHANGED,
         FailureKind.NOTHING_RECORDED,
         FailureKind.PERMISSION_DENIED,
         FailureKind.REFUSED,

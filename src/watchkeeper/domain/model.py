@@ -13,6 +13,7 @@ from watchkeeper.domain.outcome_record import (
     FileChange,
     Outcome,
     OutcomeStatus,
+    Result,
     Trace,
     Usage,
 )
@@ -61,6 +62,7 @@ __all__ = [
     "Outcome",
     "OutcomeStatus",
     "Proof",
+    "Result",
     "Run",
     "RunState",
     "StopHow",

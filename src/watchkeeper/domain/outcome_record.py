@@ -21,10 +21,19 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileChange:
-    """One path that differs from before the run: `added`, `modified`, `deleted`."""
+    """One path that differs from before the run: `added`, `modified`, `deleted`, `renamed`."""
 
     path: str
     change: str
+    old: str | None = None
+    """Of a renamed file the name before."""
+    insertions: int | None = None
+    """Lines that were added; None: not known, or not counted because the file is binary."""
+    deletions: int | None = None
+    """Lines that were taken away; None as above."""
+    is_binary: bool = False
+    is_committed: bool | None = None
+    """Whether HEAD has the file as the run left it; None: not recorded, or there is no commit in such a directory."""
 
 
 MOST_BESIDE = 20
@@ -47,6 +56,33 @@ class Changes:
     """Tasks that ran in the same checkout or directory at the same time: the changes may be theirs. At most `MOST_BESIDE`."""
     left: WorkingDirectory | None = None
     """The directory as it was when the run was settled: what the task's next run must find. None: it could not be looked at."""
+    ignored: tuple[str, ...] = ()
+    """New paths that git ignores, a whole directory as one; not all of them where `ignored_in_all` is more."""
+    ignored_in_all: int = 0
+    base: str | None = None
+    """The tree of git that holds the files as they were before the run; None: it was not kept."""
+    tip: str | None = None
+    """The tree that holds the files as the run left them; None: it was not kept."""
+    repository: str | None = None
+    """The directory of the repository that holds both."""
+    not_kept: str = ""
+    """Why there are no trees although something changed."""
+    left_out: tuple[str, ...] = ()
+    """Changed paths that the trees do not hold: too large, unreadable, or not a file."""
+
+    @property
+    def uncommitted(self) -> int:
+        """How many of the listed files are not committed as the run left them."""
+        return sum(file.is_committed is False for file in self.files)
+
+    @property
+    def lines(self) -> tuple[int, int] | None:
+        """How many lines were added and taken away, binary files aside; None where that is not known of every file."""
+        counted = [(file.insertions, file.deletions) for file in self.files if not file.is_binary]
+        known = [(added, deleted) for added, deleted in counted if added is not None and deleted is not None]
+        if len(known) < len(counted) or self.truncated:
+            return None
+        return sum(added for added, _ in known), sum(deleted for _, deleted in known)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +117,23 @@ class OutcomeStatus(StrEnum):
     SUCCEEDED = "succeeded"
     FAILED = "failed"
     STOPPED = "stopped"
+
+
+class Result(StrEnum):
+    """What a run left behind, whatever its status: the class of its outcome."""
+
+    COMMITTED = "committed"
+    """Commits."""
+    CHANGED = "changed"
+    """Changed files, and no commit."""
+    UNCHANGED = "unchanged"
+    """Nothing: no file differs, and there is no new commit."""
+    REFUSED = "refused"
+    """The agent refused the task."""
+    NOTHING_RECORDED = "nothing_recorded"
+    """Words only, where more was expected."""
+    UNKNOWN = "unknown"
+    """What changed could not be told."""
 
 
 class Disposition(StrEnum):
@@ -121,3 +174,5 @@ class Outcome:
     leftovers: tuple[Leftover, ...] = ()
     wake_at: datetime | None = None
     """When a retry may start."""
+    result: Result | None = None
+    """What the run left behind; None: no agent ran, or an older version did not record it."""

@@ -122,6 +122,13 @@ class LaunchProfile:
         return environment
 
 
+def expected_by_default(profile: LaunchProfile) -> str:
+    """What counts as done where the task does not say: an answer of an agent that only reads, a trace of any other, the success of a command."""
+    if profile.harness == _COMMAND:
+        return "any"
+    return "answer" if profile.rights is RightsLevel.READ else "work"
+
+
 def as_written_now(sentence: str) -> str:
     """A stored sentence in the words of this version, so that a comparison with a new one shows differences of rights only."""
     return sentence.replace("asks nobody", "never asks")

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from watchkeeper.domain.account import Bearing
+from watchkeeper.domain.expectation import judge_success
 from watchkeeper.domain.failure import ROWS, FailureKind, Follow
 from watchkeeper.domain.model import (
     Changes,
@@ -20,7 +21,7 @@ from watchkeeper.domain.model import (
     Trace,
     Usage,
 )
-from watchkeeper.domain.question import question_at_end
+from watchkeeper.domain.result import result_of
 from watchkeeper.domain.route import with_host
 from watchkeeper.domain.service import LONGEST_LIMIT_S, SERVICE_KINDS, ProbePolicy, charged, service_failures
 from watchkeeper.domain.spawn_failure import judge_spawn
@@ -47,6 +48,7 @@ _OURS_TO_SAY = frozenset(
         FailureKind.NEVER_LAUNCHED,
         FailureKind.LOST,
         FailureKind.STOPPED,
+        FailureKind.NOTHING_CHANGED,
     }
 )
 """Kinds that evidence or a person establishes. A program that claims one is not believed: it could have itself started again and again, uncounted."""
@@ -146,6 +148,7 @@ def settle(facts: Facts) -> Outcome | Hold:
         changes=facts.changes,
         leftovers=facts.leftovers,
         wake_at=wake_at,
+        result=result_of(kind, facts.changes),
     )
 
 
@@ -235,33 +238,7 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
         )
     if not trace.ok:
         return FailureKind.UNKNOWN, trace.reason or ROWS[FailureKind.UNKNOWN].says
-    if not trace.expects_trace:
-        return None, "Done."
-    question = question_at_end(trace.text)
-    if question is not None:
-        return FailureKind.ASKED, f"The agent asks: “{question}”"
-    if trace.whole and not _did_what_was_expected(facts, trace):
-        return FailureKind.NOTHING_RECORDED, _nothing_says(facts, trace)
-    return None, "Done."
-
-
-def _did_what_was_expected(facts: Facts, trace: Trace) -> bool:
-    """Prose is not a trace of work. Changes count only where no other process can have made them."""
-    changes = facts.changes
-    changed = changes is not None and bool(changes.files or changes.commits) and not changes.beside
-    answered = facts.task.spec.expect == "answer" and bool(trace.text.strip())
-    return bool(trace.tool_calls) or changed or answered
-
-
-def _nothing_says(facts: Facts, trace: Trace) -> str:
-    task_id = facts.task.id
-    if facts.task.spec.expect == "answer":
-        return f"The agent says that it is done, but gave no answer. `wk retry {task_id}` asks again."
-    if not trace.text.strip():
-        return f"The agent says that it is done, but said and did nothing. `wk retry {task_id}` tries again."
-    says = "The agent says that it is done, but it called no tool and changed nothing"
-    then = f"`wk show {task_id}` has what it said; `wk retry {task_id}` tries again"
-    return f"{says}. {then}; if words are all you want, hand it over with `--expect answer`."
+    return judge_success(facts.task.id, facts.task.spec.expect, trace, facts.changes)
 
 
 def describe_exit(exit_fact: ExitFact) -> str:

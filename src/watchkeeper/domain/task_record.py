@@ -36,6 +36,10 @@ class OnLost(StrEnum):
     FAIL = "fail"
 
 
+EXPECTATIONS = ("work", "changes", "answer", "any")
+"""What a task can expect: a tool call or a change; a changed file or a commit; words; or nothing beyond the program's own success."""
+
+
 class StopHow(StrEnum):
     """How an agent is to be ended."""
 
@@ -73,7 +77,7 @@ class TaskSpec:
     silence_s: float | None = None
     """After how long without any output a run is ended; None: never."""
     expect: str = "work"
-    """What counts as done: `work`, a tool call or a change; or `answer`, words alone."""
+    """What counts as done, one of `EXPECTATIONS`."""
     max_attempts: int = 3
     on_lost: OnLost = OnLost.HOLD
     leftovers: str = "kill"
@@ -145,6 +149,13 @@ class Task:
     """When a person last looked at it after it had ended."""
     service_failures: int = 0
     """How often the service failed it while it answered others, since a person last asked for it; see `service.SPARED`."""
+
+    @property
+    def remark(self) -> str:
+        """What its reason adds to its state: of a task that is done, what it came to."""
+        if self.state is not TaskState.DONE:
+            return self.reason
+        return self.reason.removeprefix("Done").lstrip(":. ").rstrip(".")
 
     @property
     def wakes_for(self) -> Wait | None:

@@ -256,6 +256,10 @@ class Executions(Protocol):
         """What the workspace looked like before the agent."""
         ...
 
+    def repository(self, run: Prepared) -> str | None:
+        """The repository that may keep the files of this run; None if there is none, or that cannot be read."""
+        ...
+
     def gone(self, run: Run) -> GoneFact | None:
         """The shim's proof of emptiness, if it was given."""
         ...

@@ -80,6 +80,10 @@ class Tasks(Keys, Protocol):
         """What lists tell of a task's wait. Raises NoSuchTask."""
         ...
 
+    def result(self, task_id: str, number: int) -> str | None:
+        """The class of the outcome of a task's run of that number; None if there is none. Raises RecordTorn."""
+        ...
+
     def labels(self, prefix: str, limit: int) -> list[str]:
         """The labels that start with `prefix`, in order."""
         ...

@@ -1,6 +1,6 @@
 """The directory that an agent works in."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from watchkeeper.domain.model import Changes
@@ -34,10 +34,13 @@ class Survey(NamedTuple):
 
 
 class Workspace(Protocol):
-    """Looks, never touches."""
+    """Looks, and touches nothing but names of our own in a repository, under which it keeps the files of runs."""
 
-    def survey(self, cwd: str) -> Survey:
-        """Which directory that is, what it looks like, and which it is afterwards. Never raises."""
+    def survey(self, cwd: str, name: str = "") -> Survey:
+        """Which directory that is, what it looks like, and which it is afterwards. Never raises.
+
+        With a name the files that differ from the last commit are kept under it; where that fails, the snapshot holds the reason.
+        """
         ...
 
     def identify(self, cwd: str) -> WorkingDirectory | None:
@@ -48,8 +51,15 @@ class Workspace(Protocol):
         """What the directory looks like now, as plain JSON values. Never raises: what cannot be known is said inside."""
         ...
 
-    def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
-        """What differs from `before`. Never raises: what cannot be known is said inside."""
+    def changes(self, cwd: str, before: Mapping[str, object] | None, name: str = "") -> Changes:
+        """What differs from `before`. Never raises: what cannot be known is said inside.
+
+        With a name the files as they were and as they are now are kept under it, for `wk diff`. Another call with the same name keeps the first state.
+        """
+        ...
+
+    def forget(self, repository: str, names: Sequence[str]) -> str:
+        """Let go of the files that a repository keeps under these names. Returns why that failed; empty if it did not. Never raises."""
         ...
 
     def checkout(self, cwd: str) -> Checkout | None:

@@ -184,6 +184,15 @@ class ExecutionDirectories:
             return None if data is None else records.load(data)
         return None
 
+    def repository(self, run: Prepared) -> str | None:
+        """The repository that may keep the files of this run; None if there is none, or that cannot be read."""
+        with contextlib.suppress(BadRecord, OSError), atomic.directory(self.named(run.execution_id)) as fd:
+            if run.directory is None or identity_of(fd) == run.directory:
+                data = atomic.read_limited(fd, records.BEFORE, RECORD_LIMIT)
+                found = records.load(data).get("repository")
+                return found if isinstance(found, str) else None
+        return None
+
     def environment(self, run: Run) -> Mapping[str, str] | None:
         """The environment that its spec holds; None if it cannot be read. Raises OSError if the system is in trouble."""
         data = self._read(run, records.SPEC)

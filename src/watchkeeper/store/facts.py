@@ -34,10 +34,12 @@ def changes_from(text: str | None) -> Changes | None:
     if text is None:
         return None
     data = record(text)
-    files = cast("list[dict[str, str]]", data.get("files", []))
-    data["files"] = tuple(checked(FileChange, {"path": one["path"], "change": one["change"]}) for one in files)
+    files = cast("list[dict[str, object]]", data.get("files", []))
+    data["files"] = tuple(checked(FileChange, one) for one in files)
     data["beside"] = plain_texts(data.get("beside", []))
     data["commits"] = plain_texts(data.get("commits", []))
+    for paths in ("ignored", "left_out"):
+        data[paths] = plain_texts(data.get(paths, []))
     left = data.get("left")
     data["left"] = None if left is None else _place(cast("dict[str, object]", left))
     return checked(Changes, data)

@@ -3,12 +3,12 @@
 from typing import cast
 
 from watchkeeper.domain.failure_kind import FailureKind
-from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Run
+from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Result, Run
 from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Authorisation, Launch
 from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, place_from, profile_from, usage_from
 from watchkeeper.store.rows import Row, RowConflict, Rows
-from watchkeeper.store.values import Columns, readable, record, ticks, ticks_or_none, to_json
+from watchkeeper.store.values import Columns, plain_text, readable, record, ticks, ticks_or_none, to_json
 
 
 class StoredOutcomes:
@@ -19,7 +19,7 @@ class StoredOutcomes:
         self._rows = rows
 
     def add(self, outcome: Outcome) -> None:
-        said = {name: cast("object", getattr(outcome, name)) for name in _SAID}
+        said = {name: cast("object", getattr(outcome, name)) for name in (*_SAID, "result")}
         try:
             _ = self._rows.run(
                 "outcomes_add",
@@ -131,7 +131,7 @@ def _outcome(row: Row) -> Outcome:
             at=column.time(),
             proof=column.choice(Proof),
             wake_at=column.time_or_none(),
-            **_said(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`
+            **_said(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`, and the result
             usage=usage_from(column.text()),
             exit=exit_from(column.text_or_none()),
             changes=changes_from(column.text_or_none()),
@@ -140,8 +140,9 @@ def _outcome(row: Row) -> Outcome:
 
 
 def _said(text: str) -> dict[str, object]:
-    """What the agent program told of itself. Raises ValueError, TypeError."""
+    """What the agent program told of itself, and the class that was decided from it. Raises ValueError, TypeError."""
     said = record(text)
+    said["result"] = None if said.get("result") is None else Result(plain_text(said["result"]))
     for name in ("text", "harness_session", "model"):
         if said.get(name) is not None and not isinstance(said.get(name), str):
             raise TypeError(f"'{name}' is not a text")

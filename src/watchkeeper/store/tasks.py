@@ -258,6 +258,16 @@ class StoredTasks:
     def see_all(self, at: datetime) -> int:
         return self._rows.run("tasks_see_all", at=ticks(at))
 
+    def result(self, task_id: str, number: int) -> str | None:
+        row = self._rows.one("tasks_result", run_id=f"{task_id}.{number}")
+        if row is None:
+            return None
+        with Columns(row, "outcome", task_id=task_id) as column:
+            _, said = column.text(), record(column.text())
+            found = said.get("result")
+            return None if found is None else plain_text(found)
+        return None
+
     def environment_in_use(self, environment_id: str) -> bool:
         return self._rows.one("tasks_environment_in_use", environment_id=environment_id) is not None
 

@@ -23,12 +23,15 @@ def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str,
         case "identify":
             return {"found": _told(workspace.identify(cwd))}
         case "survey":
-            first, before, last = workspace.survey(cwd)
+            first, before, last = workspace.survey_for(cwd, cast("list[str]", question["names"]))
             return {"first": _told(first), "before": _placed(cwd, before), "last": _told(last)}
+        case "forget":
+            return {"why_not": workspace.forget(cwd, cast("list[str]", question["names"]))}
         case _:
             pass
     befores = cast("list[Mapping[str, object] | None]", question["befores"])
-    return {"changes": [asdict(each) for each in workspace.changes_of_many(cwd, befores)]}
+    names = cast("list[str]", question["names"])
+    return {"changes": [asdict(each) for each in workspace.changes_of_many(cwd, befores, names)]}
 
 
 def make(worktrees: GitWorktrees, question: Mapping[str, object]) -> dict[str, object]:
@@ -73,14 +76,10 @@ def survey_of(told: Mapping[str, object]) -> Survey:
 
 def changes_of(told: Mapping[str, object]) -> Changes:
     """Changes from their message. Raises KeyError, TypeError for a message that the looker cannot have sent."""
-    files = cast("list[dict[str, str]]", told["files"])
-    return Changes(
-        known=bool(told["known"]),
-        why_unknown=str(told["why_unknown"]),
-        files=tuple(FileChange(path=each["path"], change=each["change"]) for each in files),
-        commits=tuple(cast("list[str]", told["commits"])),
-        truncated=bool(told["truncated"]),
-        in_checkout=bool(told["in_checkout"]),
-        beside=tuple(cast("list[str]", told["beside"])),
-        left=directory_of(told["left"]),
-    )
+    data = dict(told)
+    files = cast("list[dict[str, object]]", data["files"])
+    data["files"] = tuple(FileChange(**each) for each in files)  # pyright: ignore[reportArgumentType] - as below
+    for name in ("commits", "beside", "ignored", "left_out"):
+        data[name] = tuple(cast("list[str]", data[name]))
+    data["left"] = directory_of(data["left"])
+    return Changes(**data)  # pyright: ignore[reportArgumentType] - the fields of our own record

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
@@ -27,6 +27,9 @@ from watchkeeper.workspaces.worktrees import GitWorktrees
 
 DEADLINE_S = 30.0
 """How long a look may take by default."""
+
+FORGET_S = 5.0
+"""How long a repository may take to let go of files; after that it is asked again later."""
 
 _CHUNK = 1024 * 1024
 _PATIENCE_S = 0.5
@@ -47,14 +50,16 @@ class _Look:
     def __init__(self, behind: "_Look | None") -> None:
         self.behind = behind
         self.befores: list[Mapping[str, object] | None] = []
+        self.names: list[str] = []
         self.answers: list[_Found] = []
         self.silent: tuple[str, bool] | None = None
         self.rest_s = 0.0
         """How long the next look waits after this one is over."""
         self.over = threading.Event()
 
-    def join(self, before: Mapping[str, object] | None) -> int:
+    def join(self, before: Mapping[str, object] | None, name: str) -> int:
         self.befores.append(before)
+        self.names.append(name)
         return len(self.befores) - 1
 
 
@@ -103,9 +108,9 @@ class ApartWorkspace:
         found = self._together("identify", cwd, None)
         return None if isinstance(found, tuple) else answers.directory_of(found["found"])
 
-    def survey(self, cwd: str) -> Survey:
+    def survey(self, cwd: str, name: str = "") -> Survey:
         """As `GitWorkspace.survey`. Never raises."""
-        found = self._together("survey", cwd, None)
+        found = self._together("survey", cwd, None, name)
         return Survey(None, _unknown(found), None) if isinstance(found, tuple) else answers.survey_of(found)
 
     def snapshot(self, cwd: str) -> Mapping[str, object]:
@@ -113,12 +118,18 @@ class ApartWorkspace:
         found = self._together("snapshot", cwd, None)
         return _unknown(found) if isinstance(found, tuple) else found
 
-    def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
+    def changes(self, cwd: str, before: Mapping[str, object] | None, name: str = "") -> Changes:
         """As `GitWorkspace.changes`. Never raises."""
-        found = self._together("changes", cwd, before)
+        found = self._together("changes", cwd, before, name)
         if isinstance(found, tuple):
             return Changes(known=False, why_unknown=found[0])
         return answers.changes_of(found)
+
+    def forget(self, repository: str, names: Sequence[str]) -> str:
+        """As `GitWorkspace.forget`. Never raises."""
+        question: dict[str, object] = {"do": "forget", "cwd": repository, "names": list(names), "within_s": FORGET_S}
+        found = self._ask(question, FORGET_S)
+        return found[0] if isinstance(found, tuple) else str(found["why_not"])
 
     def checkout(self, cwd: str) -> Checkout | None:
         """As `GitWorkspace.checkout`, in this process: the caller who hands a task over waits for their own directory."""
@@ -140,7 +151,7 @@ class ApartWorkspace:
         with self._guard:
             self._forget()
 
-    def _together(self, do: str, cwd: str, before: Mapping[str, object] | None) -> _Found:
+    def _together(self, do: str, cwd: str, before: Mapping[str, object] | None, name: str = "") -> _Found:
         """Ask, together with all other callers that ask for the same directory while another such look is running.
 
         Each gets the answer of a look that began after they asked; many runs that end at once in one place cost two looks, not many.
@@ -150,7 +161,7 @@ class ApartWorkspace:
             look = self._next.get(key)
             leads = look is None
             look = look or self._next.setdefault(key, _Look(self._now.get(key)))
-            mine = look.join(before)
+            mine = look.join(before, name)
         if leads:
             self._lead(key, look)
         look.over.wait()
@@ -180,7 +191,7 @@ class ApartWorkspace:
             look.over.set()
 
     def _look(self, key: tuple[str, str], look: "_Look") -> list[_Found]:
-        question: dict[str, object] = {"do": key[0], "cwd": key[1], "befores": look.befores}
+        question: dict[str, object] = {"do": key[0], "cwd": key[1], "befores": look.befores, "names": look.names}
         found = self._ask(question)
         if isinstance(found, tuple):
             look.silent = found if found[1] else None
@@ -188,26 +199,27 @@ class ApartWorkspace:
         many = found.get("changes")
         return cast("list[_Found]", many) if isinstance(many, list) else [found] * len(look.befores)
 
-    def _ask(self, question: dict[str, object]) -> _Found:
+    def _ask(self, question: dict[str, object], within_s: float | None = None) -> _Found:
         """The answer; or why there is none, and whether the directory is what did not answer."""
+        within_s = self._deadline_s if within_s is None else min(within_s, self._deadline_s)
         try:
             ours = self._send()
         except OSError as error:
             return f"No process can be started to look at the directory: {error.strerror or error}.", False
-        until = time.monotonic() + self._deadline_s + _PATIENCE_S
+        until = time.monotonic() + within_s + _PATIENCE_S
         with ours:
             try:
                 return cast("dict[str, object]", json.loads(_talk(ours, json.dumps(question).encode(), until)))
             except TimeoutError:
-                return self._silent(question), True
+                return self._silent(question, within_s), True
             except (OSError, ValueError):
                 # It was ended, at its deadline or from outside, or could not begin.
                 if time.monotonic() + 2 * _PATIENCE_S >= until:
-                    return self._silent(question), True
+                    return self._silent(question, within_s), True
                 return "The look at the directory was ended before it was over.", False
 
-    def _silent(self, question: Mapping[str, object]) -> str:
-        return f"The directory has not answered for {self._deadline_s:g} s: {question['cwd']}"
+    def _silent(self, question: Mapping[str, object], within_s: float) -> str:
+        return f"The directory has not answered for {within_s:g} s: {question['cwd']}"
 
     def _send(self) -> socket.socket:
         """Hand one end of a new socket over, and return the other. A process that has died is replaced once."""

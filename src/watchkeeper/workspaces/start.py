@@ -8,7 +8,7 @@ from watchkeeper.domain.plain_text import clean
 from watchkeeper.errors import BadTask
 from watchkeeper.ports.worktrees import Start
 from watchkeeper.workspaces import identity
-from watchkeeper.workspaces.git import NoAnswer
+from watchkeeper.workspaces.git_program import GitUnknown
 from watchkeeper.workspaces.plain import storable
 
 _HEADS = "refs/heads/"
@@ -18,14 +18,14 @@ _SHOWN = 80
 Line = Callable[..., str | None]
 """Asks git in a directory; one line, or None where git has none."""
 Ask = Callable[..., bytes]
-"""Asks git in a directory. Raises NoAnswer."""
+"""Asks git in a directory. Raises GitUnknown."""
 
 
 def start(line: Line, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
     """Where a worktree for a task in `cwd` would start. Raises BadTask."""
     try:
         return _start(line, ask, cwd, base, branch)
-    except (NoAnswer, OSError, ValueError) as error:
+    except (GitUnknown, OSError, ValueError) as error:
         raise BadTask(
             f"No worktree can be made of '{cwd}': {error}", hint="Leave --worktree away to work there."
         ) from error

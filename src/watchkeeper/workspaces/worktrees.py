@@ -25,7 +25,8 @@ from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState
 from watchkeeper.errors import system_says
 from watchkeeper.ports.worktrees import Kept, Made, Start
 from watchkeeper.workspaces import identity, start
-from watchkeeper.workspaces.git import GitWorkspace, NoAnswer
+from watchkeeper.workspaces.git import GitWorkspace
+from watchkeeper.workspaces.git_program import GitProgram, GitUnknown
 from watchkeeper.workspaces.plain import storable
 
 MARKER = "watchkeeper"
@@ -45,14 +46,15 @@ class _Listed(NamedTuple):
     """The full name of its branch."""
 
 
-class GitWorktrees(GitWorkspace):
+class GitWorktrees:
     """Makes worktrees below one directory, and removes them."""
 
     def __init__(
         self, root: Path = Path("/nonexistent"), environ: Mapping[str, str] | None = None, timeout_s: float = 600.0
     ) -> None:
         """`root`: the directory of all worktrees, where names become places. `timeout_s`: how long one question to git may take."""
-        super().__init__(environ, timeout_s)
+        self._git = GitProgram(environ, timeout_s)
+        self._workspace = GitWorkspace(environ, timeout_s)
         self._root = root
 
     def place_for(self, name: str) -> str:
@@ -61,7 +63,7 @@ class GitWorktrees(GitWorkspace):
 
     def start(self, cwd: str, base: str | None, branch: str | None) -> Start:
         """Where a worktree would start. Raises BadTask."""
-        return start.start(self._line, self._git, cwd, base, branch)
+        return start.start(self._git.line, self._say, cwd, base, branch)
 
     def make(self, tree: Worktree, owner: str) -> Made:
         """Make it, or complete it. Never raises."""
@@ -71,9 +73,9 @@ class GitWorktrees(GitWorkspace):
                 problem = self._make(tree, owner) if self._marked(tree) is None else ""
             if problem:
                 return Made(problem=problem)
-        except (NoAnswer, OSError, ValueError) as error:
+        except (GitUnknown, OSError, ValueError) as error:
             return Made(problem=f"The worktree {tree.path} could not be made: {_why(error)}", passing=True)
-        place = self.identify(tree.path)
+        place = self._workspace.identify(tree.path)
         return (
             Made(place) if place is not None else Made(problem=f"The worktree {tree.path} is not there.", passing=True)
         )
@@ -92,7 +94,7 @@ class GitWorktrees(GitWorkspace):
             (own / "index.lock").unlink(
                 missing_ok=True
             )  # of a git that was ended here: no other process works here yet
-        _ = self._git(tree.path, "read-tree", "HEAD")
+        _ = self._say(tree.path, "read-tree", "HEAD")
         if needed := [name for name in filters if self._needs(tree, name)]:
             return (
                 f"Files of '{tree.base_name}' need the filter '{needed[0]}', which the repository's own configuration names. "
@@ -100,7 +102,7 @@ class GitWorktrees(GitWorkspace):
             )
         crashpoint("worktree.files.before")
         question = ["reset", "--hard", "--quiet", "--no-recurse-submodules"]
-        _ = self._answer(self._ask(tree.path, question, _off(filters)))
+        _ = self._git.answer(tree.path, question, _off(filters))
         crashpoint("worktree.files.after")
         self._mark(tree, owner)
         return ""
@@ -145,7 +147,7 @@ class GitWorktrees(GitWorkspace):
     def _mark(self, tree: Worktree, owner: str) -> None:
         own = self._own(tree)
         if own is None:
-            raise NoAnswer("git does not know the worktree that it has made.")
+            raise GitUnknown("git does not know the worktree that it has made.")
         text = json.dumps({"owner": owner, "tree": asdict(replace(tree, made=None))})
         new = own / f"{MARKER}.new"
         crashpoint("worktree.mark.before")
@@ -183,15 +185,15 @@ class GitWorktrees(GitWorkspace):
                 problem = f"{tree.path} is not the worktree that was made for task {owner}."
                 return WorktreeSeen(problem=problem, present=True, size_bytes=size)
             return replace(self._look(tree), size_bytes=size)
-        except (NoAnswer, OSError, ValueError) as error:
+        except (GitUnknown, OSError, ValueError) as error:
             says = f"The worktree {tree.path} cannot be looked at: {_why(error)}"
             return WorktreeSeen(problem=says, present=os.path.lexists(tree.path), size_bytes=size)
 
     def _look(self, tree: Worktree) -> WorktreeSeen:
         question = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames"]
-        raw = self._answer(self._ask(tree.path, question, self._unfiltered(tree.path)))
+        raw = self._git.answer(tree.path, question, self._git.unfiltered(tree.path))
         entries = [(entry[:2], storable(os.fsdecode(entry[3:]))) for entry in raw.split(b"\0") if entry]
-        ref = self._line(tree.path, "symbolic-ref", "--quiet", "HEAD")
+        ref = self._git.line(tree.path, "symbolic-ref", "--quiet", "HEAD")
         return WorktreeSeen(
             present=True,
             branch=None if ref is None else ref.removeprefix(_HEADS),
@@ -203,7 +205,7 @@ class GitWorktrees(GitWorkspace):
 
     def _hidden(self, top: str) -> tuple[str, ...]:
         """Files that git was told to take for unchanged, and that are there."""
-        entries = [(entry[:1], os.fsdecode(entry[2:])) for entry in self._git(top, "ls-files", "-v", "-z").split(b"\0")]
+        entries = [(entry[:1], os.fsdecode(entry[2:])) for entry in self._say(top, "ls-files", "-v", "-z").split(b"\0")]
         return tuple(
             storable(path)
             for tag, path in entries
@@ -213,9 +215,9 @@ class GitWorktrees(GitWorkspace):
     def _commits_of(self, tree: Worktree, top: str | None) -> int:
         """How many commits its branch, its HEAD and their reflogs have that no other branch and no tag has."""
         names = [] if self._head_of(tree) is None else [_HEADS + tree.branch]
-        if top is not None and self._line(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is not None:
+        if top is not None and self._git.line(top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is not None:
             names.append("HEAD")
-        ask = partial(self._git, top) if top is not None else partial(self._of_repository, tree)
+        ask = partial(self._say, top) if top is not None else partial(self._of_repository, tree)
         tips = dict.fromkeys(names)
         for name in names:
             logged = ask("reflog", "show", "--format=%H", f"--max-count={_MOST_REFLOG}", name, "--")
@@ -234,11 +236,11 @@ class GitWorktrees(GitWorkspace):
                     return f"{tree.path} is not the worktree that was made for task {owner}."
                 crashpoint("worktree.remove.before")
                 question = ["worktree", "remove", tree.path]
-                variables = {**self._unfiltered(tree.path), "GIT_DIR": tree.repository}
-                _ = self._answer(self._ask(tree.repository, question, variables))
+                variables = {**self._git.unfiltered(tree.path), "GIT_DIR": tree.repository}
+                _ = self._git.answer(tree.repository, question, variables)
                 crashpoint("worktree.remove.after")
             self._drop_branch(tree, owner)
-        except (NoAnswer, OSError, ValueError) as error:
+        except (GitUnknown, OSError, ValueError) as error:
             return f"The worktree {tree.path} was not removed: {_why(error)}"
         return ""
 
@@ -267,21 +269,25 @@ class GitWorktrees(GitWorkspace):
         return found
 
     def _require_repository(self, tree: Worktree) -> None:
-        """Raises NoAnswer: the repository is not there any more, or is another one."""
+        """Raises GitUnknown: the repository is not there any more, or is another one."""
         found = identity.identify(tree.repository)
         if found is None:
-            raise NoAnswer(f"The repository {tree.repository} is not there.")
+            raise GitUnknown(f"The repository {tree.repository} is not there.")
         if found.repository is None or found.repository[1:] != tree.identity[1:]:
-            raise NoAnswer(f"{tree.repository} is another repository than when the task was handed over.")
+            raise GitUnknown(f"{tree.repository} is another repository than when the task was handed over.")
+
+    def _say(self, top: str, *arguments: str) -> bytes:
+        """What git says in a directory. Raises GitUnknown, OSError."""
+        return self._git.answer(top, arguments)
 
     def _of_repository(self, tree: Worktree, *arguments: str) -> bytes:
-        """What git says of the repository. It is named, because git does not look for it inside its own files. Raises NoAnswer."""
-        return self._answer(self._ask(tree.repository, arguments, {"GIT_DIR": tree.repository}))
+        """What git says of the repository. It is named, because git does not look for it inside its own files. Raises GitUnknown."""
+        return self._git.answer(tree.repository, arguments, {"GIT_DIR": tree.repository})
 
     def _head_of(self, tree: Worktree) -> str | None:
         """The commit that its branch is at; None: there is no such branch."""
         question = ["rev-parse", "--verify", "--quiet", _HEADS + tree.branch]
-        code, out, _ = self._ask(tree.repository, question, {"GIT_DIR": tree.repository})
+        code, out, _ = self._git.ask(tree.repository, question, {"GIT_DIR": tree.repository})
         return out.decode("ascii").strip() if code == 0 else None
 
     def _is_ours(self, tree: Worktree, owner: str) -> bool:
@@ -303,7 +309,7 @@ class GitWorktrees(GitWorkspace):
     def _filters_of_repository(self, tree: Worktree) -> list[str]:
         """The filters that the repository's own configuration names."""
         question = ["config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\."]
-        _, raw, _ = self._ask(tree.path, question)
+        _, raw, _ = self._git.ask(tree.path, question)
         fields = os.fsdecode(raw).split("\0")
         pairs = zip(fields[::2], fields[1::2], strict=False)
         return sorted(
@@ -312,7 +318,7 @@ class GitWorktrees(GitWorkspace):
 
     def _needs(self, tree: Worktree, name: str) -> bool:
         """Whether an attribute of the commit, or of the repository, asks for that filter."""
-        _, raw, _ = self._ask(tree.path, ["grep", "--cached", "-z", "-l", "-F", "-e", f"filter={name}"])
+        _, raw, _ = self._git.ask(tree.path, ["grep", "--cached", "-z", "-l", "-F", "-e", f"filter={name}"])
         if any(Path(os.fsdecode(path)).name == ".gitattributes" for path in raw.split(b"\0") if path):
             return True
         with suppress(OSError):
@@ -322,14 +328,14 @@ class GitWorktrees(GitWorkspace):
 
 @contextmanager
 def _alone(path: Path) -> Generator[None]:
-    """Let no second process make the same worktree. Raises NoAnswer, OSError."""
+    """Let no second process make the same worktree. Raises GitUnknown, OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(path.parent / f".{path.name}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise NoAnswer("another process is making it.") from error
+            raise GitUnknown("another process is making it.") from error
         yield
         (path.parent / f".{path.name}.lock").unlink(missing_ok=True)
     finally:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from support.records import NOON, add, later, make_outcome, make_task, reserve, settle
@@ -17,6 +18,7 @@ from watchkeeper.domain.model import (
     Leftover,
     OutcomeStatus,
     Proof,
+    Result,
     Run,
     RunState,
     StopHow,
@@ -47,6 +49,13 @@ def allow(number: int, task_id: str = "t1") -> Authorisation:
     return Authorisation(id=f"a{number}", task_id=task_id, kind="person", by="me", says="in /tmp", at=later(number))
 
 
+MOVED = FileChange(path="b", change="renamed", old="a\n", insertions=2, deletions=1, is_binary=False, is_committed=True)
+KEPT: dict[str, Any] = {
+    "ignored": ("node_modules/",), "ignored_in_all": 2, "base": "b" * 40, "tip": "c" * 40, "repository": "/r/.git",
+    "not_kept": "why", "left_out": ("large\udcff",),
+}  # fmt: skip
+
+
 def test_an_outcome_comes_back_as_it_was_decided(store: Store, run: Run) -> None:
     """Whatever a program says of itself is kept, absurd numbers and broken text included."""
     outcome = make_outcome(
@@ -54,7 +63,8 @@ def test_an_outcome_comes_back_as_it_was_decided(store: Store, run: Run) -> None
         proof=Proof.SWEPT, text="said \ud83d \x00", harness_session="s\udcff", model="m", turns=10**30, tool_calls=2**70,
         exit=ExitFact(status=9, reason=EndReason.KILL, at=later(1), elapsed_s=0.25, errno=5, max_rss_kib=10),
         usage=Usage(input_tokens=2**64, output_tokens=1, cached_tokens=0, cost_usd=0.125),
-        changes=Changes(known=True, files=(FileChange(path="a\udcff", change="added"),), commits=("c1",), truncated=True),
+        changes=Changes(known=True, files=(FileChange(path="a\udcff", change="added"), MOVED), commits=("c1",), truncated=True, **KEPT),
+        result=Result.COMMITTED,
         leftovers=(Leftover(pid=7, command="sleep 9"),),
     )  # fmt: skip
 
@@ -69,6 +79,26 @@ def test_an_outcome_comes_back_as_it_was_decided(store: Store, run: Run) -> None
     assert store.read(lambda tx: tx.outcomes.get(run.id)) is None
     store.transact("settle", work)
     assert store.read(lambda tx: tx.outcomes.get(run.id)) == outcome
+
+
+def test_lists_read_the_class_of_an_outcome(store: Store, run: Run) -> None:
+    """Of the run of that number; an outcome of an older version has none."""
+
+    def settled(each: Run, **given: Any) -> None:
+        def work(tx):
+            ended = replace(each, state=RunState.ENDED, kind=FailureKind.LOST)
+            tx.runs.save(ended, each)
+            tx.runs.save(replace(ended, state=RunState.SETTLED, settled_at=NOON), ended)
+            tx.outcomes.add(make_outcome(each, **given))
+            task = tx.tasks.get("t1")
+            tx.tasks.save(replace(task, state=TaskState.QUEUED, run_id=None), task)
+
+        store.transact("settle", work)
+
+    assert store.read(lambda tx: tx.tasks.result("t1", 1)) is None
+    settled(run, result=Result.UNCHANGED)
+    settled(store.transact("claim", lambda tx: reserve(tx, tx.tasks.get("t1"))))
+    assert [store.read(lambda tx, at=at: tx.tasks.result("t1", at)) for at in (1, 2, 3)] == ["unchanged", None, None]
 
 
 def test_not_a_number_is_unknown(store: Store, run: Run) -> None:

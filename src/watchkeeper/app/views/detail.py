@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from watchkeeper.app.views.rows import TaskRow, row
+from watchkeeper.app.views.rows import TaskRow, result, row
 from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
 from watchkeeper.errors import HarnessError
@@ -55,18 +55,18 @@ class TaskDetail:
 def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str], Harness], task_id: str) -> TaskDetail:
     """Everything about a task. Raises NoSuchTask."""
 
-    def read(tx: Tx) -> tuple[Task, Authorisation | None, str | None, list[_Tried]]:
+    def read(tx: Tx) -> tuple[Task, str | None, Authorisation | None, str | None, list[_Tried]]:
         task = tx.tasks.get(task_id)
         runs = [
             (run, tx.outcomes.get(run.id), of_run(store, tx, run), tx.outcomes.launch(run.id))
             for run in tx.runs.of_task(task_id)
         ]
-        return task, tx.outcomes.authorisation(task_id), tx.tasks.key_of(task_id), runs
+        return task, result(tx, task), tx.outcomes.authorisation(task_id), tx.tasks.key_of(task_id), runs
 
-    task, authorisation, key, runs = store.read(read)
+    task, came_to, authorisation, key, runs = store.read(read)
     run, there = next(((run, there) for run, _, there, _ in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
-        row=row(task, run, runtime, there),
+        row=row(task, run, runtime, there)._replace(result=came_to),
         authorisation=authorisation,
         runs=tuple(_run_detail(runtime(), harness, task, *each) for each in runs),
         key=key,

@@ -13,7 +13,7 @@ from watchkeeper.app.views.standing import Standing
 from watchkeeper.app.views.whereabouts import Whereabouts
 from watchkeeper.domain.cost import CostTotal
 from watchkeeper.domain.lanes import Lane, QueueRule, Reason
-from watchkeeper.domain.model import ExitFact, Outcome, Run, StopRequest, Task, Trace, Usage
+from watchkeeper.domain.model import Changes, ExitFact, FileChange, Outcome, Run, StopRequest, Task, Trace, Usage
 from watchkeeper.domain.worktree import Worktree
 from watchkeeper.ports.harness import StreamEvent
 from watchkeeper.ports.store import Authorisation, JournalEntry
@@ -32,6 +32,7 @@ def row(row: TaskRow) -> Json:
         "shown": row.standing.word,
         "why": row.standing.why,
         "waits": None if row.brief is None else {"wait": row.brief.wait, "says": row.brief.says},
+        "result": row.result,
         "run": None if row.run is None else run(row.run),
     }
 
@@ -194,7 +195,6 @@ def exit_fact(fact: ExitFact) -> Json:
 
 def outcome(outcome: Outcome) -> Json:
     """What a run came to."""
-    changes = outcome.changes
     return {
         "status": outcome.status.value,
         "disposition": outcome.disposition.value,
@@ -208,20 +208,44 @@ def outcome(outcome: Outcome) -> Json:
         "turns": outcome.turns,
         "tool_calls": outcome.tool_calls,
         "usage": usage(outcome.usage),
-        "changes": None
-        if changes is None
-        else {
-            "known": changes.known,
-            "why_unknown": changes.why_unknown,
-            "files": [{"path": file.path, "change": file.change} for file in changes.files],
-            "commits": list(changes.commits),
-            "truncated": changes.truncated,
-            "in_checkout": changes.in_checkout,
-            "beside": list(changes.beside),
-            "left": None if changes.left is None else place.plain(changes.left),
-        },
+        "result": None if outcome.result is None else outcome.result.value,
+        "changes": None if outcome.changes is None else changes(outcome.changes),
         "leftovers": [{"pid": leftover.pid, "command": leftover.command} for leftover in outcome.leftovers],
         "wake_at": time(outcome.wake_at),
+    }
+
+
+def changes(changes: Changes) -> Json:
+    """What a run changed."""
+    return {
+        "known": changes.known,
+        "why_unknown": changes.why_unknown,
+        "files": [file_change(file) for file in changes.files],
+        "commits": list(changes.commits),
+        "truncated": changes.truncated,
+        "in_checkout": changes.in_checkout,
+        "beside": list(changes.beside),
+        "left": None if changes.left is None else place.plain(changes.left),
+        "ignored": list(changes.ignored),
+        "ignored_in_all": changes.ignored_in_all,
+        "base": changes.base,
+        "tip": changes.tip,
+        "repository": changes.repository,
+        "not_kept": changes.not_kept,
+        "left_out": list(changes.left_out),
+    }
+
+
+def file_change(file: FileChange) -> Json:
+    """A path that differs from before the run."""
+    return {
+        "path": file.path,
+        "change": file.change,
+        "old": file.old,
+        "insertions": file.insertions,
+        "deletions": file.deletions,
+        "binary": file.is_binary,
+        "committed": file.is_committed,
     }
 
 

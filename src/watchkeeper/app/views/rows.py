@@ -32,6 +32,8 @@ class TaskRow(NamedTuple):
     standing: Standing
     brief: Brief | None = None
     """Why it waits, if it is queued and that is known."""
+    result: str | None = None
+    """The class of the outcome of its newest run, if that has ended."""
 
 
 class Listing(NamedTuple):
@@ -50,7 +52,14 @@ class Listing(NamedTuple):
     """How many of the rows are failures that no person has looked at."""
 
 
-_Found = tuple["Task", "Brief | None", "Run | None", "Whereabouts | None"]
+class _Found(NamedTuple):
+    """What a row is made of, as one transaction read it."""
+
+    task: Task
+    brief: Brief | None
+    result: str | None
+    run: Run | None
+    there: Whereabouts | None
 
 
 def listing(
@@ -74,7 +83,7 @@ def listing(
             cut=max(0, wanted - listed - torn),
             unseen=sum(is_unseen(task) for task in tasks),
         )
-        return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], summary
+        return [_found(store, tx, task) for task in tasks], summary
 
     found, summary = store.read(read)
     # Looking at processes is slow, so it is done after the snapshot was let go.
@@ -92,7 +101,7 @@ def labelled(
             ids &= set(tx.tasks.labelled(name))
         tasks = [task for task in tx.tasks.some(ids) if task.state in states]
         tasks.sort(key=lambda task: tx.tasks.number(task.id))
-        rows = [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks[-limit:]]
+        rows = [_found(store, tx, task) for task in tasks[-limit:]]
         return rows, max(0, len(tasks) - limit), tx.tasks.counts().get(TaskState.RUNNING, 0)
 
     found, cut, running = store.read(read)
@@ -106,7 +115,7 @@ def whole(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskSta
 
         def read(tx: Tx, after: int = after) -> tuple[list[_Found], int]:
             tasks, last = tx.tasks.in_order(states, _PAGE, after)
-            return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], last
+            return [_found(store, tx, task) for task in tasks], last
 
         found, after = store.read(read)
         yield from (_row(each, runtime) for each in found)
@@ -121,7 +130,7 @@ def newest(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskSt
         tasks = _newest(tx, states, limit)[::-1]
         counts = tx.tasks.counts()
         cut = max(0, sum(counts.get(state, 0) for state in states) - len(tasks) - store.met.passed_over("task"))
-        return [(task, brief(tx, task), *owner(store, tx, task)) for task in tasks], cut
+        return [_found(store, tx, task) for task in tasks], cut
 
     found, cut = store.read(read)
     return Listing(rows=tuple(_row(each, runtime) for each in found), left_out=cut, cut=cut)
@@ -134,18 +143,27 @@ def is_unseen(task: Task) -> bool:
 
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
     """One task. Raises NoSuchTask."""
+    return _row(store.read(lambda tx: _found(store, tx, tx.tasks.get(task_id))), runtime)
 
-    def read(tx: Tx) -> tuple[Task, Brief | None, Run | None, Whereabouts | None]:
-        task = tx.tasks.get(task_id)
-        return task, brief(tx, task), *owner(store, tx, task)
 
-    task, why, run, there = store.read(read)
-    return row(task, run, runtime, there)._replace(brief=why)
+def _found(store: Store, tx: Tx, task: Task) -> _Found:
+    return _Found(task, brief(tx, task), result(tx, task), *owner(store, tx, task))
+
+
+def result(tx: Tx, task: Task) -> str | None:
+    """The class of the outcome of a task's newest run, once it has ended."""
+    if not task.runs or task.run_id is not None:
+        return None
+    try:
+        return tx.tasks.result(task.id, task.runs)
+    except RecordTorn as problem:
+        tx.damage.note(problem)
+        return None
 
 
 def _row(found: _Found, runtime: Callable[[], Runtime]) -> TaskRow:
-    task, why, run, there = found
-    return row(task, run, runtime, there)._replace(brief=why)
+    made = row(found.task, found.run, runtime, found.there)
+    return made._replace(brief=found.brief, result=found.result)
 
 
 def row(task: Task, run: Run | None, runtime: Callable[[], Runtime], there: Whereabouts | None = None) -> TaskRow:

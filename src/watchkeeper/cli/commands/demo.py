@@ -177,6 +177,8 @@ def _why(task: Task) -> str:
 
 
 def _tell_end(call: Call, task: Task) -> None:
+    from watchkeeper.domain.result import summary
+
     terminal, store = call.terminal, call.writing.store
     runs: list[tuple[Run, Outcome | None]] = store.read(
         lambda tx: [(run, tx.outcomes.get(run.id)) for run in tx.runs.of_task(task.id)]
@@ -191,13 +193,14 @@ def _tell_end(call: Call, task: Task) -> None:
                 f"proof    {outcome.proof.value}"
                 + (": nothing of it is alive" if outcome.proof.value == "proven" else "")
             )
-            files = outcome.changes.files if outcome.changes is not None and outcome.changes.known else ()
-            changed = ", ".join(f"{file.change} {render.clean(file.path)}" for file in files) or "unknown or none"
-            terminal.say(f"changes  {changed}")
+            terminal.say(f"changes  {summary(outcome.changes) or 'unknown'}")
+            for file in () if outcome.changes is None else outcome.changes.files:
+                terminal.say(f"         {file.change} {render.clean(file.path)}")
     terminal.say("")
     terminal.say("What to type next:")
     for typed, why in (
         (f"wk show {task.id}", "everything about this task"),
+        (f"wk diff {task.id}", "what it changed"),
         (f"wk logs {task.id}", "what the agent printed"),
         ('wk run "…"', "the same with your own agent, in your own directory"),
         ("wk doctor", "which agents are installed, and how to get one"),

@@ -9,6 +9,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, LABEL, MACHINE, OPTION, TASK_ID, DurationType, WhenType, from_now
 from watchkeeper.domain.profile import CHOICES
+from watchkeeper.domain.task_record import EXPECTATIONS
 from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ class DurationOrNone(DurationType):
 @click.option("--no-label", "no_labels", metavar="NAME", type=LABEL, multiple=True, help="Take this label away.")
 @click.option("--deadline", metavar="DUR", type=DurationOrNone(), help=_DEADLINE)
 @click.option("--silence", metavar="DUR", type=DurationOrNone(), help=_SILENCE)
-@click.option("--expect", type=click.Choice(["work", "answer"]), help="What counts as done: `work`, or words alone.")
+@click.option("--expect", type=click.Choice(EXPECTATIONS), help="What counts as done; see `wk run --help`.")
 @click.option("--retries", metavar="N", type=click.IntRange(0, 20), help=_RETRIES)
 @json_option
 @debug_option

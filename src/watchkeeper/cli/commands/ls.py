@@ -198,8 +198,9 @@ def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
         waits = _waits(row, now, limit, acts=acts)
         return f"{title} (waits: {waits})" if waits else title
     since = row.run.stalled_since if row.run is not None and row.standing.word == "running" else None
-    why = render.clean(render.lasting(row.standing.why, since, now))
-    return f"{title} ({why})" if why and task.state is not TaskState.DONE else title
+    says = task.remark if task.state is TaskState.DONE else row.standing.why
+    why = render.clean(render.lasting(says, since, now))
+    return f"{title} ({why})" if why else title
 
 
 def _waits(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import accounts, daemon, render
+from watchkeeper.cli import accounts, changed, daemon, render
 from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import Command, debug_option, json_option
@@ -21,7 +21,6 @@ from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
-from watchkeeper.domain.outcome_record import MOST_BESIDE
 from watchkeeper.domain.profile import LaunchProfile, host, table
 from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.working_directory import described
@@ -30,17 +29,17 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
     from watchkeeper.app.views.standing import Standing
     from watchkeeper.domain.lanes import Reason
-    from watchkeeper.domain.model import Changes, Condemnation, ExitFact, Outcome, Trace, Usage
+    from watchkeeper.domain.model import Condemnation, ExitFact, Outcome, Trace, Usage
     from watchkeeper.ports.store import Authorisation
 
 _FILES = 12
 _TEXT_LINES = 30
 _FIRST_LINES = 10
 _COMPLAINTS = 16 * 1024
+_EXPECTS = {"answer": "an answer", "changes": "a change", "any": "nothing but its success"}
 _NOT_GIVEN = "The agent did not get"
 """The shim's own words."""
 _WITHOUT_AN_END = frozenset({FailureKind.LOST, FailureKind.NEVER_LAUNCHED})
-_CHANGES = {"added": "+", "modified": "~", "deleted": "-"}
 
 
 @click.command(cls=Command, name="show", short_help="One task in full.")
@@ -80,7 +79,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     word, why = found.row.standing.word, found.row.standing.why
     at_work = found.row.run if word == "running" else None
     why = render.lasting(why, None if at_work is None else at_work.stalled_since, now)
-    because = f": {render.clean(why)}" if why and task.state is not TaskState.DONE else ""
+    why = task.remark if task.state is TaskState.DONE else why
+    because = f": {render.clean(why)}" if why else ""
     yield _field("state", terminal.word(word) + because)
     for reason in reasons:
         yield _field("waits", says(reason))
@@ -158,8 +158,8 @@ def _rules(found: "TaskDetail") -> str:
     deadline = f"deadline {render.duration(spec.deadline_s)}" if spec.deadline_s is not None else "no deadline"
     if spec.silence_s is not None:
         deadline += f", silent for at most {render.duration(spec.silence_s)}"
-    if spec.expect != "work":
-        deadline += f", expects an {spec.expect}"
+    if spec.expect != "work" and not (spec.argv and spec.expect == "any"):
+        deadline += f", expects {_EXPECTS.get(spec.expect, spec.expect)}"
     tries = f"{task.attempts} of {render.counted(spec.max_attempts, 'try', 'tries')} used"
     if found.runs and not task.attempts:
         tries = f"no try counted yet ({spec.max_attempts} allowed)"
@@ -255,8 +255,10 @@ def _outcome(outcome: "Outcome") -> Iterator[str]:
     yield _field("  proof", _proof(outcome.proof))
     for leftover in outcome.leftovers:
         yield _field("  leftover", f"pid {leftover.pid} {render.clean(leftover.command)}, ended with it")
-    if outcome.changes is not None:
-        yield from _changes(outcome.changes)
+    if outcome.result is not None:
+        yield _field("  result", outcome.result.value.replace("_", " "))
+    for label, text in changed.lines(outcome):
+        yield _field(label, text)
     yield _field("  used", _usage(outcome.usage, outcome.turns, outcome.tool_calls, outcome.model))
     yield from _said(outcome.text)
 
@@ -310,32 +312,6 @@ def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
     return f"{how} {elapsed}{memory}{why}{because}"
 
 
-def _changes(changes: "Changes") -> Iterator[str]:
-    if not changes.known:
-        yield _field("  changes", f"unknown: {render.clean(changes.why_unknown)}")
-        return
-    if not changes.files and not changes.commits:
-        yield _field("  changes", "none")
-        return
-    label = "  changes"
-    if changes.beside:
-        others = ", ".join(changes.beside) + (" and more" if len(changes.beside) >= MOST_BESIDE else "")
-        where = "checkout" if changes.in_checkout else "directory"
-        yield _field(label, f"changed in this {where} while it ran, beside {render.clean(others)}:")
-        label = ""
-    for file in changes.files[:_FILES]:
-        yield _field(label, f"{_CHANGES.get(file.change, '?')} {render.clean(file.path)}")
-        label = ""
-    if len(changes.files) > _FILES or changes.truncated:
-        yield _field(
-            label, f"… {render.counted(len(changes.files), 'file')} in all{' and more' if changes.truncated else ''}"
-        )
-        label = ""
-    for commit in changes.commits:
-        yield _field(label, f"commit {render.clean(commit)}")
-        label = ""
-
-
 def _usage(usage: "Usage", turns: int | None, tool_calls: int, model: str | None) -> str:
     tokens = (
         "tokens unknown"
@@ -380,7 +356,10 @@ def _next(found: "TaskDetail") -> str:
             answer = "take the conversation over and answer" if found.takeover else "hand it over again with the answer"
             return f"{answer} · wk retry {task_id} starts anew · wk stop {task_id}"
         case TaskState.DONE:
-            return f"wk logs {task_id}"
+            newest = found.runs[-1].outcome if found.runs else None
+            changes = None if newest is None else newest.changes
+            has_diff = changes is not None and changes.tip is not None
+            return f"wk diff {task_id} · wk logs {task_id}" if has_diff else f"wk logs {task_id}"
         case TaskState.HELD:
             return _next_of_held(found)
         case _:

@@ -98,8 +98,8 @@ def ended(task: "Task", still: "Standstill | None" = None) -> str:
         whom = "a daemon" if still.wait is None else "you"
         return f"{task.id}  waits for {whom}: {says(still)}"
     word = "needs you" if task.state is TaskState.NEEDS_INPUT else task.state.value
-    reason = f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
-    return f"{task.id}  {word}{reason}"
+    remark = render.clean(task.remark)
+    return f"{task.id}  {word}{f': {remark}' if remark else ''}"
 
 
 def detached(ids: list[str]) -> str:

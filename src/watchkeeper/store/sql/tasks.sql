@@ -132,3 +132,6 @@ SELECT id FROM task WHERE pinned_at IS NOT NULL ORDER BY pinned_at DESC, seq DES
 -- name: tasks_with_worktrees
 SELECT spec.task_id FROM spec JOIN task ON task.id = spec.task_id
 WHERE spec.body LIKE '%"worktree":{%' ORDER BY task.seq;
+
+-- name: tasks_result
+SELECT run_id, said FROM outcome WHERE run_id = :run_id;

@@ -1,0 +1,190 @@
+"""How git is run in a directory that an agent may have written: nothing of the repository's own runs, and the caller's GIT_ variables do not count.
+
+Off are hooks, the file system monitor, content filters, external diff programs, text conversions and prompts; no lock is taken that is not needed.
+An alias cannot take the place of a command of git's own, and only such commands are run.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+
+TIMEOUT_S = 30.0
+SLOW_S = 2.0
+"""A question to git that takes longer is worth a word."""
+
+MAX_OUTPUT = 32 * 1024 * 1024
+_MOST_COMPLAINT = 64 * 1024
+
+_SAFE = (
+    "--no-optional-locks", "--literal-pathspecs",
+    "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false",
+    "-c", "core.quotePath=false", "-c", "protocol.allow=never", "-c", "safe.bareRepository=explicit",
+)  # fmt: skip
+
+DIFF_OFF = ("--no-ext-diff", "--no-textconv")
+"""For every command that compares: no program of the repository is run for it."""
+
+_FILTER_OFF = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
+_HOOK_OFF = (("enabled", "false"),)
+"""Newer versions of git read hooks from the configuration, too, wherever `core.hooksPath` leads."""
+
+
+class GitUnknown(Exception):  # noqa: N818 - what cannot be known
+    """Why the state of the directory cannot be known, in a sentence."""
+
+
+class GitProgram:
+    """Asks git, each time for a bounded time."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str] | None = None,
+        timeout_s: float = TIMEOUT_S,
+        on_slow: Callable[[str], None] | None = None,
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            environ: its PATH names the git to use; by default this process's environment.
+            timeout_s: how long one question may take.
+            on_slow: called on another thread, with a sentence, when a question takes longer than `SLOW_S`.
+        """
+        self._environ = dict(os.environ if environ is None else environ)
+        self._timeout_s = timeout_s
+        self._on_slow = on_slow
+
+    @property
+    def program(self) -> str | None:
+        """Where git is; None: it is not installed."""
+        return shutil.which("git", path=self._environ.get("PATH", os.defpath))
+
+    def ask(
+        self,
+        top: str,
+        arguments: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        *,
+        given: bytes = b"",
+        until: float | None = None,
+    ) -> tuple[int, bytes, str]:
+        """Exit code, output, and the first line of its complaints.
+
+        Args:
+            top: the directory to run it in.
+            arguments: of a command of git's own.
+            variables: for its environment.
+            given: for its standard input.
+            until: the time of the monotonic clock at which it is ended, if that is before its own time is over.
+
+        Raises:
+            GitUnknown: git is not installed, took too long, or answered too much.
+            OSError: it cannot be run.
+        """
+        program = self.program
+        if program is None:
+            raise GitUnknown("git is not installed.")
+        limit_s = self._timeout_s if until is None else min(self._timeout_s, until - time.monotonic())
+        if limit_s <= 0:
+            raise GitUnknown(f"No time was left for git {arguments[0]}.")
+        # Files, not pipes: a process that an ended git has started may hold a pipe open forever.
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(given) as stdin:
+            with self._noticed(top):
+                try:
+                    done = subprocess.run(
+                        [program, *_SAFE, *arguments],
+                        check=False,
+                        cwd=top,
+                        env={**self._scrubbed(), **(variables or {})},
+                        stdin=stdin,
+                        stdout=out,
+                        stderr=err,
+                        timeout=limit_s,
+                    )
+                except subprocess.TimeoutExpired as error:
+                    raise GitUnknown(f"git {arguments[0]} took longer than {limit_s:.3g} s.") from error
+            if out.seek(0, os.SEEK_END) > MAX_OUTPUT:
+                raise GitUnknown(f"git {arguments[0]} has more to say than is read.")
+            out.seek(0)
+            _ = err.seek(0)
+            complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
+            return done.returncode, out.read(), complaint[0][:300] if complaint else ""
+
+    def answer(
+        self,
+        top: str,
+        arguments: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        *,
+        given: bytes = b"",
+        until: float | None = None,
+    ) -> bytes:
+        """The output of a question that must succeed. Raises GitUnknown, OSError."""
+        code, out, complaint = self.ask(top, arguments, variables, given=given, until=until)
+        if code != 0:
+            raise GitUnknown(f"git could not be asked: {complaint}" if complaint else "git could not be asked.")
+        return out
+
+    def line(self, top: str, *arguments: str) -> str | None:
+        """The output as one line; None if git fails or prints nothing. Raises GitUnknown, OSError."""
+        code, out, _ = self.ask(top, arguments)
+        text = out.decode("utf-8", "replace").strip()
+        return text if code == 0 and text else None
+
+    def unfiltered(self, top: str) -> dict[str, str]:
+        """Variables that turn the repository's content filters and configured hooks off: they are commands of unknown origin.
+
+        By variables, because `-c` would misread a filter whose name holds a `=`. Raises GitUnknown, OSError.
+        """
+        _, raw, _ = self.ask(top, ["config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."])
+        names = sorted({key.rpartition(".")[0] for key in os.fsdecode(raw).split("\0") if key.count(".") > 1})
+        off = [
+            (f"{name}.{key}", value)
+            for name in names
+            for key, value in (_FILTER_OFF if name.startswith("filter.") else _HOOK_OFF)
+        ]
+        variables = {"GIT_CONFIG_COUNT": str(len(off))}
+        for number, (key, value) in enumerate(off):
+            variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
+        return variables
+
+    @contextmanager
+    def _noticed(self, directory: str) -> Generator[None]:
+        """Say what is waited for if the body takes long."""
+        if self._on_slow is None:
+            yield
+            return
+        timer = threading.Timer(
+            SLOW_S, self._on_slow, (f"Waiting for git in {directory} (at most {self._timeout_s:g} s).",)
+        )
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _scrubbed(self) -> dict[str, str]:
+        kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}
+        return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"}
+
+
+@contextmanager
+def _input(given: bytes) -> Generator[int]:
+    """A descriptor that the text can be read from."""
+    if not given:
+        yield subprocess.DEVNULL
+        return
+    with tempfile.TemporaryFile() as file:
+        _ = file.write(given)
+        _ = file.seek(0)
+        yield file.fileno()
+
+
+def is_hash(text: str) -> bool:
+    """Whether a text is the full name of an object."""
+    return len(text) in {40, 64} and set(text) <= set("0123456789abcdef")
