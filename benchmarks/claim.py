@@ -68,7 +68,9 @@ class Queue:
                 task = make_task(f"q{number}")
                 tx.tasks.add(task)
                 name = f"a{number}"
-                tx.outcomes.authorise(Authorisation(id=name, task_id=task.id, kind="person", by="me", says="", at=now))
+                tx.outcomes.authorise(
+                    Authorisation(id=name, task_id=task.id, kind="person", by="me", detail="", at=now)
+                )
 
         store.transact("add", work)
 
@@ -115,7 +117,7 @@ def sqlite(root: Path) -> Generator[tuple[Filled, Filled], None, None]:
     stores: list[SqliteStore] = []
     for name in ("empty", "full"):
         (root / name).mkdir()
-        stores.append(SqliteStore.open(root / name / "wk.db", root / name / "turnstile", create=True, upgrade=False))
+        stores.append(SqliteStore.open(root / name / "wk.db", root / name / "write.lock", create=True, upgrade=False))
     yield Filled.of_sqlite(stores[0]), Filled.of_sqlite(stores[1])
     for store in stores:
         store.close()

@@ -87,7 +87,7 @@ def fill(state: Path) -> None:
                 _ = settle(tx, tx.runs.get(claimed.run_id))
 
     state.mkdir(mode=0o700)
-    store = SqliteStore.open(state / "wk.db", state / "turnstile", create=True, upgrade=False)
+    store = SqliteStore.open(state / "wk.db", state / "write.lock", create=True, upgrade=False)
     store.transact("fill", work)
     store.close()
 

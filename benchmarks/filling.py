@@ -28,9 +28,9 @@ BODY = (
 
 TASKS = """
 INSERT INTO task ({seq_name}id, state, version, priority, ready, wake_at, wake_for, runs, attempts, unlaunched, environment_id, reason,
-    created_at, updated_at, ended_at, lane, unmet, checkout, parked)
+    created_at, updated_at, ended_at, lane, unmet, checkout, blocked)
 SELECT {seq}'{name}' || i, '{state}', 0, i % 5, {ready}, {wake_at}, {wake_for}, {runs}, 0, 0, 'e{name}' || i, '', 1, 1, {ended_at},
-    {lane}, {unmet}, {checkout}, {parked} FROM {series};
+    {lane}, {unmet}, {checkout}, {blocked} FROM {series};
 INSERT INTO spec (task_id, body) SELECT '{name}' || i, {body} FROM {series};
 """
 
@@ -91,7 +91,7 @@ class Filled:
             project=spec.project,
             checkout="null" if spec.checkout is None else f'"{spec.checkout}"',
         )
-        values = usual | {"unmet": "0", "parked": "0"} | columns
+        values = usual | {"unmet": "0", "blocked": "0"} | columns
         self.run(
             TASKS.format(
                 name=name, lane=lane(self.store, spec), checkout=checkout, body=body, **self.rows(many), **values
@@ -135,7 +135,7 @@ def fill_blocked(filled: Filled, many: int) -> None:
     filled.tasks("sleeper", each, make_spec(), ready="0", wake_at=far, wake_for="'not before'")
     busy = make_spec(project="busy", checkout="/busy")
     occupy(filled.store, busy)
-    filled.tasks("parked", each, busy, parked="1")
+    filled.tasks("blocked", each, busy, blocked="1")
     filled.tasks("paused", each, make_spec(project="paused"))
     filled.tasks("out", each, make_spec(harness="claude"))
     full = make_spec(project="full")

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.cli.output import Begins
-from watchkeeper.cli.printing import Printer, RawPrinter, pretty
+from watchkeeper.cli.printers import Printer, RawPrinter, pretty
 from watchkeeper.cli.render import Terminal
 from watchkeeper.harnesses.command import CommandReader
 from watchkeeper.redaction.engine import Redactor

@@ -40,9 +40,9 @@ CREATE TABLE task (
     kind TEXT CHECK (kind <> ''),
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
-    ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), parked INTEGER NOT NULL DEFAULT 0 CHECK (
-    parked = 0
-    OR (parked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
+    ended_at INTEGER, lane INTEGER NOT NULL DEFAULT 0, checkout TEXT CHECK (checkout <> ''), unmet INTEGER NOT NULL DEFAULT 0 CHECK (unmet >= 0), blocked INTEGER NOT NULL DEFAULT 0 CHECK (
+    blocked = 0
+    OR (blocked = 1 AND checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0)
 ), wake_for TEXT CHECK (wake_for IN ('not before', 'retry at', 'quota until')), pinned_at INTEGER, environment_machine TEXT NOT NULL DEFAULT '', seen_at INTEGER, service_failures INTEGER NOT NULL DEFAULT 0 CHECK (service_failures >= 0), key TEXT CHECK (key <> ''), key_digest TEXT CHECK ((key IS NULL) = (key_digest IS NULL)),
     UNIQUE (run_id, id),
     FOREIGN KEY (run_id, id) REFERENCES claim (run_id, task_id) DEFERRABLE INITIALLY DEFERRED,
@@ -72,7 +72,7 @@ CREATE TABLE authorisation (
     task_id TEXT NOT NULL REFERENCES task (id),
     kind TEXT NOT NULL CHECK (kind IN ('person', 'grant', 'inherited')),
     by TEXT NOT NULL,
-    says TEXT NOT NULL,
+    detail TEXT NOT NULL,
     at INTEGER NOT NULL
 , profile TEXT CHECK (profile IS NULL OR json_valid(profile)), fingerprint TEXT CHECK (fingerprint <> ''), directory TEXT, place TEXT CHECK (place IS NULL OR json_valid(place))) STRICT;
 
@@ -123,8 +123,8 @@ CREATE TABLE run (
     state TEXT NOT NULL
         CHECK (state IN ('reserved', 'prepared', 'starting', 'running', 'ended', 'held', 'settled')),
     claimed_at INTEGER NOT NULL,
-    condemned_kind TEXT,
-    condemned_reason TEXT,
+    early_fail_kind TEXT,
+    early_fail_reason TEXT,
     stop_told TEXT CHECK (stop_told IN ('stop', 'kill')),
     kind TEXT CHECK (kind <> ''),
     reason TEXT NOT NULL,
@@ -139,7 +139,7 @@ CREATE TABLE run (
     UNIQUE (settled_id, fence),
     CHECK ((state = 'settled') = (settled_at IS NOT NULL)),
     CHECK (state <> 'held' OR kind IS NOT NULL),
-    CHECK ((condemned_kind IS NULL) = (condemned_reason IS NULL))
+    CHECK ((early_fail_kind IS NULL) = (early_fail_reason IS NULL))
 ) STRICT;
 
 CREATE INDEX run_execution ON run (execution_id);
@@ -278,9 +278,9 @@ CREATE TABLE lane (
 ) STRICT;
 
 CREATE INDEX task_ready ON task (lane, priority DESC, seq)
-    WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0;
+    WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND blocked = 0;
 
-CREATE INDEX task_checkout ON task (checkout, parked, lane, priority DESC, seq)
+CREATE INDEX task_checkout ON task (checkout, blocked, lane, priority DESC, seq)
     WHERE checkout IS NOT NULL AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0;
 
 CREATE INDEX task_pinned ON task (pinned_at) WHERE pinned_at IS NOT NULL;
@@ -339,10 +339,10 @@ CREATE TABLE account_state (
     machine TEXT NOT NULL,
     sign_in TEXT NOT NULL CHECK (sign_in IN ('in', 'out', 'unknown')),
     sign_in_at INTEGER,
-    says TEXT NOT NULL,
+    detail TEXT NOT NULL,
     mark TEXT NOT NULL,
     quota_until INTEGER,
-    quota_at INTEGER, trouble TEXT CHECK (trouble IN ('overloaded', 'network')), trouble_says TEXT NOT NULL DEFAULT '', trouble_since INTEGER CHECK ((trouble IS NULL) = (trouble_since IS NULL)), trouble_at INTEGER CHECK ((trouble IS NULL) = (trouble_at IS NULL)), probes INTEGER NOT NULL DEFAULT 0 CHECK (probes >= 0), probe_at INTEGER CHECK ((trouble IS NULL) = (probe_at IS NULL)), probe_run TEXT CHECK (probe_run IS NULL OR trouble IS NOT NULL OR quota_until IS NOT NULL), answered_at INTEGER,
+    quota_at INTEGER, trouble TEXT CHECK (trouble IN ('overloaded', 'network')), trouble_detail TEXT NOT NULL DEFAULT '', trouble_since INTEGER CHECK ((trouble IS NULL) = (trouble_since IS NULL)), trouble_at INTEGER CHECK ((trouble IS NULL) = (trouble_at IS NULL)), probes INTEGER NOT NULL DEFAULT 0 CHECK (probes >= 0), probe_at INTEGER CHECK ((trouble IS NULL) = (probe_at IS NULL)), probe_run TEXT CHECK (probe_run IS NULL OR trouble IS NOT NULL OR quota_until IS NOT NULL), answered_at INTEGER,
     PRIMARY KEY (account, machine)
 ) STRICT, WITHOUT ROWID;
 
@@ -360,7 +360,7 @@ CREATE TABLE harness_state (
     harness TEXT NOT NULL,
     machine TEXT NOT NULL,
     present INTEGER NOT NULL CHECK (present IN (0, 1)),
-    says TEXT NOT NULL,
+    detail TEXT NOT NULL,
     at INTEGER NOT NULL,
     PRIMARY KEY (harness, machine)
 ) STRICT, WITHOUT ROWID;
@@ -412,16 +412,6 @@ CREATE TABLE damage (
 
 CREATE INDEX damage_task ON damage (task_id) WHERE task_id IS NOT NULL;
 
-CREATE VIEW run_whole AS
-SELECT
-    run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
-    execution.machine, execution.incarnation, run.claimed_at, execution.device, execution.inode,
-    execution.shim_started_at, execution.agent_pid, execution.agent_start_ticks, execution.agent_boot_id,
-    execution.agent_started_at, execution.exit, run.condemned_kind, run.condemned_reason, run.stop_told,
-    execution.proof, run.kind, run.reason, run.harness_session, run.settled_at, run.answered_at, run.stalled_since,
-    run.stop_failed
-FROM run JOIN execution ON execution.id = run.execution_id;
-
 CREATE TABLE removed_task (
     id TEXT NOT NULL PRIMARY KEY CHECK (id <> '')
 ) STRICT, WITHOUT ROWID;
@@ -438,6 +428,16 @@ END;
 CREATE TRIGGER task_added AFTER INSERT ON task BEGIN
     UPDATE tally SET tasks = max(tasks, 0) + 1 WHERE state = NEW.state;
 END;
+
+CREATE VIEW run_whole AS
+SELECT
+    run.id, run.task_id, run.number, run.fence, run.execution_id, run.cause, run.state,
+    execution.machine, execution.incarnation, run.claimed_at, execution.device, execution.inode,
+    execution.shim_started_at, execution.agent_pid, execution.agent_start_ticks, execution.agent_boot_id,
+    execution.agent_started_at, execution.exit, run.early_fail_kind, run.early_fail_reason, run.stop_told,
+    execution.proof, run.kind, run.reason, run.harness_session, run.settled_at, run.answered_at, run.stalled_since,
+    run.stop_failed
+FROM run JOIN execution ON execution.id = run.execution_id;
 
 CREATE TRIGGER spec_kept BEFORE UPDATE ON spec
 WHEN NEW.task_id <> OLD.task_id

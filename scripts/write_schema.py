@@ -16,7 +16,7 @@ def main() -> None:
     """Apply every migration to an empty database, and write what it tells of itself."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        store = SqliteStore.open(place / "wk.db", place / "turnstile", create=True, upgrade=True)
+        store = SqliteStore.open(place / "wk.db", place / "write.lock", create=True, upgrade=True)
         if store._connection is not None:  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the file shows the inside
             _ = FILE.write_text(dump(store._connection), encoding="utf-8")  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - the same
         store.close()

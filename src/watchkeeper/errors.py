@@ -99,10 +99,10 @@ class AmbiguousId(NotFound):
         self.candidates = candidates
         self.more = more
         fits = f"{', '.join(candidates)}{' and more' if more else ''}"
-        says = f"'{prefix}' fits several tasks: {fits}"
+        detail = f"'{prefix}' fits several tasks: {fits}"
         if removed:
-            says = f"'{prefix}' fits {fits}, and also task {removed}, which was removed"
-        super().__init__(f"{says}.")
+            detail = f"'{prefix}' fits {fits}, and also task {removed}, which was removed"
+        super().__init__(f"{detail}.")
 
 
 class HarnessError(WatchkeeperError):
@@ -219,7 +219,7 @@ class SettingsError(WatchkeeperError):
     exit_code = Exit.SETTINGS
 
 
-def system_says(problem: OSError) -> str:
+def describe_os_error(problem: OSError) -> str:
     """What the system refused, in words, whatever the error lacks: the library raises some without a number, and some with nothing but a file."""
     if problem.strerror:
         return problem.strerror

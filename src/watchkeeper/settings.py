@@ -14,7 +14,7 @@ from typing import NamedTuple, cast
 from watchkeeper.domain.duration import LONGEST_S, parse_duration
 from watchkeeper.domain.store_url import masked, mistyped, read_store
 from watchkeeper.domain.suggestion import did_you_mean
-from watchkeeper.errors import SettingsError, system_says
+from watchkeeper.errors import SettingsError, describe_os_error
 
 REPOSITORY_FILE = ".watchkeeper.toml"
 PREFIX = "WATCHKEEPER_"
@@ -30,7 +30,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
 _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
-class Value(NamedTuple):
+class SettingValue(NamedTuple):
     """One setting as it stands, and where it came from."""
 
     key: str
@@ -48,7 +48,7 @@ class Key(NamedTuple):
     default: object
     default_says: str
     kind: str
-    says: str
+    detail: str
     user_only: bool = True
 
 
@@ -133,11 +133,11 @@ def _choice(*words: str) -> Callable[[object], str]:
     return read
 
 
-def _key(name: str, read: Callable[[object], object], default: object, kind: str, says: str, *, anyone: bool = False,
+def _key(name: str, read: Callable[[object], object], default: object, kind: str, detail: str, *, anyone: bool = False,
          default_says: str = "") -> Key:  # fmt: skip
     value = None if default is None else read(default)
     shown = default_says or str(default)
-    return Key(name=name, read=read, default=value, default_says=shown, kind=kind, says=says, user_only=not anyone)
+    return Key(name=name, read=read, default=value, default_says=shown, kind=kind, detail=detail, user_only=not anyone)
 
 
 _KEYS = (
@@ -218,7 +218,7 @@ class Settings(NamedTuple):
     prune_keep_history_days: int
     store_url: str | None
     environment_names: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[SettingValue, ...]
     """Each of them with its origin, and the options of harnesses."""
 
     def harness_options(self, name: str, known: Iterable[str] | None = None) -> dict[str, str]:
@@ -269,7 +269,7 @@ def load(
     Raises:
         SettingsError: a file cannot be read, a key is unknown or not allowed there, a value is wrong.
     """
-    found = {name: Value(key=name, value=key.default, origin="default") for name, key in KEYS.items()}
+    found = {name: SettingValue(key=name, value=key.default, origin="default") for name, key in KEYS.items()}
     user = user_file(environ)
     if user is not None:
         _merge(found, _written(user, passed_over), f"user {user}", passed_over)
@@ -314,7 +314,7 @@ def _written(file: Path, passed_over: Wrong = None) -> dict[str, object]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as error:
-        raise SettingsError(f"The settings in {file} cannot be read: {system_says(error)}.") from error
+        raise SettingsError(f"The settings in {file} cannot be read: {describe_os_error(error)}.") from error
     if len(raw) > MAX_FILE_BYTES:
         raise SettingsError(
             f"The settings in {file} are larger than {MAX_FILE_BYTES} bytes.", hint="Is it the right file?"
@@ -358,7 +358,9 @@ def _from_environment(environ: Mapping[str, str]) -> list[tuple[str, str, str]]:
     return rows
 
 
-def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, passed_over: Wrong = None) -> None:
+def _merge(
+    found: dict[str, SettingValue], written: Mapping[str, object], origin: str, passed_over: Wrong = None
+) -> None:
     for name, value in written.items():
         try:
             found[name] = value_of(name, value, origin)
@@ -368,7 +370,7 @@ def _merge(found: dict[str, Value], written: Mapping[str, object], origin: str, 
             passed_over.append(problem)
 
 
-def value_of(name: str, value: object, origin: str) -> Value:
+def value_of(name: str, value: object, origin: str) -> SettingValue:
     """A setting as it was written somewhere. Raises SettingsError."""
     key = KEYS.get(name) or _harness_key(name)
     if key is None:
@@ -379,7 +381,7 @@ def value_of(name: str, value: object, origin: str) -> Value:
             hint="Every agent in the repository can write that file; set it in your own file or by a flag.",
         )
     try:
-        return Value(key=name, value=key.read(value), origin=origin)
+        return SettingValue(key=name, value=key.read(value), origin=origin)
     except ValueError as error:
         raise SettingsError(f"'{name}' ({origin}) is {_shown(name, value)}; it must be {error}.", hint=_WHAT) from error
 
@@ -387,7 +389,7 @@ def value_of(name: str, value: object, origin: str) -> Value:
 def _harness_key(name: str) -> Key | None:
     found = _HARNESS_KEY.fullmatch(name)
     return found and Key(
-        name=name, read=_option, default=None, default_says="", kind="string", says="An option of a harness."
+        name=name, read=_option, default=None, default_says="", kind="string", detail="An option of a harness."
     )
 
 

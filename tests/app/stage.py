@@ -67,7 +67,7 @@ class Verbs:
     def launched(self, task_id: str = "t1", **spec: Any) -> Run:
         """A task with a prepared run whose execution directory is there. What its shim would write is up to the test."""
         run = self.store.transact("test", lambda tx: reserve(tx, add(tx, make_task(task_id, spec=make_spec(**spec)))))
-        directory = self.runtime.prepare(self.directories().order(run))
+        directory = self.runtime.prepare(self.directories().request(run))
         return self.store.transact(
             "test", lambda tx: apply_run(tx, tx.runs.get(run.id), Prepared(directory=directory), self.clock.now())
         )
@@ -132,7 +132,7 @@ def open_verbs(root: Path) -> Generator[Verbs]:
     state = root / "state"
     state.mkdir(mode=0o700)
     (state / "environments").mkdir(mode=0o700)
-    store = SqliteStore.open(state / "wk.db", state / "turnstile", create=True, upgrade=False, wait_s=5)
+    store = SqliteStore.open(state / "wk.db", state / "write.lock", create=True, upgrade=False, wait_s=5)
     clock = SteppedClock()
     runtime = ProcessRuntime(state, root / "sockets", None, lambda: root / "image.py", clock)
     try:

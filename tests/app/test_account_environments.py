@@ -11,7 +11,7 @@ from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.domain.account import OWN, Account
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude import Claude
-from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.command import CommandHarness
 from watchkeeper.harnesses.registry import Registry
 from watchkeeper.runtimes.account_homes import AccountHomes
 from watchkeeper.runtimes.environments import FileEnvironments
@@ -35,7 +35,7 @@ def test_the_users_own_account_changes_nothing(tmp_path: Path) -> None:
     own = Account(harness="claude", name=OWN)
     assert environments(tmp_path).apply(Claude(), own, CALLER) == CALLER
     keys = Account(harness="command", name="k", variables=("TOKEN",))
-    assert environments(tmp_path).apply(Command(), keys, CALLER) == CALLER
+    assert environments(tmp_path).apply(CommandHarness(), keys, CALLER) == CALLER
 
 
 def test_another_account_has_its_home_and_no_key_of_somebody_else(tmp_path: Path) -> None:
@@ -74,13 +74,16 @@ def test_a_task_from_another_machine_gets_the_keys_that_are_here(tmp_path: Path)
     task = replace(make_task(spec=spec), environment_machine="elsewhere")
     (tmp_path / "environments").mkdir()
 
-    def here(**more: str) -> TaskEnvironments:
+    def task_environments(**more: str) -> TaskEnvironments:
         kept = FileEnvironments(tmp_path / "environments")
         return TaskEnvironments(environments=kept, machine="here", harness=Registry().get, environ=CALLER | more)
 
-    assert here(WORK_KEY="sk-test-work", OTHER="x").of(task, KEYED)["ANTHROPIC_API_KEY"] == "sk-test-work"
+    assert (
+        task_environments(WORK_KEY="sk-test-work", OTHER="x").for_task(task, KEYED)["ANTHROPIC_API_KEY"]
+        == "sk-test-work"
+    )
     with pytest.raises(EnvironmentUnknown, match="WORK_KEY"):
-        _ = here().of(task, KEYED)
+        _ = task_environments().for_task(task, KEYED)
 
 
 def test_a_managed_home_is_deleted_and_a_link_in_its_place_is_not_followed(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from watchkeeper.domain.account import Account
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import NotFound, Refused, UsageError, WatchkeeperError
 from watchkeeper.harnesses.claude import Claude
-from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.command import CommandHarness
 from watchkeeper.ports.harness import Harness
 from watchkeeper.runtimes.account_homes import AccountHomes
 
@@ -28,7 +28,7 @@ def said(problem: WatchkeeperError) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("harness", "given", "says", "hint"),
+    ("harness", "given", "detail", "hint"),
     [
         (Claude(), {"name": "Work"}, "'Work' cannot be the name of an account.", NAMES),
         (Claude(), {"name": "a" * 65}, f"'{'a' * 64}' cannot be the name of an account.", NAMES),
@@ -43,25 +43,25 @@ def said(problem: WatchkeeperError) -> tuple[str, str]:
         (Claude(), {"variables": ("B=X", "A", "B")}, "The variable 'B' is named twice.", "Name it once; was another one meant?"),
         (Claude(), {"variables": ("CLAUDE_CONFIG_DIR",)}, "An account cannot set the variable 'CLAUDE_CONFIG_DIR'.", "--home names its home."),
         (Claude(), {"variables": ("WATCHKEEPER_HOME=X",)}, "An account cannot set the variable 'WATCHKEEPER_HOME'.", "--home names its home."),
-        (Command(), {"harness": "command", "variables": ()},
+        (CommandHarness(), {"harness": "command", "variables": ()},
          "The harness command does not say where its program keeps a sign-in, so it has no homes to choose from.",
          "An account of it can still name a key: wk account add command work --env NAME=FROM"),
-        (Command(), {"harness": "command", "home": "/"},
+        (CommandHarness(), {"harness": "command", "home": "/"},
          "The harness command does not say where its program keeps a sign-in, so it has no homes to choose from.",
          "An account of it can still name a key: wk account add command work --env NAME=FROM"),
         (Claude(), {"home": "/not/there"}, "'/not/there' is not a directory.", "Make it, or leave --home out for a managed one."),
     ],
 )  # fmt: skip
-def test_an_account_that_cannot_be_is_refused(harness: Harness, given: dict[str, Any], says: str, hint: str) -> None:
+def test_an_account_that_cannot_be_is_refused(harness: Harness, given: dict[str, Any], detail: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         check(harness, replace(WORK, **given))
-    assert said(caught.value) == (says, hint)
+    assert said(caught.value) == (detail, hint)
 
 
 def test_an_account_that_can_be_passes(tmp_path: Path) -> None:
     check(Claude(), WORK)
     check(Claude(), replace(WORK, name="9a.b_c-d" + "e" * 56, home=str(tmp_path), variables=("A", "B=A", "_c=d9")))
-    check(Command(), Account(harness="command", name="k", variables=("TOKEN",)))
+    check(CommandHarness(), Account(harness="command", name="k", variables=("TOKEN",)))
 
 
 def test_a_home_that_every_user_may_write_to_is_refused(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_an_account_is_removed_once_its_tasks_have_ended(verbs: Verbs, tmp_path:
     assert sorted(named) == [f"t{number}" for number in range(7)]
     with pytest.raises(Refused) as caught:
         _ = remove(verbs.store, verbs.clock, "claude:work", "ada")
-    says = f"Tasks of account claude:work have not ended: {', '.join(named[:5])} and 2 more."
-    assert said(caught.value) == (says, "Stop them first, or wait for them.")
+    detail = f"Tasks of account claude:work have not ended: {', '.join(named[:5])} and 2 more."
+    assert said(caught.value) == (detail, "Stop them first, or wait for them.")
     with pytest.raises(NotFound) as missing:
         _ = remove(verbs.store, verbs.clock, "claude:none", "ada")
     listed = "There are: claude:own, claude:work. Add it: wk account add claude none"
@@ -143,5 +143,5 @@ def test_an_account_works_with_a_key_that_it_names() -> None:
     assert key_of(Claude(), named) == (second, "WORK_KEY")
     assert key_of(Claude(), replace(WORK, variables=(second,))) == (second, second)
     assert key_of(Claude(), WORK) is None
-    assert key_of(Command(), replace(named, harness="command")) is None
+    assert key_of(CommandHarness(), replace(named, harness="command")) is None
     assert implicit("claude:work") is None

@@ -9,7 +9,7 @@ from support.handing import hand_over_with
 from support.records import make_profile, make_spec
 
 from watchkeeper.app.add import Checked
-from watchkeeper.app.relations import LONGEST_WAIT, check_wishes
+from watchkeeper.app.relations import LONGEST_WAIT, check_spec
 from watchkeeper.errors import BadTask
 from watchkeeper.store.waits import StoredWaits
 
@@ -43,7 +43,7 @@ def test_a_long_chain_is_not_walked_for_each_of_its_tasks(verbs: Verbs, monkeypa
 def test_a_start_beyond_the_calendar_s_end_is_refused() -> None:
     """In a zone east of it, it could not be shown, and no list that holds it either."""
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    check_wishes(make_spec(not_before=now + LONGEST_WAIT), now)
+    check_spec(make_spec(not_before=now + LONGEST_WAIT), now)
     for beyond in (now + LONGEST_WAIT + timedelta(seconds=1), datetime(9999, 12, 31, 23, 59, tzinfo=UTC)):
         with pytest.raises(BadTask, match="ten years"):
-            check_wishes(replace(make_spec(), not_before=beyond), now)
+            check_spec(replace(make_spec(), not_before=beyond), now)

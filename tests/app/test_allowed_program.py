@@ -10,7 +10,7 @@ from support.plans import spec_of
 from watchkeeper.app.profiles import at_its_place
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.claude import Claude
-from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.command import CommandHarness
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.ports.harness import Program
 
@@ -45,7 +45,7 @@ def program(folder: Path, name: str, version: str) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("harness", "name"), [(Strict(), "agent"), (Heedless(), "agent"), (Claude(), "claude"), (Command(), "agent")]
+    ("harness", "name"), [(Strict(), "agent"), (Heedless(), "agent"), (Claude(), "claude"), (CommandHarness(), "agent")]
 )
 def test_another_one_on_the_path_is_not_taken_for_it(tmp_path: Path, harness: Any, name: str) -> None:
     spec = spec_of(tmp_path, "p", argv=("agent",))

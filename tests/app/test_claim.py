@@ -9,13 +9,13 @@ import pytest
 from app.stage import Verbs
 from support.records import end, make_outcome, make_spec, make_task
 
-from watchkeeper.app.announce import tell_added
+from watchkeeper.app.announce import announce_added
 from watchkeeper.app.cancel import CancelRequest, cancel
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.edit import Edit, edit
 from watchkeeper.app.parts import Caller, Parts
+from watchkeeper.app.queue_rules import PAUSED, RESUMED, Scope, limited, put
 from watchkeeper.app.record import apply_task
-from watchkeeper.app.rules import PAUSED, RESUMED, Scope, limited, put
 from watchkeeper.domain.account import SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState
@@ -47,12 +47,12 @@ class Queue:
         asked = make_spec(**({"harness": "demo", "argv": ()} | spec))
         task = make_task(name, spec=asked, wake_at=asked.not_before, created_at=at, updated_at=at,
                          wake_for=None if asked.not_before is None else Wait.NOT_BEFORE)  # fmt: skip
-        allowed = Authorisation(id=f"a-{name}", task_id=name, kind="person", by="me", says="It may.", at=at)
+        allowed = Authorisation(id=f"a-{name}", task_id=name, kind="person", by="me", detail="It may.", at=at)
 
         def work(tx: Tx) -> Task:
             tx.tasks.add(task)
             tx.outcomes.authorise(allowed)
-            tell_added(tx, task, at)
+            announce_added(tx, task, at)
             return tx.tasks.get(name)
 
         return self.store.transact("add", work)
@@ -90,7 +90,7 @@ class Queue:
         """Something becomes known."""
         _ = self.store.transact("observe", work)
 
-    def told(self, *of: str) -> list[str]:
+    def announced(self, *of: str) -> list[str]:
         """What the journal says of waits: of these tasks, or without any of lanes."""
         found = self.store.read(lambda tx: tx.journal.after(0, 10_000))
         return [
@@ -138,8 +138,8 @@ def _machine(queue: Queue) -> None:
 
 
 def _missing(queue: Queue) -> None:
-    state = HarnessState(harness="h2", machine="m1", present=False, says="It is not installed.", at=queue.clock.now())
-    queue.observe(lambda tx: tx.accounts.found(state))
+    state = HarnessState(harness="h2", machine="m1", present=False, detail="It is not installed.", at=queue.clock.now())
+    queue.observe(lambda tx: tx.accounts.record_harness(state))
     queue.add("head", priority=9, harness="h2")
 
 
@@ -158,7 +158,7 @@ def _quota(queue: Queue) -> None:
 
 def _service(queue: Queue) -> None:
     now = queue.clock.now()
-    seen = ServiceFailed(run_id="t9.1", kind=FailureKind.OVERLOADED, says="529", at=now, now=now)
+    seen = ServiceFailed(run_id="t9.1", kind=FailureKind.OVERLOADED, detail="529", at=now, now=now)
     queue.observe(lambda tx: tx.accounts.observe("demo:work", "m1", seen))
     queue.add("head", priority=9, account="work")
 
@@ -186,19 +186,19 @@ def test_a_change_of_a_reason_is_told_once(queue: Queue, wait: Wait) -> None:
     for _ in range(3):
         assert queue.claim() is None
     own = wait in {Wait.DEPENDENCY, Wait.CHECKOUT_BUSY, Wait.NOT_BEFORE}
-    assert queue.told("head") == ([f"waiting {wait.value}"] if own else [])
-    assert queue.told().count(f"waiting {wait.value}") == (0 if own else 1)
+    assert queue.announced("head") == ([f"waiting {wait.value}"] if own else [])
+    assert queue.announced().count(f"waiting {wait.value}") == (0 if own else 1)
 
 
 def test_a_lane_that_opens_is_told_once(queue: Queue) -> None:
     queue.add("a")
     _ = put(queue.store, queue.clock, "me", Scope(scope="all"), PAUSED)
     assert queue.claim() is None and queue.claim() is None
-    assert queue.told() == ["waiting paused"]
+    assert queue.announced() == ["waiting paused"]
     _ = put(queue.store, queue.clock, "me", Scope(scope="all"), RESUMED)
     assert queue.claim() == "a"
     assert queue.claim() is None
-    assert queue.told() == ["waiting paused"]  # no task waits in it any more, so there is nothing to record
+    assert queue.announced() == ["waiting paused"]  # no task waits in it any more, so there is nothing to record
 
 
 def test_children_start_when_the_last_parent_is_done(queue: Queue) -> None:
@@ -208,9 +208,9 @@ def test_children_start_when_the_last_parent_is_done(queue: Queue) -> None:
     assert [queue.claim(), queue.claim(), queue.claim()] == ["p1", "p2", None]
     queue.settle("p1")
     assert queue.claim() is None
-    assert queue.told("child") == ["waiting dependency"]
+    assert queue.announced("child") == ["waiting dependency"]
     queue.settle("p2")
-    assert queue.told("child") == ["waiting dependency", "ready"]
+    assert queue.announced("child") == ["waiting dependency", "ready"]
     assert queue.claim() == "child"
 
 
@@ -221,14 +221,14 @@ def test_a_parent_that_fails_keeps_them_and_one_that_is_retried_takes_them_back(
     queue.settle("parent", FailureKind.CRASH)
     assert queue.claim() is None
     entries = queue.store.read(lambda tx: tx.journal.after(0, 100, "child"))
-    assert "never start by itself" in str(entries[-1].data["says"])
+    assert "never start by itself" in str(entries[-1].data["detail"])
     queue.retry("parent")
-    assert queue.told("child") == ["waiting dependency"] * 3  # it is queued; it failed; it is queued again
+    assert queue.announced("child") == ["waiting dependency"] * 3  # it is queued; it failed; it is queued again
     assert queue.claim() == "parent"
     queue.settle("parent")
-    assert queue.told("child")[3:] == ["ready"]
+    assert queue.announced("child")[3:] == ["ready"]
     queue.retry("parent")
-    assert queue.told("child")[4:] == ["waiting dependency"]
+    assert queue.announced("child")[4:] == ["waiting dependency"]
     assert queue.claim() == "parent"
     assert queue.claim() is None
 
@@ -241,7 +241,7 @@ def test_a_child_that_has_begun_is_not_taken_back(queue: Queue) -> None:
     assert queue.claim() == "child"
     queue.retry("parent")
     assert queue.store.read(lambda tx: tx.tasks.get("child")).state.value == "running"
-    assert queue.told("child") == ["waiting dependency", "ready"]
+    assert queue.announced("child") == ["waiting dependency", "ready"]
 
 
 def test_a_parent_that_is_cancelled_is_said(queue: Queue) -> None:
@@ -250,10 +250,10 @@ def test_a_parent_that_is_cancelled_is_said(queue: Queue) -> None:
     _ = cancel(cast("Parts", queue), ME, CancelRequest(task_id="parent"))
     assert queue.claim() is None
     entries = queue.store.read(lambda tx: tx.journal.after(0, 100, "child"))
-    assert "was stopped and must be done first: it will never start by itself" in str(entries[-1].data["says"])
+    assert "was stopped and must be done first: it will never start by itself" in str(entries[-1].data["detail"])
 
 
-def test_what_is_parked_by_a_claim_is_told_of(queue: Queue) -> None:
+def test_what_is_blocked_by_a_claim_is_told_of(queue: Queue) -> None:
     """Two lanes and one checkout: what becomes ready meets a checkout that was taken before it."""
     later = queue.clock.now() + timedelta(seconds=5)
     queue.add("late", checkout="/src", not_before=later, harness="h2")
@@ -261,7 +261,7 @@ def test_what_is_parked_by_a_claim_is_told_of(queue: Queue) -> None:
     assert queue.claim() == "holder"
     queue.clock.step(6)
     assert queue.claim() is None and queue.claim() is None
-    assert queue.told("late") == ["waiting not before", "waiting checkout busy"]
+    assert queue.announced("late") == ["waiting not before", "waiting checkout busy"]
     queue.settle("holder")
     assert queue.claim() == "late"
 
@@ -276,8 +276,8 @@ def test_an_edit_tells_what_changed(queue: Queue) -> None:
     task = queue.add("task", account="own")
     spec = replace(task.spec, after=("parent",))
     task = _edit(queue, task, spec)
-    assert queue.told("task") == ["waiting dependency"]
+    assert queue.announced("task") == ["waiting dependency"]
     task = _edit(queue, task, replace(spec, priority=3))
-    assert queue.told("task") == ["waiting dependency"]
+    assert queue.announced("task") == ["waiting dependency"]
     _ = _edit(queue, task, replace(spec, after=()))
-    assert queue.told("task") == ["waiting dependency", "ready"]
+    assert queue.announced("task") == ["waiting dependency", "ready"]

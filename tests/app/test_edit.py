@@ -24,7 +24,7 @@ def waiting_for_what_is_gone(verbs: Verbs) -> Task:
         _ = verbs.store.transact("add", lambda tx, n=name: add(tx, make_task(n, state=TaskState.DONE, ended_at=at)))
     spec = make_spec(after=("t1", "t2"))
     _ = verbs.store.transact("add", lambda tx: add(tx, make_task("t3", state=TaskState.FAILED, spec=spec, ended_at=at)))
-    verbs.store.transact("remove", lambda tx: tx.keeping.remove_task("t1"))
+    verbs.store.transact("remove", lambda tx: tx.deletion.remove_task("t1"))
     failed = verbs.task("t3")
     verbs.store.transact(
         "retry", lambda tx: tx.tasks.save(replace(failed, state=TaskState.QUEUED, ended_at=None), failed)

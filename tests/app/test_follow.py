@@ -48,7 +48,7 @@ def test_a_log_that_cannot_be_read_keeps_no_other_from_being_followed(
     good_log.write_bytes(b"hello\n")
     followers = _followers(verbs)
     read: list[str] = []
-    monkeypatch.setattr(Followers, "_tell", lambda _self, run, _follower: bool(read.append(run.id)))
+    monkeypatch.setattr(Followers, "_record_findings", lambda _self, run, _follower: bool(read.append(run.id)))
     found = followers.follow([bad, good])
     assert list(found.problems) == [bad.id] and read == [good.id]
     assert not followers.follow([bad, good]).problems, "it rests"

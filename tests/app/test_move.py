@@ -20,8 +20,8 @@ def test_agents_of_another_machine_could_not_reach_this_one(verbs: Verbs) -> Non
     refuse_at_work(verbs.store, "the database", "m1", shared=True)
     with pytest.raises(Refused) as caught:
         refuse_at_work(verbs.store, "the database", "m1", shared=False)
-    says = "Agents are running on ant, m3, which could not reach the database of this machine: nothing was copied."
-    assert str(caught.value) == says
+    detail = "Agents are running on ant, m3, which could not reach the database of this machine: nothing was copied."
+    assert str(caught.value) == detail
 
 
 def test_what_any_machine_could_run_is_bound_to_the_only_one(verbs: Verbs) -> None:

@@ -95,24 +95,24 @@ USAGE = Usage(input_tokens=1, output_tokens=2, cached_tokens=3, cost_usd=0.5)
 USAGE_SHOWN = {"input_tokens": 1, "output_tokens": 2, "cached_tokens": 3, "cost_usd": 0.5}
 ROW = TaskRow(task=TASK, run=RUN, standing=Standing("failed", "It failed."), brief=Brief("dependency", "task t8"))
 ROW_SHOWN = TASK_SHOWN | {
-    "shown": "failed", "why": "It failed.", "waits": {"wait": "dependency", "says": "task t8"}, "run": RUN_SHOWN,
+    "shown": "failed", "why": "It failed.", "waits": {"wait": "dependency", "detail": "task t8"}, "run": RUN_SHOWN,
 }  # fmt: skip
 LANE = Lane(id=1, machine="m7", harness="claude", account="claude:work", project="shop")
 LANE_SHOWN = {"machine": "m7", "harness": "claude", "account": "claude:work", "project": "shop"}
-REASON = Reason(wait=Wait.SERVICE, says="It fails.", since=at(21), until=at(22), tasks=("t8",))
-REASON_SHOWN = {"wait": "service", "says": "It fails.", "since": iso(21), "until": iso(22), "tasks": ["t8"]}
+REASON = Reason(wait=Wait.SERVICE, detail="It fails.", since=at(21), until=at(22), tasks=("t8",))
+REASON_SHOWN = {"wait": "service", "detail": "It fails.", "since": iso(21), "until": iso(22), "tasks": ["t8"]}
 AUTHORISATION = Authorisation(
     id="a1",
     task_id="t1",
     kind="person",
     by="ada",
-    says="No sandbox.",
+    detail="No sandbox.",
     at=at(23),
     place=DIRECTORY,
     profile=make_profile(),
 )
 AUTHORISATION_SHOWN = {
-    "kind": "person", "by": "ada", "says": "No sandbox.", "at": iso(23), "place": DIRECTORY_SHOWN, "profile": profile.plain(make_profile()),
+    "kind": "person", "by": "ada", "detail": "No sandbox.", "at": iso(23), "place": DIRECTORY_SHOWN, "profile": profile.plain(make_profile()),
 }  # fmt: skip
 OUTCOME = make_outcome(
     RUN, kind=FailureKind.ASKED, reason="It asks.", at=at(24), text="Which?", harness_session="s-2", model="m-2", turns=3, tool_calls=4, usage=USAGE,
@@ -230,7 +230,7 @@ def test_what_is_seen_of_a_live_run() -> None:
     verdict = Verdict(kind=VerdictKind.ALIVE, reason="It runs.")
     shown = {
         "directory": "intact", "lock": "held", "decided_by": "shim", "agent_pid": 4711, "exit": EXIT_SHOWN, "gone": True, "unreadable": ["proc.json"],
-        "verdict": "alive", "says": "It runs.",
+        "verdict": "alive", "detail": "It runs.",
     }  # fmt: skip
     assert plain.evidence(Standing("running", "", seen, verdict)) == shown
     nothing = replace(seen, decision=None, agent=None, exit=None, gone=None, unreadable=())

@@ -43,7 +43,7 @@ class Machine:
         self.root = root
         (root / "environments").mkdir(mode=0o700, exist_ok=True)
         self.store = SqliteStore.open(
-            root / "wk.db", root / "turnstile", create=vfs is not None, upgrade=False, vfs=vfs
+            root / "wk.db", root / "write.lock", create=vfs is not None, upgrade=False, vfs=vfs
         )
         self.runtime = ProcessRuntime(root, root / "sockets", None, lambda: root / "image.py", self.clock)
         self.runtime.start_shim = self._start

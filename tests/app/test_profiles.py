@@ -12,9 +12,9 @@ from watchkeeper.domain.profile import LaunchProfile, RightsLevel
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.codex import Codex
-from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.command import CommandHarness
 from watchkeeper.harnesses.demo import Demo
-from watchkeeper.ports.harness import CommandPlan, Harness, Order, Program, Rights
+from watchkeeper.ports.harness import CommandPlan, Harness, LaunchRequest, Program, Rights
 
 PROGRAM = Program(path="/opt/agent", version="1")
 CLAUDE, CODEX = Claude(is_root=False), Codex()
@@ -63,7 +63,7 @@ def test_options_come_to_a_level(options: dict[str, str], level: RightsLevel) ->
     assert compiled(CLAUDE, options).rights is level
 
 
-@pytest.mark.parametrize("harness", [Command(), Demo()], ids=lambda harness: harness.name)
+@pytest.mark.parametrize("harness", [CommandHarness(), Demo()], ids=lambda harness: harness.name)
 @pytest.mark.parametrize("level", ["read", "edit"])
 def test_what_cannot_be_held_to_a_level_says_so(harness: Harness, level: str) -> None:
     with pytest.raises(BadTask, match=f"cannot be held to the rights '{level}'") as refused:
@@ -78,7 +78,7 @@ def test_a_level_and_an_option_about_the_same_thing_are_refused() -> None:
 
 
 def test_an_unknown_option_is_refused_by_name() -> None:
-    for harness in (CLAUDE, CODEX, Command(), Demo()):
+    for harness in (CLAUDE, CODEX, CommandHarness(), Demo()):
         with pytest.raises(BadTask, match="has no option 'max_turn'") as refused:
             _ = chosen(harness, {}, None, {"max_turn": "3"})
         assert refused.value.hint.startswith("It has: ")
@@ -107,14 +107,14 @@ class Leaky:
     def __init__(self, argv: tuple[str, ...] = (), **environment: str) -> None:
         self.argv, self.environment = argv, environment
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         return CommandPlan(
-            argv=("leaky", *self.argv), environment={**order.environment, **self.environment}, prompt_by="stdin"
+            argv=("leaky", *self.argv), environment={**request.environment, **self.environment}, prompt_by="stdin"
         )
 
     def rights(self, spec: TaskSpec, options: object) -> Rights:
         del spec, options
-        return Rights(says="may do much", network="yours", sandbox="none")
+        return Rights(detail="may do much", network="yours", sandbox="none")
 
 
 SECRET = "q7Zk2mP9vX4tR8wB1nL6"

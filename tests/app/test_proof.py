@@ -28,7 +28,7 @@ from watchkeeper.domain.model import (
     StopHow,
 )
 from watchkeeper.domain.removal import ObstacleKind
-from watchkeeper.domain.run_events import Lost, Settled
+from watchkeeper.domain.run_events import RunLost, Settled
 from watchkeeper.domain.task import RunSettled
 from watchkeeper.errors import Refused
 from watchkeeper.ports.runtime import Runtime, ShimUnreachable, SweepReport
@@ -45,7 +45,7 @@ def settled(verbs: Verbs, proof: Proof, task_id: str = "t1") -> tuple[Run, Path]
     outcome = make_outcome(run, proof=proof, reason="It was lost.", **failed)
 
     def work(tx: Tx) -> None:
-        lost = apply_run(tx, run, Lost(proof=proof, reason="It was lost."), NOON)
+        lost = apply_run(tx, run, RunLost(proof=proof, reason="It was lost."), NOON)
         _ = apply_run(tx, lost, Settled(outcome=outcome), NOON)
         tx.outcomes.add(outcome)
         _ = apply_task(tx, tx.tasks.get(task_id), RunSettled(outcome=outcome), NOON)

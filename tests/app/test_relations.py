@@ -7,7 +7,7 @@ import pytest
 from app.stage import Verbs
 from support.records import add, make_spec, make_task
 
-from watchkeeper.app.relations import check_relations, check_wishes, refuse_circle
+from watchkeeper.app.relations import check_relations, check_spec, refuse_circle
 from watchkeeper.errors import BadTask, NoSuchTask, NotFound
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -15,7 +15,7 @@ PRINTABLE = "Use printable characters, at least one, with no blanks at its ends.
 
 
 @pytest.mark.parametrize(
-    ("asked", "says", "hint"),
+    ("asked", "detail", "hint"),
     [
         ({"labels": tuple(f"l{n}" for n in range(21))}, "21 labels are too many.", "At most 20 are kept."),
         ({"after": tuple(f"t{n}" for n in range(101))}, "It would wait for 101 tasks.", "A task waits for at most 100."),
@@ -34,10 +34,10 @@ PRINTABLE = "Use printable characters, at least one, with no blanks at its ends.
         ({"not_before": NOW + timedelta(days=3661)}, "It would start in more than ten years.", "Give a time that is nearer."),
     ],
 )  # fmt: skip
-def test_a_wish_that_cannot_be_is_refused(asked: dict[str, Any], says: str, hint: str) -> None:
+def test_a_wish_that_cannot_be_is_refused(asked: dict[str, Any], detail: str, hint: str) -> None:
     with pytest.raises(BadTask) as caught:
-        check_wishes(make_spec(**asked), NOW)
-    assert (str(caught.value), caught.value.hint) == (says, hint)
+        check_spec(make_spec(**asked), NOW)
+    assert (str(caught.value), caught.value.hint) == (detail, hint)
 
 
 def test_wishes_within_the_bounds_pass() -> None:
@@ -48,7 +48,7 @@ def test_wishes_within_the_bounds_pass() -> None:
         {"priority": -1000, "not_before": NOW + timedelta(microseconds=1)},
         {"not_before": NOW + timedelta(days=3660)},
     ):
-        check_wishes(make_spec(**asked), NOW)
+        check_spec(make_spec(**asked), NOW)
 
 
 def test_a_task_names_others_that_are_there(verbs: Verbs) -> None:
@@ -80,5 +80,5 @@ def test_a_circle_is_refused_with_its_way(verbs: Verbs) -> None:
     verbs.store.read(lambda tx: refuse_circle(tx, "t3", make_spec(after=("t1", "t2"))))
     with pytest.raises(BadTask) as caught:
         verbs.store.read(lambda tx: refuse_circle(tx, "t1", make_spec(after=("t3",))))
-    says = "The task would wait for itself: t1 waits for t3 waits for t2 waits for t1."
-    assert (str(caught.value), caught.value.hint) == (says, "Leave one of them out of --after.")
+    detail = "The task would wait for itself: t1 waits for t3 waits for t2 waits for t1."
+    assert (str(caught.value), caught.value.hint) == (detail, "Leave one of them out of --after.")

@@ -83,7 +83,7 @@ def test_a_living_shim_bars_removal(verbs: Verbs) -> None:
     assert lock is not None
     found = remover(verbs)._seen_alive([doubtful])
     assert [each.kind for each in found] == [ObstacleKind.ALIVE]
-    assert "the shim" in found[0].says
+    assert "the shim" in found[0].detail
     lock.close()
     assert remover(verbs)._seen_alive([doubtful]) == []
     assert remover(verbs)._seen_alive([replace(doubtful, machine="m2")]) == []

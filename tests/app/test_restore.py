@@ -7,7 +7,7 @@ from typing import Any
 from app.stage import Verbs
 from support.records import NOON, add, make_spec, make_task, reserve
 
-from watchkeeper.app.restore import BY, MAY_HAVE_RUN, look_around, make_fit
+from watchkeeper.app.restore import BY, MAY_HAVE_RUN, make_fit, reconcile_copy
 from watchkeeper.domain.lanes import QueueRule
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, TaskState
@@ -61,14 +61,14 @@ def test_directories_tell_what_ran_since(verbs: Verbs) -> None:
     newer = described("x-t3-1", "t3", 9, LockState.HELD)
     ended = described("x-t5-1", "t5", 4)
     foreign = described("x-t4-1", "t4", 99, database_id="db2")
-    since = look_around(verbs.store, FACTS, [known, newer, ended, foreign])
+    since = reconcile_copy(verbs.store, FACTS, [known, newer, ended, foreign])
     assert since.unknown == (newer, ended) and since.alive == (newer,)
     assert since.begun == (known,)
     assert sorted(since.may_have_run) == ["t2", "t3"], (
         f"{lost.execution_id} has no directory, and t3 has an unknown one"
     )
     assert (since.waiting, since.largest_fence) == (4, 9)
-    nothing = look_around(verbs.store, FACTS, [])
+    nothing = reconcile_copy(verbs.store, FACTS, [])
     assert (nothing.unknown, nothing.alive, nothing.begun, nothing.largest_fence) == ((), (), (), 0)
 
 
@@ -81,7 +81,7 @@ def test_what_may_have_run_is_stopped_and_the_queue_is_paused(verbs: Verbs) -> N
     staged = StagedCopy(verbs.store)
     _ = verbs.store.transact("test", lambda tx: tx.rules.put(QueueRule(scope="all", name="", max_running=3, by="ada")))
     verbs.clock.step(60)
-    make_fit(staged, look_around(verbs.store, FACTS, [newer, begun]), verbs.clock)
+    make_fit(staged, reconcile_copy(verbs.store, FACTS, [newer, begun]), verbs.clock)
     assert staged.skipped == [12]
     assert verbs.run().state is RunState.PREPARED and verbs.run().directory == DIRECTORY
     task = verbs.task("t2")
@@ -98,7 +98,7 @@ def test_what_may_have_run_is_stopped_and_the_queue_is_paused(verbs: Verbs) -> N
 def test_a_backup_without_open_tasks_pauses_nothing(verbs: Verbs) -> None:
     queued(verbs, "t1", state=TaskState.DONE, ended_at=NOON)
     staged = StagedCopy(verbs.store)
-    make_fit(staged, look_around(verbs.store, FACTS, []), verbs.clock)
+    make_fit(staged, reconcile_copy(verbs.store, FACTS, []), verbs.clock)
     assert verbs.store.read(lambda tx: tx.rules.all()) == [] and staged.skipped == [0]
 
 
@@ -106,7 +106,7 @@ def test_a_held_task_stays_held(verbs: Verbs) -> None:
     """A person resolves it; that it ran is known."""
     run = verbs.held()
     newer = described("x-t1-2", "t1", 12)
-    make_fit(StagedCopy(verbs.store), look_around(verbs.store, FACTS, [newer]), verbs.clock)
+    make_fit(StagedCopy(verbs.store), reconcile_copy(verbs.store, FACTS, [newer]), verbs.clock)
     assert verbs.task().state is TaskState.HELD and verbs.run(run.id).state is RunState.HELD
 
 
@@ -119,7 +119,7 @@ def test_a_directory_of_another_run_takes_nothing_over(verbs: Verbs) -> None:
         described(run.execution_id, "t1", run.fence, begun=DIRECTORY, run_id="t1.2"),
         described(prepared.execution_id, "t2", prepared.fence, begun=DIRECTORY),
     ]
-    make_fit(StagedCopy(verbs.store), look_around(verbs.store, FACTS, wrong), verbs.clock)
+    make_fit(StagedCopy(verbs.store), reconcile_copy(verbs.store, FACTS, wrong), verbs.clock)
     assert verbs.run().state is RunState.RESERVED
     assert verbs.run("t2.1").directory == prepared.directory
 
@@ -129,7 +129,7 @@ def test_a_reserved_run_without_a_directory_may_have_run(verbs: Verbs) -> None:
     for number in range(3):
         queued(verbs, f"q{number}", spec=make_spec(cwd=f"/tmp/{number}"))
     run = reserved(verbs, "t1")
-    assert look_around(verbs.store, FACTS, []).may_have_run == ("t1",)
+    assert reconcile_copy(verbs.store, FACTS, []).may_have_run == ("t1",)
     there = described(run.execution_id, "t1", run.fence)
-    assert look_around(verbs.store, FACTS, [there]).may_have_run == ()
-    assert look_around(verbs.store, FACTS, [there]).waiting == 4
+    assert reconcile_copy(verbs.store, FACTS, [there]).may_have_run == ()
+    assert reconcile_copy(verbs.store, FACTS, [there]).waiting == 4

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 import pytest
 from support.records import make_profile
 
-from watchkeeper.app.route import route_of, says
+from watchkeeper.app.route import describe, route_of
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.profile import requests
 from watchkeeper.errors import BadTask
-from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.command import CommandHarness
 from watchkeeper.harnesses.demo import Demo
 from watchkeeper.ports.harness import Route
 
@@ -35,7 +35,7 @@ class Silent:
 def test_a_harness_that_says_nothing_has_no_route() -> None:
     """Ours without a model say so themselves."""
     assert route_of(Silent(), SPEC, {}, {}) == Route()  # pyright: ignore[reportArgumentType] - it is less than a harness
-    assert route_of(Command(), SPEC, {}, {}) == route_of(Demo(), SPEC, {}, {}) == Route()
+    assert route_of(CommandHarness(), SPEC, {}, {}) == route_of(Demo(), SPEC, {}, {}) == Route()
 
 
 def test_what_the_caller_has_must_be_passed() -> None:
@@ -65,4 +65,4 @@ def test_what_the_caller_has_must_be_passed() -> None:
 def test_a_route_in_words(route: Route, said: str, before: str) -> None:
     """In full where it is asked for, and before a task only where it is not the vendor's."""
     profile = make_profile(host=route.host, host_source=route.source)
-    assert (says(route), requests(profile)) == (said, before)
+    assert (describe(route), requests(profile)) == (said, before)

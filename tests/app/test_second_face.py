@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-from watchkeeper.app import account_choice, edit, machines, manage_accounts, retry, rules
+from watchkeeper.app import account_choice, edit, machines, manage_accounts, queue_rules, retry
 from watchkeeper.app.add import Handed, hand_over
 from watchkeeper.app.cancel import CancelRequest, cancel
-from watchkeeper.app.hand_over import HandOver, HandOverRequest, Line
-from watchkeeper.app.harness_choice import Found
-from watchkeeper.app.mark import PinRequest, RenameRequest, pin, rename
+from watchkeeper.app.hand_over import HandOver, HandOverRequest, NumberedRequest
+from watchkeeper.app.harness_choice import HarnessCandidate
 from watchkeeper.app.parts import Caller
+from watchkeeper.app.pin import PinRequest, pin
+from watchkeeper.app.rename import RenameRequest, rename
 from watchkeeper.app.select import select
 from watchkeeper.app.stop import StopTaskRequest, stop
 from watchkeeper.compose import Watchkeeper
@@ -101,7 +102,7 @@ def test_a_task_goes_its_whole_way(face: Face) -> None:
 
 def test_what_is_decided_is_refused_in_the_same_words(face: Face) -> None:
     """None of it is stored."""
-    for wrong, error, says in (
+    for wrong, error, detail in (
         ({"harness": "command", "account": "demo:own"}, UsageError, "is not one of the harness command"),
         ({"machine": "elsewhere"}, NotFound, "There is no machine 'elsewhere'"),
         ({"cwd": str(face.work / "gone")}, BadTask, "does not exist"),
@@ -110,7 +111,7 @@ def test_what_is_decided_is_refused_in_the_same_words(face: Face) -> None:
         ({"rights": "read", "harness": None, "argv": ("true",)}, BadTask, "cannot be held to the rights 'read'"),
         ({"prompt": " "}, BadTask, "The task is empty"),
     ):
-        with pytest.raises(error, match=says):
+        with pytest.raises(error, match=detail):
             face.hands_over(**wrong)
     assert face.count() == 0
 
@@ -126,13 +127,13 @@ def test_a_key_makes_one_task(face: Face) -> None:
 
 def test_a_harness_that_is_not_clear_is_asked_for_once(face: Face) -> None:
     """However many tasks there are; a face that cannot ask is refused."""
-    asked: list[Sequence[Found]] = []
+    asked: list[Sequence[HarnessCandidate]] = []
 
-    def ask(known: Sequence[Found]) -> str:
+    def ask(known: Sequence[HarnessCandidate]) -> str:
         asked.append(known)
         return "demo"
 
-    lines = [Line(number=number, request=face.wants(harness=None)) for number in (1, 2)]
+    lines = [NumberedRequest(number=number, request=face.wants(harness=None)) for number in (1, 2)]
     found = HandOver(face.parts, face.caller, ask).check_all(lines)
     assert [each.spec.harness for each in found] == ["demo", "demo"]
     assert len(asked) == 1 and not any(each.usable for each in asked[0])
@@ -141,7 +142,10 @@ def test_a_harness_that_is_not_clear_is_asked_for_once(face: Face) -> None:
 
 
 def test_tasks_that_come_together_name_each_other(face: Face) -> None:
-    lines = [Line(number=1, request=face.wants(), name="a"), Line(number=2, request=face.wants(after=("a",)))]
+    lines = [
+        NumberedRequest(number=1, request=face.wants(), name="a"),
+        NumberedRequest(number=2, request=face.wants(after=("a",))),
+    ]
     first, second = hand_over(face.parts, HandOver(face.parts, face.caller).check_all(lines))
     assert second.task.spec.after == (first.task.id,)
     with pytest.raises(BadTask, match="Line 2: no line before it is named 'a'"):
@@ -203,12 +207,12 @@ def test_a_task_is_named_and_kept_on_top(face: Face) -> None:
     renamed = rename(face.parts, face.caller, RenameRequest(task_id=task.id, title=" The  search\tbox "))
     assert (renamed.spec.title, renamed.spec.prompt) == ("The search box", TEXT)
     secret = replace(face.caller, environ={"SHOP_TOKEN": "k3y-of-the-shop-9321"})
-    for title, says in (
+    for title, detail in (
         (" ", "cannot be empty"),
         ("a" * 2000, "is longer than"),
         ("use k3y-of-the-shop-9321", "title"),
     ):
-        with pytest.raises(BadTask, match=says):
+        with pytest.raises(BadTask, match=detail):
             _ = rename(face.parts, secret, RenameRequest(task_id=task.id, title=title))
     assert pin(face.parts, face.caller, PinRequest(task_id=task.id, pinned=True)).pinned_at is not None
     assert pin(face.parts, face.caller, PinRequest(task_id=task.id, pinned=False)).pinned_at is None
@@ -233,21 +237,23 @@ def test_tasks_are_chosen_by_what_holds_of_them(face: Face) -> None:
 
 
 def test_a_part_of_the_queue_is_paused_resumed_and_limited(face: Face) -> None:
-    part = rules.PartRequest(project="shop")
-    paused = rules.pause(face.parts, face.caller, part)
+    part = queue_rules.PartRequest(project="shop")
+    paused = queue_rules.pause(face.parts, face.caller, part)
     assert (paused.changed, paused.rule.scope, paused.rule.name, paused.rule.by) == (True, "project", "shop", "ada")
-    assert not rules.pause(face.parts, face.caller, part).changed
-    limited = rules.limit(face.parts, face.caller, rules.LimitRequest(part=part, at_once=2))
+    assert not queue_rules.pause(face.parts, face.caller, part).changed
+    limited = queue_rules.limit(face.parts, face.caller, queue_rules.LimitRequest(part=part, at_once=2))
     assert (limited.changed, limited.rule.paused, limited.rule.max_running) == (True, True, 2)
-    assert not rules.resume(face.parts, face.caller, part).rule.paused
-    here = rules.pause(face.parts, face.caller, rules.PartRequest(machine=face.parts.host_name)).rule
+    assert not queue_rules.resume(face.parts, face.caller, part).rule.paused
+    here = queue_rules.pause(face.parts, face.caller, queue_rules.PartRequest(machine=face.parts.host_name)).rule
     assert (here.scope, here.name) == ("machine", face.parts.state.node())
-    assert rules.pause(face.parts, face.caller, rules.PartRequest()).rule.scope == "all"
-    assert rules.pause(face.parts, face.caller, rules.PartRequest(account="demo:own")).rule.name == "demo:own"
+    assert queue_rules.pause(face.parts, face.caller, queue_rules.PartRequest()).rule.scope == "all"
+    assert (
+        queue_rules.pause(face.parts, face.caller, queue_rules.PartRequest(account="demo:own")).rule.name == "demo:own"
+    )
 
 
 @pytest.mark.parametrize(
-    ("part", "error", "says"),
+    ("part", "error", "detail"),
     [
         ({"project": "shop", "harness": "demo"}, UsageError, "one part"),
         ({"project": " "}, UsageError, "name of the project is empty"),
@@ -258,17 +264,21 @@ def test_a_part_of_the_queue_is_paused_resumed_and_limited(face: Face) -> None:
         ({"project": "k3y-of-the-shop-9321"}, BadTask, "project's name"),
     ],
 )
-def test_a_part_that_cannot_be_is_refused(face: Face, part: dict[str, str], error: type[Exception], says: str) -> None:
+def test_a_part_that_cannot_be_is_refused(
+    face: Face, part: dict[str, str], error: type[Exception], detail: str
+) -> None:
     caller = replace(face.caller, environ=dict(face.caller.environ) | {"SHOP_TOKEN": "k3y-of-the-shop-9321"})
-    with pytest.raises(error, match=says):
-        _ = rules.pause(face.parts, caller, rules.PartRequest(**part))
+    with pytest.raises(error, match=detail):
+        _ = queue_rules.pause(face.parts, caller, queue_rules.PartRequest(**part))
     assert face.parts.store.read(lambda tx: list(tx.rules.all())) == []
 
 
 @pytest.mark.parametrize("at_once", [0, -1, 10_001])
 def test_a_limit_that_cannot_be_is_refused(face: Face, at_once: int) -> None:
     with pytest.raises(UsageError):
-        _ = rules.limit(face.parts, face.caller, rules.LimitRequest(part=rules.PartRequest(), at_once=at_once))
+        _ = queue_rules.limit(
+            face.parts, face.caller, queue_rules.LimitRequest(part=queue_rules.PartRequest(), at_once=at_once)
+        )
 
 
 def test_an_account_is_added_and_removed(face: Face) -> None:

@@ -12,11 +12,11 @@ from support.plans import exit_fact, spec_of
 from watchkeeper.app.read_output import Follower, read_trace
 from watchkeeper.app.secrets import redactor_of, refuse_secrets
 from watchkeeper.cli.output import Begins, Ends
-from watchkeeper.cli.printing import Lines, Printer
+from watchkeeper.cli.printers import Lines, Printer
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Condemnation, ExitFact, Run, Trace
+from watchkeeper.domain.model import EarlyFail, ExitFact, Run, Trace
 from watchkeeper.errors import BadTask
-from watchkeeper.harnesses.command import LINE_BYTES, Command
+from watchkeeper.harnesses.command import LINE_BYTES, CommandHarness
 from watchkeeper.ports.harness import EventKind, StreamEvent
 from watchkeeper.ports.runtime import Log
 from watchkeeper.redaction.engine import Redactor
@@ -62,7 +62,7 @@ def _trace(tmp_path: Path, stdout: bytes, stderr: bytes = b"", code: int = 1) ->
         cast("Executions", Kept(tmp_path, {"API_TOKEN": TOKEN})),
         spec_of(tmp_path, harness="command", argv=("x",)),
     )
-    trace = read_trace(Command(), spec, kept, RUN, exit_fact(code << 8), redactor_of(kept, RUN, spec)).trace
+    trace = read_trace(CommandHarness(), spec, kept, RUN, exit_fact(code << 8), redactor_of(kept, RUN, spec)).trace
     assert trace is not None
     return trace
 
@@ -74,7 +74,7 @@ def test_only_the_record_says_what_is_missing(tmp_path: Path) -> None:
     kept = Kept(tmp_path, {})
     kept.holes = [(6, 5006)]
     executions, spec = cast("Executions", kept), spec_of(tmp_path, harness="command", argv=("x",))
-    trace = read_trace(Command(), spec, executions, RUN, exit_fact(0), redactor_of(executions, RUN, spec)).trace
+    trace = read_trace(CommandHarness(), spec, executions, RUN, exit_fact(0), redactor_of(executions, RUN, spec)).trace
     assert trace is not None
     assert trace.text == "begin\nend a␀b\n␀␀␀"
 
@@ -106,7 +106,7 @@ def test_without_an_environment_what_looks_like_a_secret_is_hidden(tmp_path: Pat
 
 
 class Doomed:
-    """A reader whose program has said a secret in its conversation's name and in what condemns it."""
+    """A reader whose program has said a secret in its conversation's name and in what makes fail early it."""
 
     def feed(self, data: bytes) -> list[StreamEvent]:
         del data
@@ -115,8 +115,8 @@ class Doomed:
     def gap(self) -> list[StreamEvent]:
         return []
 
-    def condemned(self) -> Condemnation | None:
-        return Condemnation(
+    def early_fail(self) -> EarlyFail | None:
+        return EarlyFail(
             kind=FailureKind.SIGNED_OUT, reason=f"The key {TOKEN} was refused; the beginning is {TOKEN[:9]}…"
         )
 
@@ -133,7 +133,7 @@ def test_what_is_recorded_while_an_agent_works_holds_no_secret(tmp_path: Path) -
         open_log=lambda: open_kept(tmp_path / "log"),
         redactor=lambda: Redactor([Secret("KEY", TOKEN)]),
     )
-    found = follower.condemned()
+    found = follower.early_fail()
     assert found is not None and found.reason == "The key [redacted KEY] was refused; the beginning is [redacted KEY]…"
     assert follower.session() == "s-[redacted KEY]"
 
@@ -164,7 +164,7 @@ def test_a_secret_that_comes_in_two_events_is_hidden_where_they_are_joined() -> 
 
 
 @pytest.mark.parametrize(
-    ("argv", "says"),
+    ("argv", "detail"),
     [
         (["x", "--password=Zk3x9Qw7Lm2Pv5Rt8"], "--password"),
         (["x", "-token", "Zk3x9Qw7Lm2Pv5Rt8"], "-token"),
@@ -174,9 +174,9 @@ def test_a_secret_that_comes_in_two_events_is_hidden_where_they_are_joined() -> 
         (["x", "ghp_Zk3x9Qw7Lm2Pv5Rt8Yb1Nc4Df6Gh0Js2Ka7B"], "GitHub token"),
     ],
 )
-def test_a_secret_on_a_command_line_is_refused(tmp_path: Path, argv: list[str], says: str) -> None:
+def test_a_secret_on_a_command_line_is_refused(tmp_path: Path, argv: list[str], detail: str) -> None:
     """With the name of the flag, the variable or the kind, and never the value."""
-    with pytest.raises(BadTask, match=says) as refusal:
+    with pytest.raises(BadTask, match=detail) as refusal:
         refuse_secrets(spec_of(tmp_path, argv=tuple(argv)), {}, {"API_TOKEN": TOKEN})
     told = f"{refusal.value} {refusal.value.hint}"
     assert "Zk3x9" not in told and TOKEN not in told and "--env NAME" in told

@@ -8,8 +8,8 @@ import pytest
 from app.stage import Verbs
 from support.bench import Bench
 
-from watchkeeper.app.claim import next_look
-from watchkeeper.domain.account import Bearing
+from watchkeeper.app.claim import next_check_at
+from watchkeeper.domain.account import CredentialState
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Disposition, EndReason, Run, TaskState
 from watchkeeper.domain.service import SPARED
@@ -107,7 +107,7 @@ def _lives(bench: Bench, agent: Agent, *, down: bool) -> bool:
         agent.waited_s = 0.0
         agent.worked_s += 1
         if agent.worked_s % 10 == 1:
-            bench.says(agent.run, text=f"I have worked {agent.worked_s:.0f} s.")
+            bench.detail(agent.run, text=f"I have worked {agent.worked_s:.0f} s.")
         if agent.worked_s >= WORK_S:
             _ = bench.ends(agent.run)
             return False
@@ -127,10 +127,10 @@ def test_the_last_probe_of_an_outage_that_lasts_two_hours_does_not_hold_the_othe
     due(bench)
     probe = started(bench)
     assert bench.claim() is None
-    bench.says(probe, "retry", kind=OVERLOADED, text="529")
+    bench.detail(probe, "retry", kind=OVERLOADED, text="529")
     bench.follow()
     assert bench.claim() is None, "that it tries again is no answer"
-    bench.says(probe, text="I begin.")
+    bench.detail(probe, text="I begin.")
     bench.follow()
     assert bench.state().trouble is None
     assert [started(bench).task_id, started(bench).task_id] == ["t1", "t3"]
@@ -177,12 +177,12 @@ def test_an_older_failure_that_is_told_late_closes_nothing(bench: Bench) -> None
         _ = bench.add(name)
     failed, answered = started(bench), started(bench)
     bench.clock.step(5)
-    bench.says(failed, "result", ok=False, kind=OVERLOADED)
+    bench.detail(failed, "result", ok=False, kind=OVERLOADED)
     bench.dies(failed)
     bench.clock.step(4)
     bench.follow()
     bench.clock.step(1)
-    bench.says(answered, text="I go on.")
+    bench.detail(answered, text="I go on.")
     bench.follow()
     _ = bench.settler.settle(failed.id)
     assert bench.state().trouble is None
@@ -197,7 +197,7 @@ def test_an_answer_after_the_trouble_opens_the_lanes_and_one_from_before_does_no
         _ = bench.add(name)
     failing, going_on = started(bench), started(bench)
     bench.clock.step(5)
-    bench.says(going_on, text="Before it.")
+    bench.detail(going_on, text="Before it.")
     _ = bench.ends(failing, OVERLOADED)
     bench.follow()
     assert bench.state().trouble is not None
@@ -205,7 +205,7 @@ def test_an_answer_after_the_trouble_opens_the_lanes_and_one_from_before_does_no
     bench.follow()
     assert bench.state().trouble is not None, "another daemon cannot know when it was printed"
     bench.clock.step(5)
-    bench.says(going_on, "tool", name="run", text="ls")
+    bench.detail(going_on, "tool", name="run", text="ls")
     bench.follow()
     assert bench.state().trouble is None
     assert bench.claim() is not None
@@ -302,7 +302,7 @@ def test_a_task_that_alone_fails_does_not_loop_for_ever(bench: Bench) -> None:
             bench.clock.step(2)
             _ = bench.ends(bench.begin(run), "network")
         bench.clock.step(2)
-        bench.says(other, text="I go on.")
+        bench.detail(other, text="I go on.")
         bench.follow()
     task = bench.task("t1")
     assert (task.state, task.kind, task.attempts, runs) == (TaskState.FAILED, FailureKind.NETWORK, 3, 1 + SPARED + 3)
@@ -318,7 +318,7 @@ def test_a_task_that_is_answered_and_then_fails_does_not_loop_for_ever(bench: Be
         if (run := bench.claim()) is not None:
             runs += 1
             run = bench.begin(run)
-            bench.says(run, text="I begin.")
+            bench.detail(run, text="I begin.")
             bench.clock.step(5)
             bench.follow()
             _ = bench.ends(run, OVERLOADED)
@@ -346,7 +346,7 @@ def test_when_a_limit_is_over_one_of_fifty_tasks_tries_it(bench: Bench) -> None:
     assert all(bench.task(run.task_id).wake_at is None for run in runs)
     bench.clock.step(3599)
     assert bench.claim() is None
-    assert bench.store.read(lambda tx: next_look(tx, "m1", bench.clock.now())) == until
+    assert bench.store.read(lambda tx: next_check_at(tx, "m1", bench.clock.now())) == until
     bench.pass_until(until)
     probe = started(bench)
     for _ in range(10):
@@ -355,8 +355,8 @@ def test_when_a_limit_is_over_one_of_fifty_tasks_tries_it(bench: Bench) -> None:
         assert bench.claim() is None
     assert len(bench.live()) == 1
     assert [entry.task_id for entry in bench.journal("account.probe")] == [probe.task_id]
-    assert "should be over" in bench.why("t49")[0].says
-    bench.says(probe, text="I begin.")
+    assert "should be over" in bench.why("t49")[0].detail
+    bench.detail(probe, text="I begin.")
     bench.follow()
     assert [bench.claim() is not None for _ in range(4)] == [True, True, True, False]
     assert bench.state().quota_until is None
@@ -384,7 +384,7 @@ def test_a_success_of_an_older_agent_allows_one_try_before_the_limit_is_over(ben
     refused, older = started(bench), started(bench)
     until = limited(bench, refused, 3600)
     bench.clock.step(5)
-    bench.says(older, text="I go on.")
+    bench.detail(older, text="I go on.")
     bench.follow()
     assert (bench.state().quota_until, bench.claim()) == (until, None)
     _ = bench.ends(older)
@@ -396,7 +396,7 @@ def test_the_limit_of_a_key_is_its_tasks_own(bench: Bench) -> None:
     """It closes no lane, and the task has a time of its own."""
     for name in ("t1", "t2"):
         _ = bench.add(name, account="key")
-    bench.bearing = Bearing(keyed=True)
+    bench.credential_state = CredentialState(keyed=True)
     until = limited(bench, started(bench), 3600)
     assert bench.task("t1").wake_at == until
     assert bench.claim() is not None
@@ -406,7 +406,7 @@ def test_a_service_fails_the_tasks_with_keys_of_their_own_alike(bench: Bench) ->
     for name in ("t1", "t2"):
         _ = bench.add(name, account="key")
     _ = bench.add("other")
-    bench.bearing = Bearing(keyed=True)
+    bench.credential_state = CredentialState(keyed=True)
     _ = closed_by(bench)
     assert bench.state("demo:key").trouble is FailureKind.OVERLOADED
     run = bench.claim()
@@ -458,7 +458,7 @@ def test_a_clock_that_is_set_back_keeps_nobody_waiting(bench: Bench, back_s: flo
     assert bench.claim() is None, "the pause counts again"
     due(bench)
     probe = started(bench)
-    bench.says(probe, text="I begin.")
+    bench.detail(probe, text="I begin.")
     bench.follow()
     assert bench.state().trouble is None
     assert bench.claim() is not None
@@ -493,7 +493,7 @@ def test_an_idle_daemon_wakes_for_the_next_probe(bench: Bench) -> None:
     _ = bench.add("t1")
     _ = closed_by(bench)
     assert bench.claim() is None
-    look = bench.store.read(lambda tx: next_look(tx, "m1", bench.clock.now()))
+    look = bench.store.read(lambda tx: next_check_at(tx, "m1", bench.clock.now()))
     assert look == bench.state().probe_at
     bench.pass_until(bench.clock.now() + timedelta(seconds=29))
     assert bench.claim() is None
@@ -508,7 +508,7 @@ def test_the_reason_says_since_when_and_when_it_is_tried(bench: Bench) -> None:
     state = bench.state()
     [reason] = bench.why("t2")
     assert (reason.wait, reason.since, reason.until) == (Wait.SERVICE, state.trouble_since, state.probe_at)
-    assert reason.says == "the service of demo:own is overloaded"
+    assert reason.detail == "the service of demo:own is overloaded"
     due(bench)
     assert bench.why("t2") == (), "it may start now"
     probe = started(bench)

@@ -13,13 +13,13 @@ from support.records import add, make_spec, make_task
 from watchkeeper.app.accounts import AccountEnvironments
 from watchkeeper.app.environments import TaskEnvironments
 from watchkeeper.app.sign_ins import Asker, SignIns
-from watchkeeper.domain.account import Account, Bearing, SignIn, SignInSeen
+from watchkeeper.domain.account import Account, CredentialState, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.registry import Registry
 from watchkeeper.ports.harness import Harness
-from watchkeeper.ports.sign_in import Look, Mark, SignsIn
+from watchkeeper.ports.sign_in import SignInCheck, SignInStamp, SignsIn
 from watchkeeper.runtimes.account_homes import AccountHomes
 
 OUR = {"PATH": "/daemon", "HOME": "/home/daemon"}
@@ -34,13 +34,13 @@ class Files:
     changed_ns: int = 0
     after: str | None = None
     """What they look like once the program was asked."""
-    answer: Look = field(default_factory=lambda: Look(sign_in=SignIn.IN, says="signed in"))
+    answer: SignInCheck = field(default_factory=lambda: SignInCheck(sign_in=SignIn.IN, detail="signed in"))
     asked: list[tuple[Mapping[str, str], Mapping[str, str]]] = field(default_factory=list)
 
-    def mark(self, harness: SignsIn, environment: Mapping[str, str]) -> Mark:
-        return Mark(text=self.text, changed_ns=self.changed_ns)
+    def stamp(self, harness: SignsIn, environment: Mapping[str, str]) -> SignInStamp:
+        return SignInStamp(text=self.text, changed_ns=self.changed_ns)
 
-    def look(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> Look:
+    def check(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> SignInCheck:
         self.asked.append((environment, options))
         self.text = self.after or self.text
         return self.answer
@@ -71,7 +71,7 @@ def waiting(verbs: Verbs, task_id: str = "t1", environment: Mapping[str, str] = 
 
 
 def signed_out(sign_ins: SignIns, account: str = "claude:own", mark: str = "m1") -> None:
-    assert sign_ins.record(account, Look(sign_in=SignIn.OUT, says="signed out"), mark)
+    assert sign_ins.record(account, SignInCheck(sign_in=SignIn.OUT, detail="signed out"), mark)
 
 
 def test_only_what_tasks_wait_for_is_lacking(verbs: Verbs, sign_ins: SignIns) -> None:
@@ -100,19 +100,19 @@ def test_a_change_of_the_files_is_looked_at_once_and_opens_the_account(
     signed_out(sign_ins)
     _ = waiting(verbs)
     (lack,) = sign_ins.lacks()
-    assert sign_ins.look_again(lack) is None and files.asked == []
-    files.text, files.answer = "m2", Look(sign_in=SignIn.OUT, says="still out")
-    assert sign_ins.look_again(lack) == files.answer
+    assert sign_ins.check_again(lack) is None and files.asked == []
+    files.text, files.answer = "m2", SignInCheck(sign_in=SignIn.OUT, detail="still out")
+    assert sign_ins.check_again(lack) == files.answer
     assert files.asked == [(CALLER, {"of": "claude"})]
-    assert sign_ins.look_again(lack) is None
+    assert sign_ins.check_again(lack) is None
     (still,) = sign_ins.lacks()
     assert still == lack
-    files.text, files.after, files.answer = "m3", "m4", Look(sign_in=SignIn.IN, says="signed in")
-    assert sign_ins.look_again(lack) == files.answer
+    files.text, files.after, files.answer = "m3", "m4", SignInCheck(sign_in=SignIn.IN, detail="signed in")
+    assert sign_ins.check_again(lack) == files.answer
     assert sign_ins.lacks() == []
     state = verbs.store.read(lambda tx: tx.accounts.states("m1"))["claude:own"]
-    assert (state.sign_in, state.mark, state.says) == (SignIn.IN, "m3", "signed in")
-    assert sign_ins.look_again(lack) is None, "what the program wrote itself is no change"
+    assert (state.sign_in, state.mark, state.detail) == (SignIn.IN, "m3", "signed in")
+    assert sign_ins.check_again(lack) is None, "what the program wrote itself is no change"
 
 
 def test_a_look_without_a_task_is_under_our_own_environment(verbs: Verbs, sign_ins: SignIns, files: Files) -> None:
@@ -120,7 +120,7 @@ def test_a_look_without_a_task_is_under_our_own_environment(verbs: Verbs, sign_i
     _ = waiting(verbs)
     (lack,) = sign_ins.lacks()
     files.text = "m2"
-    _ = sign_ins.look_again(replace(lack, lender=None))
+    _ = sign_ins.check_again(replace(lack, lender=None))
     assert files.asked == [(OUR, {"of": "claude"})]
 
 
@@ -131,44 +131,49 @@ def test_a_home_that_is_gone_is_not_looked_at(verbs: Verbs, sign_ins: SignIns, f
     (lack,) = sign_ins.lacks()
     assert lack.account is None
     files.text = "m2"
-    assert sign_ins.look_again(lack) is None and files.asked == []
-    assert sign_ins.look_again(replace(lack, account=Account(harness="claude", name="work"))) is None
+    assert sign_ins.check_again(lack) is None and files.asked == []
+    assert sign_ins.check_again(replace(lack, account=Account(harness="claude", name="work"))) is None
 
 
 @pytest.mark.parametrize(
-    ("harness", "account", "environment", "bearing"),
+    ("harness", "account", "environment", "credential_state"),
     [
-        ("command", "own", CALLER, Bearing(opens=False)),
-        ("claude", "key", CALLER, Bearing(keyed=True, own_key=True)),
-        ("claude", "own", CALLER, Bearing(mark="m1")),
-        ("claude", "own", CALLER | {"ANTHROPIC_AUTH_TOKEN": "sk-test-1"}, Bearing(keyed=True)),
-        ("claude", "own", CALLER | {"ANTHROPIC_AUTH_TOKEN": ""}, Bearing(mark="m1")),
-        ("claude", "gone", CALLER, Bearing()),
-        ("unheard-of", "own", CALLER, Bearing(opens=False)),
+        ("command", "own", CALLER, CredentialState(opens=False)),
+        ("claude", "key", CALLER, CredentialState(keyed=True, own_key=True)),
+        ("claude", "own", CALLER, CredentialState(mark="m1")),
+        ("claude", "own", CALLER | {"ANTHROPIC_AUTH_TOKEN": "sk-test-1"}, CredentialState(keyed=True)),
+        ("claude", "own", CALLER | {"ANTHROPIC_AUTH_TOKEN": ""}, CredentialState(mark="m1")),
+        ("claude", "gone", CALLER, CredentialState()),
+        ("unheard-of", "own", CALLER, CredentialState(opens=False)),
     ],
 )
 def test_what_a_run_says_about_its_account(
-    verbs: Verbs, sign_ins: SignIns, harness: str, account: str, environment: dict[str, str], bearing: Bearing
+    verbs: Verbs,
+    sign_ins: SignIns,
+    harness: str,
+    account: str,
+    environment: dict[str, str],
+    credential_state: CredentialState,
 ) -> None:
     task = waiting(verbs, environment=environment, harness=harness, account=account)
-    assert sign_ins.bearing(task) == bearing
+    assert sign_ins.credential_state(task) == credential_state
 
 
 def test_a_run_whose_environment_is_gone_says_nothing(verbs: Verbs, sign_ins: SignIns) -> None:
     task = waiting(verbs)
     verbs.environments.forget(task.environment_id)
-    assert sign_ins.bearing(task) == Bearing(opens=False)
+    assert sign_ins.credential_state(task) == CredentialState(opens=False)
 
 
 def test_the_mark_of_an_account_is_that_of_its_files(sign_ins: SignIns, files: Files) -> None:
-    assert sign_ins.mark(Account(harness="claude", name="own"), CALLER) == "m1"
-    assert sign_ins.mark(Account(harness="command", name="own"), CALLER) == ""
-    assert sign_ins.mark(Account(harness="claude", name="gone"), CALLER) == ""
-    assert sign_ins.mark(Account(harness="unheard-of", name="own"), CALLER) == ""
+    assert sign_ins.stamp(Account(harness="claude", name="own"), CALLER) == "m1"
+    assert sign_ins.stamp(Account(harness="command", name="own"), CALLER) == ""
+    assert sign_ins.stamp(Account(harness="claude", name="gone"), CALLER) == ""
+    assert sign_ins.stamp(Account(harness="unheard-of", name="own"), CALLER) == ""
 
 
 def test_what_was_seen_is_news_once(verbs: Verbs, sign_ins: SignIns) -> None:
-    look = Look(sign_in=SignIn.OUT, says="signed out")
+    look = SignInCheck(sign_in=SignIn.OUT, detail="signed out")
     assert sign_ins.record("claude:own", look)
     verbs.clock.step(5)
     assert not sign_ins.record("claude:own", look)
@@ -181,14 +186,14 @@ def test_what_was_seen_is_news_once(verbs: Verbs, sign_ins: SignIns) -> None:
 
 def test_a_missing_program_is_lacking_until_it_is_found(verbs: Verbs, sign_ins: SignIns) -> None:
     """It closes the harness, whatever its account is; without a task that was allowed there is nothing to find."""
-    missing = HarnessState(harness="claude", machine="m1", present=False, says="it is missing", at=verbs.clock.now())
-    _ = verbs.store.transact("test", lambda tx: tx.accounts.found(missing))
+    missing = HarnessState(harness="claude", machine="m1", present=False, detail="it is missing", at=verbs.clock.now())
+    _ = verbs.store.transact("test", lambda tx: tx.accounts.record_harness(missing))
     signed_out(sign_ins)
     assert sign_ins.lacks() == []
     _ = waiting(verbs)
     (lack,) = sign_ins.lacks()
     assert (lack.harness, lack.state, lack.account_id) == ("claude", None, "claude:own")
-    assert sign_ins.look_again(lack) is None
+    assert sign_ins.check_again(lack) is None
 
 
 def test_an_older_look_changes_nothing(verbs: Verbs, sign_ins: SignIns) -> None:
@@ -200,15 +205,15 @@ def test_an_older_look_changes_nothing(verbs: Verbs, sign_ins: SignIns) -> None:
 @pytest.mark.parametrize(
     ("account", "look"),
     [
-        (Account(harness="claude", name="own"), Look(sign_in=SignIn.IN, says="signed in")),
-        (Account(harness="claude", name="gone"), Look(sign_in=SignIn.OUT, says="The home of account claude:gone is gone: {homes}/claude/gone")),
+        (Account(harness="claude", name="own"), SignInCheck(sign_in=SignIn.IN, detail="signed in")),
+        (Account(harness="claude", name="gone"), SignInCheck(sign_in=SignIn.OUT, detail="The home of account claude:gone is gone: {homes}/claude/gone")),
         (Account(harness="unheard-of", name="own"), None),
         (Account(harness="claude", name="key"),
-         Look(sign_in=SignIn.UNKNOWN, says=f"it works with the key in {' or '.join(Claude.key_variables)}, which is not set here")),
+         SignInCheck(sign_in=SignIn.UNKNOWN, detail=f"it works with the key in {' or '.join(Claude.key_variables)}, which is not set here")),
     ],
 )  # fmt: skip
 def test_asking_says_what_keeps_the_program_from_being_asked(
-    tmp_path: Path, files: Files, account: Account, look: Look | None
+    tmp_path: Path, files: Files, account: Account, look: SignInCheck | None
 ) -> None:
     homes = tmp_path / "homes"
     asker = Asker(
@@ -217,9 +222,9 @@ def test_asking_says_what_keeps_the_program_from_being_asked(
     )  # fmt: skip
     found = asker.ask(account, CALLER)
     if look is None:
-        assert found.sign_in is SignIn.UNKNOWN and "unheard-of" in found.says and not found.says.endswith(".")
+        assert found.sign_in is SignIn.UNKNOWN and "unheard-of" in found.detail and not found.detail.endswith(".")
     else:
-        assert found == replace(look, says=look.says.format(homes=homes))
+        assert found == replace(look, detail=look.detail.format(homes=homes))
     assert files.asked == ([(CALLER, {"of": "claude"})] if account.name == "own" and look is not None else [])
     with_key = asker.ask(Account(harness="claude", name="key"), CALLER | {Claude.key_variables[1]: "sk-test-1"})
     assert with_key == files.answer

@@ -9,7 +9,7 @@ from app.stage import Verbs
 from support.records import NOON, later, make_run, make_task
 
 from watchkeeper.app.views import live, whereabouts
-from watchkeeper.app.views.brief import Brief, told
+from watchkeeper.app.views.brief import Brief, from_facts
 from watchkeeper.app.views.health import health
 from watchkeeper.app.views.standing import standing
 from watchkeeper.app.views.whereabouts import Whereabouts, of_machine
@@ -110,9 +110,9 @@ def test_a_machine_is_reachable_until_its_lease_ends() -> None:
     assert of_machine(machine(later(1)), NOON) == ("m7", "ant", True, later(1))
     assert of_machine(machine(NOON), NOON) == ("m7", "ant", False, NOON)
     assert of_machine(machine(None, ""), NOON) == ("m7", "m7", False, None)
-    assert of_machine(machine(later(1)), NOON).says == "on ant"
-    assert of_machine(machine(NOON), NOON).says == "on ant, unreachable since 2026-03-01 12:00 UTC"
-    assert of_machine(machine(None), NOON).says == "on ant, unreachable"
+    assert of_machine(machine(later(1)), NOON).detail == "on ant"
+    assert of_machine(machine(NOON), NOON).detail == "on ant, unreachable since 2026-03-01 12:00 UTC"
+    assert of_machine(machine(None), NOON).detail == "on ant, unreachable"
 
 
 THERE = Whereabouts(machine="m7", name="ant", reachable=True, since=later(9))
@@ -123,8 +123,8 @@ THERE = Whereabouts(machine="m7", name="ant", reachable=True, since=later(9))
     [*((state, "starting") for state in STARTING), (RunState.RUNNING, "running"), (RunState.ENDED, "ending")],
 )
 def test_a_run_on_another_machine_is_what_is_recorded_there(state: RunState, word: str) -> None:
-    assert whereabouts.look(TASK, run(state), THERE) == (word, "on ant", None, None)
-    stopped = whereabouts.look(replace(TASK, stop=STOP), run(state), THERE)
+    assert whereabouts.observe(TASK, run(state), THERE) == (word, "on ant", None, None)
+    stopped = whereabouts.observe(replace(TASK, stop=STOP), run(state), THERE)
     said = (
         ("ending", "on ant", None, None)
         if word == "ending"
@@ -132,13 +132,13 @@ def test_a_run_on_another_machine_is_what_is_recorded_there(state: RunState, wor
     )
     assert stopped == said
     gone = THERE._replace(reachable=False, since=None)
-    assert whereabouts.look(TASK, run(state), gone) == ("unreachable", "on ant, unreachable", None, None)
+    assert whereabouts.observe(TASK, run(state), gone) == ("unreachable", "on ant, unreachable", None, None)
 
 
 def test_a_held_and_a_settled_run_on_another_machine() -> None:
     held = replace(TASK, state=TaskState.HELD, reason="It is missing.", stop=STOP)
-    assert whereabouts.look(held, run(RunState.HELD), THERE) == ("held", "on ant: It is missing.", None, None)
-    assert whereabouts.look(TASK, run(RunState.SETTLED), THERE) is None
+    assert whereabouts.observe(held, run(RunState.HELD), THERE) == ("held", "on ant: It is missing.", None, None)
+    assert whereabouts.observe(TASK, run(RunState.SETTLED), THERE) is None
 
 
 def test_only_a_run_of_another_machine_is_elsewhere(verbs: Verbs) -> None:
@@ -148,10 +148,10 @@ def test_only_a_run_of_another_machine_is_elsewhere(verbs: Verbs) -> None:
     assert whereabouts.elsewhere(own, THERE, verbs.runtime) is None
     assert whereabouts.elsewhere(other, None, verbs.runtime) is None
     assert whereabouts.elsewhere(other, THERE, None) is None
-    assert live.look(TASK, other, verbs.runtime, THERE) == ("running", "on ant", None, None)
+    assert live.observe(TASK, other, verbs.runtime, THERE) == ("running", "on ant", None, None)
 
 
-KNOWN = BriefWait(ready=True, unmet=0, on=None, on_state=None, parked=False, holder=None, lane_told=None)
+KNOWN = BriefWait(ready=True, unmet=0, on=None, on_state=None, blocked=False, holder=None, lane_announced=None)
 WAITS = make_task("t1", wake_at=later(5), wake_for=Wait.RETRY_AT, reason="It was busy.")
 
 
@@ -165,17 +165,17 @@ WAITS = make_task("t1", wake_at=later(5), wake_for=Wait.RETRY_AT, reason="It was
         ({"unmet": 3, "on": "t8", "on_state": "failed"}, Brief("dependency", "task t8 failed and 2 more")),
         ({"unmet": 1, "on": "t8", "on_state": "stopped"}, Brief("dependency", "task t8 stopped")),
         ({"ready": False, "holder": "t8"}, Brief("retry at", "It was busy.")),
-        ({"holder": "t8", "lane_told": "limit"}, Brief("checkout busy", "task t8")),
-        ({"parked": True}, Brief("checkout busy", "")),
-        ({"lane_told": "limit"}, Brief("limit", "")),
+        ({"holder": "t8", "lane_announced": "limit"}, Brief("checkout busy", "task t8")),
+        ({"blocked": True}, Brief("checkout busy", "")),
+        ({"lane_announced": "limit"}, Brief("limit", "")),
     ],
 )
 def test_a_list_tells_the_first_reason(known: dict[str, Any], found: Brief | None) -> None:
-    assert told(WAITS, KNOWN._replace(**known)) == found
+    assert from_facts(WAITS, KNOWN._replace(**known)) == found
 
 
 def test_a_task_that_waits_for_no_time_is_told_the_rest() -> None:
-    assert told(make_task(), KNOWN._replace(ready=False, lane_told="paused")) == Brief("paused", "")
+    assert from_facts(make_task(), KNOWN._replace(ready=False, lane_announced="paused")) == Brief("paused", "")
 
 
 def test_health_counts_what_is_there(verbs: Verbs) -> None:

@@ -17,7 +17,7 @@ MINE = replace(MAIN, inode=99, ref="refs/heads/mine")
 
 def approve(tx: Tx, name: str, place: WorkingDirectory | None = MAIN) -> Authorisation:
     allowed = Authorisation(
-        id=name, task_id="t1", kind="person", by="ada", says="", at=NOON, profile=make_profile(), directory="/p",
+        id=name, task_id="t1", kind="person", by="ada", detail="", at=NOON, profile=make_profile(), directory="/p",
         place=place,
     )  # fmt: skip
     tx.outcomes.authorise(allowed)

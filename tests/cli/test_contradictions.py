@@ -112,7 +112,7 @@ def test_a_task_that_contradicts_itself_is_ended(wk: Wk) -> None:
     assert wk.task(task_id).state is TaskState.FAILED
 
 
-@pytest.mark.parametrize("sql", ["unmet = 2", "parked = 1, checkout = '/x'", "lane = 99", "priority = 77"])
+@pytest.mark.parametrize("sql", ["unmet = 2", "blocked = 1, checkout = '/x'", "lane = 99", "priority = 77"])
 def test_what_is_kept_of_a_wait_is_found_out_anew(wk: Wk, sql: str) -> None:
     task_id = wk.add()
     tear(wk, f"UPDATE task SET {sql} WHERE id = '{task_id}'")
@@ -164,9 +164,9 @@ def test_one_torn_record_is_no_damaged_database(wk: Wk) -> None:
 def test_what_a_repair_says(wk: Wk) -> None:
     torn = wk.add()
     tear(wk, f"UPDATE spec SET body = '{{' WHERE task_id = '{torn}'")
-    says = wk("store", "repair").out
-    assert says.startswith(f"task:{torn}: what was asked for is not valid JSON (line 1, column 2)\n")
-    assert f"wk store repair task:{torn} --do fail" in says
+    detail = wk("store", "repair").out
+    assert detail.startswith(f"task:{torn}: what was asked for is not valid JSON (line 1, column 2)\n")
+    assert f"wk store repair task:{torn} --do fail" in detail
     refused = wk("store", "repair", torn, "--do", "drop").err
     assert f"'drop' is no choice for task:{torn}." in refused
     assert "Choose fail or forget." in refused

@@ -75,7 +75,7 @@ def test_a_task_that_contradicts_itself_is_set_aside_and_said_to_wait(wk: Wk) ->
     tear(wk, f"DELETE FROM authorisation WHERE task_id = '{first}'")
     assert wk.claim().startswith(second)
     waits = {row["id"]: row["waits"] for row in wk("ls", "--json").json}
-    assert waits[first] == {"wait": "record torn", "says": "wk store repair"}
+    assert waits[first] == {"wait": "record torn", "detail": "wk store repair"}
     assert f"start:{first}" in wk("why", first).out
 
 
@@ -148,11 +148,11 @@ def test_what_cannot_be_done_is_refused(wk: Wk, torn: str) -> None:
 
 def test_what_the_daemon_says_of_the_whole_database_is_shown(wk: Wk) -> None:
     _ = wk.add()
-    wk.parts.state.tell_damage("The database is damaged: page 7.")
+    wk.parts.state.report_damage("The database is damaged: page 7.")
     assert "page 7. `wk restore FILE`" in wk("status").out.replace("\n", " ")
     assert wk("status", "--json").json["database_says"] == "The database is damaged: page 7."
     assert wk("doctor").code == Exit.STATE
-    wk.parts.state.tell_damage("")
+    wk.parts.state.report_damage("")
     assert "database ok" in wk("status").out
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from watchkeeper.cli.commands import ls as ls_module
-from watchkeeper.cli.waiting import CODES
+from watchkeeper.cli.task_rest import CODES
 from watchkeeper.domain.model import RESTING_TASK_STATES, TaskState
 from watchkeeper.errors import Exit, NoSuchTask
 

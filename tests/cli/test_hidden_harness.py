@@ -33,4 +33,4 @@ def test_a_hand_over_names_it_once(wk: "Wk", file: Path) -> None:
 def test_the_doctor_names_it(wk: "Wk", file: Path) -> None:
     checks = [check for check in wk("doctor", "--json").json["checks"] if check["name"] == "harness demo"]
     assert [check["level"] for check in checks] == ["ok", "note"]
-    assert checks[1]["says"] == f"'{file}' does not count: the built-in harness has its name: rename the file."
+    assert checks[1]["detail"] == f"'{file}' does not count: the built-in harness has its name: rename the file."

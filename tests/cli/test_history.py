@@ -9,7 +9,7 @@ import pytest
 
 import watchkeeper
 from watchkeeper.app.record import _kind
-from watchkeeper.cli.history import KINDS, says
+from watchkeeper.cli.history import KINDS, describe
 from watchkeeper.domain.run_events import (
     RUN_EVENTS,
 )
@@ -18,14 +18,14 @@ from watchkeeper.ports.store import JournalEntry
 from watchkeeper.store.journal import TORN
 
 
-def _says(kind: str, /, **data: Any) -> str:
+def _sentence(kind: str, /, **data: Any) -> str:
     at = datetime(2026, 1, 2, tzinfo=UTC)
-    return says(JournalEntry(seq=1, at=at, kind=kind, task_id="t", run_id=None, fence=None, data=data))
+    return describe(JournalEntry(seq=1, at=at, kind=kind, task_id="t", run_id=None, fence=None, data=data))
 
 
 SOURCE = Path(watchkeeper.__file__).parent
 NAMED = {"f'run.{_kind(event)}'", "f'task.{_kind(event)}'", "kind"}
-"""First arguments that are not constants: the events' own names, and `app/rules.py`, whose kinds are below."""
+"""First arguments that are not constants: the events' own names, and `app/queue_rules.py`, whose kinds are below."""
 
 
 def _journalled() -> tuple[set[str], set[str]]:
@@ -53,7 +53,7 @@ def test_every_kind_of_entry_has_words() -> None:
     kinds |= {"queue.paused", "queue.resumed", "queue.limited"}
     assert kinds | {TORN} == KINDS
     for kind in kinds:
-        assert kind not in _says(kind) and "=" not in _says(kind) and len(_says(kind)) > 3
+        assert kind not in _sentence(kind) and "=" not in _sentence(kind) and len(_sentence(kind)) > 3
 
 
 @pytest.mark.parametrize(
@@ -81,13 +81,13 @@ def test_every_kind_of_entry_has_words() -> None:
         ("account.seen", {"account": "claude:own", "machine": "m", "sign_in": "out"}, "account claude:own is signed out"),
         ("account.seen", {"account": "claude:own", "machine": "m", "quota_until": ""},
          "account claude:own is within its limit"),
-        ("account.seen", {"account": "a:own", "trouble": "overloaded", "says": "529", "quota_until": ""},
+        ("account.seen", {"account": "a:own", "trouble": "overloaded", "detail": "529", "quota_until": ""},
          "account a:own: its service is in trouble (overloaded): 529"),
         ("account.seen", {"account": "a:own", "trouble": "", "quota_until": ""}, "account a:own: its service answers"),
         ("account.probe", {"account": "c:own"}, "tries the service of c:own for all its tasks"),
-        ("harness.seen", {"harness": "claude", "machine": "m", "present": False, "says": "no claude on the PATH"},
+        ("harness.seen", {"harness": "claude", "machine": "m", "present": False, "detail": "no claude on the PATH"},
          "the program of harness claude is missing: no claude on the PATH"),
-        ("harness.seen", {"harness": "claude", "machine": "m", "present": True, "says": "/usr/bin/claude"},
+        ("harness.seen", {"harness": "claude", "machine": "m", "present": True, "detail": "/usr/bin/claude"},
          "the program of harness claude is there: /usr/bin/claude"),
         ("later.kind", {"a": 1, "b": "x\x1b"},
          "something that this version cannot put into words (later.kind); wk events --json has it"),
@@ -95,10 +95,10 @@ def test_every_kind_of_entry_has_words() -> None:
 )  # fmt: skip
 def test_people_read_words(kind: str, data: dict[str, Any], words: str) -> None:
     """What they need and no more."""
-    assert _says(kind, **data) == words
+    assert _sentence(kind, **data) == words
 
 
 def test_a_retry_says_when() -> None:
     """In the reader's own zone."""
-    words = _says("task.run_settled", state="queued", reason="Busy.", wake_at="2026-01-02T00:00:15+00:00")
+    words = _sentence("task.run_settled", state="queued", reason="Busy.", wake_at="2026-01-02T00:00:15+00:00")
     assert words.startswith("waits for another try at 2026-01-0") and words.endswith(": Busy.")

@@ -44,7 +44,7 @@ def test_the_same_again_prints_the_same_id(wk: "Wk", verb: str, poked: list[bool
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "detail"),
     [
         (["--title", "x", "say hello"], "title"),
         (["say goodbye"], "prompt"),
@@ -54,12 +54,12 @@ def test_the_same_again_prints_the_same_id(wk: "Wk", verb: str, poked: list[bool
         (["--title", "x", "--label", "l", "say goodbye"], "labels, prompt and title"),
     ],
 )
-def test_another_content_is_refused(wk: "Wk", changed: list[str], says: str) -> None:
+def test_another_content_is_refused(wk: "Wk", changed: list[str], detail: str) -> None:
     first = wk("run", "--harness", "demo", "--key", "nightly", "say hello")
     for verb in ("run", "add"):
         other = wk(verb, "--harness", "demo", "--key", "nightly", *changed)
         assert other.code == Exit.REFUSED and other.out == ""
-        assert f"'nightly' stands for task {first.out.strip()}" in other.err and f"another {says}." in other.err
+        assert f"'nightly' stands for task {first.out.strip()}" in other.err and f"another {detail}." in other.err
 
 
 def test_it_is_found_whatever_has_become_of_its_directory_and_program(wk: "Wk") -> None:

@@ -89,11 +89,11 @@ def test_a_command_is_the_program_that_was_shown(wk: Wk, program: Path) -> None:
     assert prepare_next(wk).spec["argv"] == [str(program), "x"]
 
 
-def of_an_older_version(wk: Wk, task_id: str, says: str) -> None:
+def of_an_older_version(wk: Wk, task_id: str, detail: str) -> None:
     """Leave an authorisation without a profile, as versions before profiles did."""
     parts = wk.parts
     old = Authorisation(
-        id=parts.ids.execution(), task_id=task_id, kind="person", by="ada", says=says, at=parts.clock.now()
+        id=parts.ids.execution(), task_id=task_id, kind="person", by="ada", detail=detail, at=parts.clock.now()
     )
     parts.store.transact("old", lambda tx: tx.outcomes.authorise(old))
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from support.cli import Wk
 
 
-def _crowd(wk: "Wk", number: int, state: TaskState = TaskState.QUEUED, **fields: Any) -> list[str]:
+def _add_many(wk: "Wk", number: int, state: TaskState = TaskState.QUEUED, **fields: Any) -> list[str]:
     """Many tasks in one state, recorded at once."""
     ids = [f"{state.value[:2]}{each:06d}" for each in range(number)]
     at = wk.parts.clock.now()
@@ -39,7 +39,7 @@ def _listed(wk: "Wk", *options: str) -> list[str]:
 
 def test_a_list_for_programs_is_whole(wk: "Wk") -> None:
     """Of several pages, in the order of handing over, and the same text as one document would be."""
-    ids = [*_crowd(wk, 600), *_crowd(wk, 15, TaskState.DONE)]
+    ids = [*_add_many(wk, 600), *_add_many(wk, 15, TaskState.DONE)]
     answer = wk("ls", "--json")
     assert [row["id"] for row in answer.json if row["title"] != "x" and row["id"] in ids] == ids
     assert len(answer.json) == 617 and answer.out == json.dumps(answer.json, indent=2, ensure_ascii=False) + "\n"
@@ -50,8 +50,8 @@ def test_a_list_for_programs_is_whole(wk: "Wk") -> None:
 
 def test_the_other_lists_for_programs_are_whole(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_command, "_LIMIT", 3)
-    asking = _crowd(wk, 30, TaskState.FAILED)
-    waiting = _crowd(wk, 250)
+    asking = _add_many(wk, 30, TaskState.FAILED)
+    waiting = _add_many(wk, 250)
     queue = wk("queue", "show", "--json").json
     assert (len(queue["waiting"]), queue["left_out"]) == (252, 0)
     assert len(wk("queue", "show", "--json", "--limit", "3").json["waiting"]) == 3
@@ -82,13 +82,13 @@ def test_a_list_stands_in_the_order_of_handing_over(wk: "Wk") -> None:
     assert _listed(wk)[0] == batch[19] and len(_listed(wk)) == 20
 
 
-def test_a_crowd_that_waits_hides_nothing_that_matters(wk: "Wk") -> None:
+def test_many_waiting_tasks_hide_nothing_that_matters(wk: "Wk") -> None:
     """What needs a person, and what runs, has room before what waits."""
     first = wk.add()
     failed = wk.add()
     wk.claim()
     wk.become(failed, TaskState.FAILED)
-    _crowd(wk, 300)
+    _add_many(wk, 300)
     listed = _listed(wk)
     assert listed[:2] == [failed, first] and len(listed) == 200
 
@@ -97,7 +97,7 @@ def test_a_failure_is_listed_until_somebody_looks(wk: "Wk") -> None:
     """However many tasks ended since; a look as JSON or by an agent does not count."""
     failed = wk.add("breaks")
     wk.become(failed, TaskState.FAILED, reason="It broke.")
-    _crowd(wk, 15, TaskState.DONE)
+    _add_many(wk, 15, TaskState.DONE)
     for look in (lambda: wk("show", "--json", failed), lambda: wk("show", failed, WATCHKEEPER_RUN="x.1")):
         assert look().code == 0
         assert _listed(wk)[0] == failed and "1 failure not looked at yet" in wk("ls").out
@@ -120,7 +120,7 @@ def test_reading_the_output_is_a_look(wk: "Wk", command: tuple[str, ...]) -> Non
 
 def test_all_failures_are_marked_at_once(wk: "Wk") -> None:
     """Not by an agent."""
-    _crowd(wk, 30, TaskState.FAILED)
+    _add_many(wk, 30, TaskState.FAILED)
     assert "30 failures not looked at yet" in wk("ls").out
     assert "and more: wk ls" in wk("status").out
     assert wk("ls", "--seen", WATCHKEEPER_RUN="x.1").code == 8
@@ -165,7 +165,7 @@ def test_what_can_never_start_needs_a_person(wk: "Wk") -> None:
     child = wk.add("waits", "--after", first)
     wk.become(first, TaskState.FAILED)
     assert wk("show", first).code == 0
-    _crowd(wk, 300)
+    _add_many(wk, 300)
     assert f"{child}  waits: cannot start: task {first} failed" in wk("status").out
     assert [row["id"] for row in wk("status", "--json").json["needs_you"]] == [child]
     assert _listed(wk)[0] == child

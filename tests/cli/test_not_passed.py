@@ -118,9 +118,9 @@ def test_the_doctor_says_where_requests_of_each_program_go(configured: Wk) -> No
     checks = {each["name"]: each for each in configured("doctor", "--json").json["checks"]}
     claude, codex = checks["harness claude"], checks["harness codex"]
     assert (claude["host"], claude["host_source"], claude["level"]) == ("api.anthropic.com", "the default", "ok")
-    assert claude["says"].endswith("requests go to api.anthropic.com (the default)")
+    assert claude["detail"].endswith("requests go to api.anthropic.com (the default)")
     assert codex["level"] == "note"
-    assert "MY_KEY" in codex["says"]
+    assert "MY_KEY" in codex["detail"]
     assert "--env MY_KEY" in codex["hint"]
     assert configured("config", "set", "environment.names", "MY_KEY").code == 0
     checks = {each["name"]: each for each in configured("doctor", "--json", MY_KEY="k").json["checks"]}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from watchkeeper.cli.output import Begins, Ends, Gap, Idle, LogReader, Piece
-from watchkeeper.cli.printing import Lines, Printer, RawPrinter, pretty
+from watchkeeper.cli.printers import Lines, Printer, RawPrinter, pretty
 from watchkeeper.cli.render import Terminal
 from watchkeeper.domain.model import Run
 from watchkeeper.ports.harness import EventKind, StreamEvent

@@ -82,7 +82,7 @@ def test_outside_git_tasks_work_beside_each_other(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "says"),
+    ("options", "code", "detail"),
     [
         (["--after", "zzzz"], 3, "There is no task 'zzzz'"),
         (["--not-before", "yesterday"], 2, "no time to come"),
@@ -103,10 +103,10 @@ def test_outside_git_tasks_work_beside_each_other(wk: "Wk") -> None:
 )  # fmt: skip
 @pytest.mark.parametrize("verb", ["run", "add"])
 def test_bad_wishes_are_refused_and_nothing_is_added(
-    wk: "Wk", verb: str, options: list[str], code: int, says: str
+    wk: "Wk", verb: str, options: list[str], code: int, detail: str
 ) -> None:
     answer = wk(verb, "--harness", "demo", *options, "do it")
-    assert answer.code == code and says in answer.err, answer.err
+    assert answer.code == code and detail in answer.err, answer.err
     assert answer.err.count("wk: ") == 1 and len(answer.err) < 1000
     assert wk("ls", "--json").json == []
 
@@ -213,7 +213,7 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "code", "says"),
+    ("line", "code", "detail"),
     [
         ("nonsense", 5, "Line 2: this is not JSON"),
         ("[]", 5, "Line 2: this is not a JSON object"),
@@ -236,11 +236,11 @@ def test_json_lines_are_tasks_that_can_wait_for_each_other(wk: "Wk") -> None:
         ('{"prompt": "x", "harness": "demo", "argv": ["true"]}', 5, "command line"),
     ],
 )
-def test_a_bad_line_keeps_them_all_out(wk: "Wk", line: str, code: int, says: str) -> None:
+def test_a_bad_line_keeps_them_all_out(wk: "Wk", line: str, code: int, detail: str) -> None:
     given = f'{{"prompt": "fine", "name": "a"}}\n{line}\n'.encode()
     answer = wk("add", "--json-lines", "--harness", "demo", stdin=given)
     if '"harness": "demo", "argv"' in line or '"argv"' not in line:
-        assert answer.code == code and says in answer.err, answer.err
+        assert answer.code == code and detail in answer.err, answer.err
     assert wk("ls", "--json").json == []
 
 
@@ -387,7 +387,7 @@ def test_a_limit_stands_until_it_is_taken_away(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "detail"),
     [
         (["limit", "0"], 2, "wk queue pause"),
         (["limit", "-1"], 2, "-1"),
@@ -401,10 +401,10 @@ def test_a_limit_stands_until_it_is_taken_away(wk: "Wk") -> None:
         (["pause", "--harness", "demo", "--project", "x"], 2, "one part"),
     ],
 )
-def test_rules_that_cannot_be(wk: "Wk", arguments: list[str], code: int, says: str) -> None:
+def test_rules_that_cannot_be(wk: "Wk", arguments: list[str], code: int, detail: str) -> None:
     wk.add()
     answer = wk("queue", *arguments)
-    assert answer.code == code and says in answer.err, answer.err
+    assert answer.code == code and detail in answer.err, answer.err
     assert wk("queue", "show", "--json").json["rules"] == []
 
 
@@ -510,7 +510,7 @@ def test_another_text_is_another_approval(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "code", "says"),
+    ("options", "code", "detail"),
     [
         ([], 2, "Nothing was said"),
         (["--prompt", ""], 5, "empty"),
@@ -525,11 +525,11 @@ def test_another_text_is_another_approval(wk: "Wk") -> None:
         (["--machine", "nowhere"], 3, "nowhere"),
     ],
 )
-def test_bad_edits_change_nothing(wk: "Wk", options: list[str], code: int, says: str) -> None:
+def test_bad_edits_change_nothing(wk: "Wk", options: list[str], code: int, detail: str) -> None:
     task_id = wk.add()
     was = wk.task(task_id)
     answer = wk("edit", task_id, *options)
-    assert answer.code == code and says in answer.err, answer.err
+    assert answer.code == code and detail in answer.err, answer.err
     assert wk.task(task_id) == was
 
 
@@ -626,12 +626,12 @@ def test_doctor_audits_what_is_kept_of_waits(wk: "Wk") -> None:
 
     assert queue()["level"] == "ok"
     wk("queue", "pause", "--harness", "demo")
-    assert "1 part paused" in queue()["says"]
+    assert "1 part paused" in queue()["detail"]
     wk("queue", "pause")
     assert (queue()["level"], queue()["hint"]) == ("note", "`wk queue resume` resumes it.")
     store = wk.parts.store
     inside(store).query("UPDATE task SET unmet = 0 WHERE id = :id", {"id": second})  # pyright: ignore[reportArgumentType] - it is SQLite's here
-    assert queue()["level"] == "note" and second in queue()["says"] and queue()["faults"]
+    assert queue()["level"] == "note" and second in queue()["detail"] and queue()["faults"]
 
 
 def test_an_accounts_variables_go_to_no_other_account(wk: "Wk") -> None:
@@ -647,15 +647,15 @@ def test_an_accounts_variables_go_to_no_other_account(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "says"),
+    ("variables", "detail"),
     [(("A=B", "A=C"), "named twice"), (("WATCHKEEPER_HOME=B",), "cannot set"), (("DEMO_HOME=B",), "cannot set")],
 )
 def test_an_account_names_a_variable_once_and_none_that_is_ours(
-    wk: "Wk", variables: tuple[str, ...], says: str
+    wk: "Wk", variables: tuple[str, ...], detail: str
 ) -> None:
     """It would be another one's value, or never start."""
     answer = wk("account", "add", "demo", "x", *(word for each in variables for word in ("--env", each)))
-    assert answer.code == Exit.USAGE and says in answer.err
+    assert answer.code == Exit.USAGE and detail in answer.err
 
 
 def test_a_home_that_everybody_may_write_to_is_refused(wk: "Wk", tmp_path: Path) -> None:
@@ -682,12 +682,12 @@ def test_a_program_is_looked_for_however_long_the_queue_is(wk: "Wk") -> None:
     first = wk.add()
     parts = wk.parts
     state = HarnessState(
-        harness="demo", machine=parts.state.node(), present=False, says="it is gone", at=parts.clock.now()
+        harness="demo", machine=parts.state.node(), present=False, detail="it is gone", at=parts.clock.now()
     )
-    parts.store.transact("test", lambda tx: tx.accounts.found(state))
+    parts.store.transact("test", lambda tx: tx.accounts.record_harness(state))
     lines = (json.dumps({"argv": ["true"]}) + "\n") * (501)
     assert wk("add", "--json-lines", stdin=lines.encode()).code == 0
     sign_ins = wk.parts.sign_ins
     (lack,) = sign_ins.lacks()
     assert lack.lender is not None and lack.lender.id == first
-    assert sign_ins.look_again(lack) is not None and not sign_ins.lacks()
+    assert sign_ins.check_again(lack) is not None and not sign_ins.lacks()

@@ -332,7 +332,7 @@ def test_completion_scripts_ask_us(wk: "Wk", shell: str) -> None:
 
 def test_completion_offers_ids_and_harnesses(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     """From the database, with titles; and nothing where there is none."""
-    from watchkeeper.cli.completing import harness_names, ids
+    from watchkeeper.cli.completions import harness_names, ids
 
     monkeypatch.setenv("WATCHKEEPER_HOME", str(wk.home))
     assert ids("", 5) == []
@@ -459,7 +459,7 @@ def test_a_secret_in_place_of_a_label_is_not_repeated(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "says"),
+    ("key", "value", "detail"),
     [
         ("run.harness", "sk-ant-api03-" + "ab1cd2ef3" * 4, "secret"),
         ("run.model", "ghp_" + "Ab1Cd2Ef3" * 4, "secret"),
@@ -467,10 +467,10 @@ def test_a_secret_in_place_of_a_label_is_not_repeated(wk: "Wk") -> None:
         ("store", "URL", "wk config show"),
     ],
 )
-def test_what_cannot_be_a_setting_is_not_written(wk: "Wk", key: str, value: str, says: str) -> None:
+def test_what_cannot_be_a_setting_is_not_written(wk: "Wk", key: str, value: str, detail: str) -> None:
     """Nor repeated, where it is a secret."""
     answer = wk("config", "set", key, value)
-    assert answer.code == Exit.SETTINGS and says in answer.err and (says != "secret" or value not in answer.err)
+    assert answer.code == Exit.SETTINGS and detail in answer.err and (detail != "secret" or value not in answer.err)
     assert value not in wk("config", "show").out
 
 
@@ -533,7 +533,7 @@ def test_a_command_that_reports_nothing_is_not_said_to_have_called_no_tool() -> 
 
 def _at_work(wk: "Wk", monkeypatch: pytest.MonkeyPatch, event: RunEvent) -> str:
     """A task whose agent works, as far as can be seen, and of which something was seen meanwhile."""
-    monkeypatch.setattr(live, "_look", lambda *_: (None, ""))
+    monkeypatch.setattr(live, "_judge", lambda *_: (None, ""))
     task_id = wk.add("count")
     run_id = wk.claim()
 
@@ -585,4 +585,4 @@ def test_doctor_is_not_sure_of_what_is_not_known(wk: "Wk") -> None:
     checks = {each["name"]: each for each in wk("doctor", "--json").json["checks"]}
     accounts = [each for name, each in checks.items() if name.startswith("account ")]
     assert accounts and all(each["level"] == "note" for each in accounts if each["sign_in"] == "unknown")
-    assert checks["queue"]["says"] == "waiting reasons are consistent"
+    assert checks["queue"]["detail"] == "waiting reasons are consistent"

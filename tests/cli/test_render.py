@@ -52,11 +52,11 @@ def test_wide_letters_count_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "says"), [(0.2, "0s"), (59, "59s"), (61, "1m 01s"), (3600, "1h 00m"), (90061, "1d 1h"), (-5, "0s")]
+    ("seconds", "detail"), [(0.2, "0s"), (59, "59s"), (61, "1m 01s"), (3600, "1h 00m"), (90061, "1d 1h"), (-5, "0s")]
 )
-def test_durations(seconds: float, says: str) -> None:
+def test_durations(seconds: float, detail: str) -> None:
     """Two units at most; a clock that jumped back gives no negative age."""
-    assert render.duration(seconds) == says
+    assert render.duration(seconds) == detail
 
 
 def test_what_took_no_second_took_time() -> None:
@@ -67,8 +67,8 @@ def test_what_took_no_second_took_time() -> None:
 def test_ages() -> None:
     """One unit."""
     now = datetime(2026, 1, 2, tzinfo=UTC)
-    for seconds, says in ((5, "5s"), (119, "1m"), (7199, "119m"), (7200, "2h"), (200_000, "2d"), (-9, "0s")):
-        assert render.age(now - timedelta(seconds=seconds), now) == says
+    for seconds, detail in ((5, "5s"), (119, "1m"), (7199, "119m"), (7200, "2h"), (200_000, "2d"), (-9, "0s")):
+        assert render.age(now - timedelta(seconds=seconds), now) == detail
 
 
 def _terminal(**environ: str) -> tuple[Terminal, io.StringIO]:

@@ -136,16 +136,16 @@ def test_a_retry_keeps_what_was_allowed(wk: Wk, agents: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "detail"),
     [
         (["--harness", "demo", "--rights", "read", "x"], "cannot be held to the rights 'read'"),
         (["--harness", "demo", "--option", "speed=1", "x"], "has no option 'speed'"),
         (["--rights", "edit", "--", "true"], "cannot be held to the rights 'edit'"),
     ],
 )
-def test_rights_that_cannot_be_had_are_refused(wk: Wk, words: list[str], says: str) -> None:
+def test_rights_that_cannot_be_had_are_refused(wk: Wk, words: list[str], detail: str) -> None:
     answer = wk("add", *words)
-    assert answer.code == 5 and says in answer.err
+    assert answer.code == 5 and detail in answer.err
     assert wk("ls", "--json").json == []
 
 

@@ -32,7 +32,7 @@ def test_the_task_is_on_record_with_who_allowed_what(wk: "Wk") -> None:
     answer = wk("run", "--harness", "demo", "say hello")
     approval = wk.parts.store.read(lambda tx: tx.outcomes.authorisation(answer.out.strip()))
     assert approval is not None
-    assert approval.kind == "person" and approval.says in answer.err
+    assert approval.kind == "person" and approval.detail in answer.err
 
 
 def test_a_git_that_does_not_answer_is_named(wk: "Wk", monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_the_title_is_the_first_line_shortened(wk: "Wk") -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "says"),
+    ("arguments", "code", "detail"),
     [
         (["run", "--harness", "demo", "--title", "t", ""], 5, "empty"),
         (["run", "--harness", "demo", "two", "words"], 2, "quotes"),
@@ -144,11 +144,11 @@ def test_the_title_is_the_first_line_shortened(wk: "Wk") -> None:
         (["run", "--harness", "demo", "--nonsense", "x"], 2, "--nonsense"),
     ],
 )
-def test_what_is_off_is_said_and_adds_nothing(wk: "Wk", arguments: list[str], code: int, says: str) -> None:
+def test_what_is_off_is_said_and_adds_nothing(wk: "Wk", arguments: list[str], code: int, detail: str) -> None:
     """One sentence, the right exit code, and no task."""
     answer = wk(*arguments)
     assert answer.code == code
-    assert says in answer.err and "Traceback" not in answer.err
+    assert detail in answer.err and "Traceback" not in answer.err
     assert answer.out == ""
     assert wk("ls", "--json").json == []
 

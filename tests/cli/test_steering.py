@@ -81,9 +81,9 @@ def test_dry_run_only_says(wk: "Wk") -> None:
 
 def test_a_wish_that_nobody_can_act_on_yet_is_kept(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a daemon the running agent is not ended; that is said, and the wish stays."""
-    from watchkeeper.cli import ending
+    from watchkeeper.cli import task_ends
 
-    monkeypatch.setattr(ending, "_BEYOND_GRACE_S", 0.1)
+    monkeypatch.setattr(task_ends, "_BEYOND_GRACE_S", 0.1)
     task_id = wk.add()
     wk.claim()
 
@@ -107,9 +107,9 @@ def test_no_wait_returns_at_once(wk: "Wk") -> None:
 
 def test_waiting_for_the_end_is_bounded(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     """By the grace and a little more; then it says why it could not be ended: there is no directory of its run here."""
-    from watchkeeper.cli import ending
+    from watchkeeper.cli import task_ends
 
-    monkeypatch.setattr(ending, "_BEYOND_GRACE_S", 0.1)
+    monkeypatch.setattr(task_ends, "_BEYOND_GRACE_S", 0.1)
     task_id = wk.add()
     wk.claim()
     answer = wk("stop", "--grace", "0.1", task_id)
@@ -171,7 +171,7 @@ def _hold(wk: "Wk", task_id: str, proof: Proof | None) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("proof", "says"),
+    ("proof", "detail"),
     [
         (Proof.PROVEN, "stopped"),
         (Proof.SWEPT, "stopped; nothing of it was found alive, which does not prove its end"),
@@ -179,7 +179,9 @@ def _hold(wk: "Wk", task_id: str, proof: Proof | None) -> Run:
     ],
 )
 @pytest.mark.parametrize("command", ["stop", "kill"])
-def test_the_end_of_a_held_task_says_what_is_not_proven(wk: "Wk", command: str, proof: Proof | None, says: str) -> None:
+def test_the_end_of_a_held_task_says_what_is_not_proven(
+    wk: "Wk", command: str, proof: Proof | None, detail: str
+) -> None:
     """A person may start another agent there, believing that the first one is dead."""
     task_id = wk.add()
     _hold(wk, task_id, proof)
@@ -187,7 +189,7 @@ def test_the_end_of_a_held_task_says_what_is_not_proven(wk: "Wk", command: str, 
     assert ("nothing would be signalled" in dry.out) is (proof is not None) and "4711" not in dry.out
     answer = wk(command, task_id)
     assert answer.code == 0
-    assert answer.out.startswith(f"{task_id}  {says}")
+    assert answer.out.startswith(f"{task_id}  {detail}")
     assert wk.task(task_id).state is TaskState.STOPPED
 
 
@@ -230,7 +232,7 @@ def test_a_look_is_advised_only_where_it_can_find_something(wk: "Wk", proof: Pro
 
 
 @pytest.mark.parametrize(
-    ("proof", "says"),
+    ("proof", "detail"),
     [
         (Proof.PROVEN, "  `wk retry {id}` starts it again; `wk stop {id}` ends it.\n"),
         (
@@ -243,11 +245,11 @@ def test_a_look_is_advised_only_where_it_can_find_something(wk: "Wk", proof: Pro
         ),
     ],
 )
-def test_why_names_the_ways_out_of_a_hold(wk: "Wk", proof: Proof | None, says: str) -> None:
+def test_why_names_the_ways_out_of_a_hold(wk: "Wk", proof: Proof | None, detail: str) -> None:
     """What a person can type, and how they look first."""
     task_id = wk.add()
     _hold(wk, task_id, proof)
-    assert says.format(id=task_id) in wk("why", task_id).out
+    assert detail.format(id=task_id) in wk("why", task_id).out
 
 
 def test_why_keeps_its_commands_whole_on_a_terminal(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:

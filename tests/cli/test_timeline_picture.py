@@ -10,14 +10,14 @@ from support.zones import in_zone
 
 from watchkeeper.app.views.timeline import Timeline, TimelineRow
 from watchkeeper.cli.timeline_picture import bar, save, scale
-from watchkeeper.domain.timeline import Doing, Span
+from watchkeeper.domain.timeline import OnStep, Span
 from watchkeeper.errors import StateError, UsageError
 
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def _span(doing: Doing, start: float, end: float) -> Span:
-    return Span(doing=doing, start=START + timedelta(minutes=start), end=START + timedelta(minutes=end))
+def _span(on_step: OnStep, start: float, end: float) -> Span:
+    return Span(on_step=on_step, start=START + timedelta(minutes=start), end=START + timedelta(minutes=end))
 
 
 def _end(minutes: float) -> datetime:
@@ -26,22 +26,22 @@ def _end(minutes: float) -> datetime:
 
 def test_a_bar_has_one_letter_for_each_part_of_the_time() -> None:
     """A blank is a time without the task."""
-    life = [_span(Doing.WAITING, 1, 3), _span(Doing.WORKING, 3, 6), _span(Doing.NEEDS_YOU, 6, 9)]
+    life = [_span(OnStep.WAITING, 1, 3), _span(OnStep.WORKING, 3, 6), _span(OnStep.NEEDS_YOU, 6, 9)]
     assert bar(life, START, _end(10), 10) == " ··███!!! "
     assert bar(life, START, _end(10), 10, ascii_only=True) == " ..###!!! "
 
 
 def test_work_is_never_hidden_by_what_shares_its_cell() -> None:
     """However short it was."""
-    life = [_span(Doing.WAITING, 0, 4.4), _span(Doing.WORKING, 4.4, 4.6), _span(Doing.ENDING, 4.6, 5)]
+    life = [_span(OnStep.WAITING, 0, 4.4), _span(OnStep.WORKING, 4.4, 4.6), _span(OnStep.ENDING, 4.6, 5)]
     assert bar(life, START, _end(10), 10) == "····█     "
 
 
 def test_what_is_outside_of_the_time_is_cut() -> None:
     """On both sides."""
-    assert bar([_span(Doing.WORKING, -5, 20)], START, _end(10), 5) == "█████"
-    assert bar([_span(Doing.WORKING, -5, 0)], START, _end(10), 5) == "     "
-    assert bar([_span(Doing.WORKING, 0, 1)], START, START, 5) == "     "
+    assert bar([_span(OnStep.WORKING, -5, 20)], START, _end(10), 5) == "█████"
+    assert bar([_span(OnStep.WORKING, -5, 0)], START, _end(10), 5) == "     "
+    assert bar([_span(OnStep.WORKING, 0, 1)], START, START, 5) == "     "
 
 
 def test_a_scale_fits_its_columns() -> None:
@@ -54,8 +54,8 @@ def test_a_scale_fits_its_columns() -> None:
 
 def _timeline() -> Timeline:
     rows = (
-        TimelineRow(task=make_task("t1"), spans=(_span(Doing.WAITING, 0, 1), _span(Doing.WORKING, 1, 5))),
-        TimelineRow(task=make_task("t2"), spans=(_span(Doing.WORKING, 2, 9),)),
+        TimelineRow(task=make_task("t1"), spans=(_span(OnStep.WAITING, 0, 1), _span(OnStep.WORKING, 1, 5))),
+        TimelineRow(task=make_task("t2"), spans=(_span(OnStep.WORKING, 2, 9),)),
     )
     return Timeline(start=START, end=_end(10), rows=rows, at_once=2)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from watchkeeper.cli import daemon, waiting
+from watchkeeper.cli import daemon, task_rest
 from watchkeeper.domain.account import SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is waited for longer than it takes to look twice."""
     for name in ("_LOOK_S", "_STEADY_S", "_ALONE_S"):
-        monkeypatch.setattr(waiting, name, 0.0)
+        monkeypatch.setattr(task_rest, name, 0.0)
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def _signed_out(wk: "Wk") -> str:
 def _missing(wk: "Wk") -> str:
     task_id = wk.add()
     state = HarnessState(
-        harness="demo", machine=wk.parts.state.node(), present=False, says="it is gone", at=wk.parts.clock.now()
+        harness="demo", machine=wk.parts.state.node(), present=False, detail="it is gone", at=wk.parts.clock.now()
     )
-    wk.parts.store.transact("test", lambda tx: tx.accounts.found(state))
+    wk.parts.store.transact("test", lambda tx: tx.accounts.record_harness(state))
     return task_id
 
 
@@ -81,17 +81,17 @@ STUCK: list[tuple["Callable[[Wk], str]", str, str]] = [
 
 
 @pytest.mark.usefixtures("acts")
-@pytest.mark.parametrize(("make", "word", "says"), STUCK, ids=[case[0].__name__ for case in STUCK])
+@pytest.mark.parametrize(("make", "word", "detail"), STUCK, ids=[case[0].__name__ for case in STUCK])
 def test_a_wait_ends_when_only_a_person_can_bring_the_task_on(
-    wk: "Wk", make: "Callable[[Wk], str]", word: str, says: str
+    wk: "Wk", make: "Callable[[Wk], str]", word: str, detail: str
 ) -> None:
     """With the code for that, and the reason in words and as JSON; the timeout is there for the old behaviour alone."""
     task_id = make(wk)
     answer = wk("wait", "--timeout", "20", task_id)
     assert answer.code == 10, answer
-    assert answer.out.startswith(f"{task_id}  waits for you: {word}: ") and says in answer.out, answer.out
+    assert answer.out.startswith(f"{task_id}  waits for you: {word}: ") and detail in answer.out, answer.out
     row = wk("wait", "--timeout", "20", "--json", task_id).json[0]
-    assert row["standstill"]["wait"] == word and says in row["standstill"]["says"]
+    assert row["standstill"]["wait"] == word and detail in row["standstill"]["detail"]
     followed = wk("logs", "-f", task_id)
     assert followed.code == 0 and f"{task_id}  waits for you: {word}" in followed.err
 
@@ -118,7 +118,7 @@ def test_a_wait_without_a_daemon_ends(wk: "Wk", verb: tuple[str, ...]) -> None:
         assert f"{task_id}  waits for a daemon: no daemon runs" in answer.out + answer.err
         assert "wk daemon start" in answer.out + answer.err
     assert wk("wait", "--json", first).json[0]["standstill"] == {
-        "wait": None, "says": "no daemon runs that could start or settle it",
+        "wait": None, "detail": "no daemon runs that could start or settle it",
     }  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def test_a_time_is_waited_for(wk: "Wk", changes: dict[str, object]) -> None:
 def test_a_pause_that_is_lifted_ends_no_wait(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     """What keeps a task for a moment only is not told."""
     task_id = _paused(wk)
-    monkeypatch.setattr(waiting, "_STEADY_S", 3600.0)
+    monkeypatch.setattr(task_rest, "_STEADY_S", 3600.0)
     assert wk("wait", "--timeout", "0.3", task_id).code == 12
 
 
@@ -158,7 +158,7 @@ def test_a_task_that_is_removed_is_not_waited_for(wk: "Wk", monkeypatch: pytest.
     """One that had come to rest before counts as that."""
     rested, other = wk.add(), wk.add()
     wk.become(rested, TaskState.DONE)
-    load = waiting.load
+    load = task_rest.load
 
     def then_remove(store, task_ids):
         found = load(store, task_ids)
@@ -167,7 +167,7 @@ def test_a_task_that_is_removed_is_not_waited_for(wk: "Wk", monkeypatch: pytest.
             wk.become(other, TaskState.STOPPED)
         return found
 
-    monkeypatch.setattr(waiting, "load", then_remove)
+    monkeypatch.setattr(task_rest, "load", then_remove)
     answer = wk("wait", "--timeout", "20", rested, other, "--json")
     assert answer.code == 11, answer
     assert [(row["id"], row["state"], row["removed"]) for row in json.loads(answer.out)] == [
@@ -178,7 +178,7 @@ def test_a_task_that_is_removed_is_not_waited_for(wk: "Wk", monkeypatch: pytest.
 @pytest.mark.usefixtures("acts")
 def test_a_removed_task_ends_its_wait(wk: "Wk", monkeypatch: pytest.MonkeyPatch) -> None:
     task_id = wk.add()
-    load = waiting.load
+    load = task_rest.load
 
     def then_remove(store, task_ids):
         found = load(store, task_ids)
@@ -187,6 +187,6 @@ def test_a_removed_task_ends_its_wait(wk: "Wk", monkeypatch: pytest.MonkeyPatch)
             assert wk("rm", task_id).code == 0
         return found
 
-    monkeypatch.setattr(waiting, "load", then_remove)
+    monkeypatch.setattr(task_rest, "load", then_remove)
     answer = wk("wait", "--timeout", "20", task_id)
     assert (answer.code, answer.out) == (3, f"{task_id}  was removed\n")

@@ -38,7 +38,7 @@ def test_a_task_that_becomes_due_while_the_loop_looks_is_due_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, due_in_s: float, asked_after_s: float, expected: float | None
 ) -> None:
     """Its time comes after the claim has looked and before the loop asks when to look again: nothing else would report it."""
-    store = SqliteStore.open(tmp_path / "wk.db", tmp_path / "turnstile", create=True, upgrade=False)
+    store = SqliteStore.open(tmp_path / "wk.db", tmp_path / "write.lock", create=True, upgrade=False)
     machine = store.transact("begin", lambda tx: tx.machines.begin_incarnation("m1", "boot", NOON))
     store.transact("add", lambda tx: add(tx, make_task(wake_at=later(due_in_s))))
     clock = Clock()

@@ -37,7 +37,7 @@ def test_a_line_is_a_time_a_level_a_message_and_pairs() -> None:
 
 def test_a_value_never_breaks_the_line() -> None:
     log, out = _log()
-    log.info("held", says='two\nlines and "quotes"\x1b[31m')
+    log.info("held", detail='two\nlines and "quotes"\x1b[31m')
     assert out.getvalue().count("\n") == 1
     assert '"two\\nlines' in out.getvalue()
     assert "\x1b" not in out.getvalue()

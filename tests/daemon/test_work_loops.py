@@ -11,8 +11,8 @@ from app.stage import Verbs
 from support.records import add, make_task, reserve
 from support.waiting import wait_until
 
-from watchkeeper.app.doing import LOOKS, Doing, tell_nobody
 from watchkeeper.app.record import apply_run
+from watchkeeper.app.steps import LOOKS, OnStep, ignore_step
 from watchkeeper.app.views import live
 from watchkeeper.daemon import workers as module
 from watchkeeper.daemon.launch import LaunchLoop
@@ -29,7 +29,7 @@ class Works:
     """Launches or settlements: those of some runs hang, those of others fail, the rest is done at once."""
 
     def __init__(self) -> None:
-        self.doing: Doing = tell_nobody
+        self.on_step: OnStep = ignore_step
         self.gate = threading.Event()
         self.hang: set[str] = set()
         self.fail: dict[str, Exception] = {}
@@ -37,12 +37,12 @@ class Works:
         self.hung: list[str] = []
 
     def __replace__(self, **changes: Any) -> "Works":
-        self.doing = changes["doing"]
+        self.on_step = changes["on_step"]
         return self
 
     def launch(self, run_id: str) -> None:
         if run_id in self.hang:
-            self.doing(run_id, LOOKS, "/mnt/dead")
+            self.on_step(run_id, LOOKS, "/mnt/dead")
             self.hung.append(run_id)
             assert self.gate.wait(20)
         if run_id in self.fail:
@@ -77,11 +77,11 @@ def test_one_that_hangs_keeps_no_other_waiting_and_is_said(verbs: Verbs, monkeyp
     wait_until(lambda: set(loop.workers._works) == {"hung.1"} and works.hung, within_s=10, what="the good one is over")
     assert works.done == ["good.1"]
     assert loop.tick().worked
-    says = f"{LOOKS} for 0 s and more: /mnt/dead"
-    assert out.getvalue().count("run waits") >= 1 and says in out.getvalue()
-    assert verbs.run("hung.1").reason == says
-    shown = live.look(verbs.task("hung"), verbs.run("hung.1"), verbs.runtime)
-    assert shown is not None and shown[:2] == ("starting", says)
+    detail = f"{LOOKS} for 0 s and more: /mnt/dead"
+    assert out.getvalue().count("run waits") >= 1 and detail in out.getvalue()
+    assert verbs.run("hung.1").reason == detail
+    shown = live.observe(verbs.task("hung"), verbs.run("hung.1"), verbs.runtime)
+    assert shown is not None and shown[:2] == ("starting", detail)
     _ = loop.tick()
     assert works.hung == ["hung.1"], "nothing is begun twice"
     assert verbs.kinds().count("run.delayed") <= 2

@@ -19,7 +19,7 @@ class Stage:
         self.begun: list[str] = []
         self.told = threading.Semaphore(0)
         self.workers: Workers[str] = Workers(
-            "test", lambda _more: self.told.release(), says="It has been worked on", abandon_s=30.0, most=2,
+            "test", lambda _more: self.told.release(), detail="It has been worked on", abandon_s=30.0, most=2,
             apart="Another process has worked on it", now_s=lambda: self.now_s,
         )  # fmt: skip
 
@@ -72,10 +72,10 @@ def test_one_that_waits_for_another_process_leaves_its_room_to_others(
     monkeypatch.setattr(module, "MOST_APART", 3)
     for run_id in "abc":
         assert stage.offer(run_id)
-        stage.workers.doing(run_id, "Another process has worked on it", "/there")
+        stage.workers.on_step(run_id, "Another process has worked on it", "/there")
         assert stage.told.acquire(timeout=20)
     assert not stage.offer("d")
-    stage.workers.doing("a")
+    stage.workers.on_step("a")
     assert stage.offer("d") and not stage.offer("e"), "one that works again takes its room again"
 
 
@@ -100,11 +100,11 @@ def test_threads_that_hang_are_bounded(stage: Stage, monkeypatch: pytest.MonkeyP
 
 def test_what_takes_long_is_told_once_and_what_for(stage: Stage) -> None:
     assert stage.offer("a") and stage.offer("b")
-    stage.workers.doing("b", "Its working directory has not answered", "/mnt/dead")
+    stage.workers.on_step("b", "Its working directory has not answered", "/mnt/dead")
     assert stage.workers.due_s == pytest.approx(LATE_S)
     assert stage.workers.late() == []
     stage.now_s += LATE_S
-    assert {late.run_id: late.says for late in stage.workers.late()} == {
+    assert {late.run_id: late.detail for late in stage.workers.late()} == {
         "a": "It has been worked on for 5 s and more.",
         "b": "Its working directory has not answered for 5 s and more: /mnt/dead",
     }

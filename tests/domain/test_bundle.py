@@ -14,7 +14,7 @@ def test_a_bundle_as_it_was_made_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "says"),
+    ("found", "detail"),
     [
         ([ONE], "b/c is missing."),
         ([ONE, TWO, Member(name="d", size=0, sha256="")], "d is not in the manifest."),
@@ -23,9 +23,9 @@ def test_a_bundle_as_it_was_made_has_no_fault() -> None:
         ([ONE, TWO, TWO], "b/c is there 2 times."),
     ],
 )
-def test_each_difference_is_named(found: list[Member], says: str) -> None:
+def test_each_difference_is_named(found: list[Member], detail: str) -> None:
     """Missing, added, changed, doubled."""
-    assert faults(WHOLE, found) == [says]
+    assert faults(WHOLE, found) == [detail]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from watchkeeper.domain import clocks
-from watchkeeper.domain.clocks import OFF, Reading, Watched, ago, look, trusting
+from watchkeeper.domain.clocks import OFF, Reading, Watched, ago, compare, trusting
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -34,7 +34,7 @@ class _Machine:
 
     def look(self, newest: datetime | None = None) -> Watched:
         reading = Reading(boot_id=str(self.boot), boottime_s=self.up.total_seconds(), wall=self.wall)
-        self.watched = look(self.watched, reading, newest)
+        self.watched = compare(self.watched, reading, newest)
         return self.watched
 
 

@@ -206,7 +206,7 @@ def test_each_sentence_is_one_of_these() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "says"),
+    ("number", "detail"),
     [
         (None, ""),
         (errno.ENOSPC, ": there was no room left on the disk (ENOSPC)"),
@@ -214,11 +214,11 @@ def test_each_sentence_is_one_of_these() -> None:
         (9999, ": the system refused what it needs (9999)"),
     ],
 )
-def test_a_launch_that_never_was_says_why_the_system_refused_it(number: int | None, says: str) -> None:
+def test_a_launch_that_never_was_says_why_the_system_refused_it(number: int | None, detail: str) -> None:
     """The decision's own word counts more than what was seen besides."""
     decision = replace(DECISIONS[DecidedBy.RECOVERY], errno=None)
     found = judge(replace(BASE, decision=decision, refused=number))
-    assert (found.kind, found.reason) == (VerdictKind.NEVER_LAUNCHED, f"The agent was never started{says}.")
+    assert (found.kind, found.reason) == (VerdictKind.NEVER_LAUNCHED, f"The agent was never started{detail}.")
     own = judge(replace(BASE, decision=replace(decision, errno=errno.ENOSPC), refused=number))
     assert own.reason == "The agent was never started: there was no room left on the disk (ENOSPC)."
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from support.records import NOON, later, make_outcome, make_run, make_task
 
-from watchkeeper.domain.account import Bearing, SignIn, SignInSeen
+from watchkeeper.domain.account import CredentialState, SignIn, SignInSeen
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness, of_service
 from watchkeeper.domain.model import (
@@ -54,15 +54,15 @@ def facts_of(run: Run, trace: Trace | None) -> Facts:
 def test_a_refusal_speaks_of_the_start_and_a_success_of_the_end() -> None:
     """So a sign-in that a person made meanwhile is not undone by it."""
     run = worked()
-    refused = of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing(mark="m"))
-    assert refused == (SignInSeen(sign_in=SignIn.OUT, at=STARTED, says="It says so.", mark="m"),)
-    assert of_account(run, came_to(run, None), Bearing()) == (SignInSeen(sign_in=SignIn.IN, at=ENDED),)
+    refused = of_account(run, came_to(run, FailureKind.SIGNED_OUT), CredentialState(mark="m"))
+    assert refused == (SignInSeen(sign_in=SignIn.OUT, at=STARTED, detail="It says so.", mark="m"),)
+    assert of_account(run, came_to(run, None), CredentialState()) == (SignInSeen(sign_in=SignIn.IN, at=ENDED),)
 
 
 def test_a_launch_that_was_refused_speaks_of_its_claim() -> None:
     """The home was gone before there was an agent."""
     run = make_run(make_task(), 1)
-    [seen] = of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing())
+    [seen] = of_account(run, came_to(run, FailureKind.SIGNED_OUT), CredentialState())
     assert seen.at == NOON
 
 
@@ -74,7 +74,7 @@ def test_a_used_up_limit_is_known_until_it_ends() -> None:
     assert of_service(facts, outcome) == (QuotaSeen(until=until, at=ENDED, now=facts.at, run_id=run.id),)
     unknown = replace(facts, trace=Trace(finished=True, ok=False, kind=FailureKind.QUOTA))
     assert of_service(unknown, outcome) == ()
-    assert of_service(replace(facts, bearing=Bearing(keyed=True)), outcome) == ()
+    assert of_service(replace(facts, credential_state=CredentialState(keyed=True)), outcome) == ()
 
 
 OTHERS = (FailureKind.CRASH, FailureKind.DEADLINE, FailureKind.LOST, FailureKind.STOPPED, FailureKind.SIGNED_OUT, FailureKind.UNKNOWN)  # fmt: skip
@@ -86,7 +86,7 @@ def test_what_a_run_tells_of_the_service() -> None:
     facts = facts_of(run, silent)
     early = ServiceAnswered(run_id=run.id, at=STARTED, now=facts.at)
     for kind in SERVICE_KINDS:
-        failed = ServiceFailed(run_id=run.id, kind=kind, says="It says so.", at=ENDED, now=facts.at)
+        failed = ServiceFailed(run_id=run.id, kind=kind, detail="It says so.", at=ENDED, now=facts.at)
         assert of_service(facts, came_to(run, kind)) == (failed,)
         assert of_service(facts_of(run, spoke), came_to(run, kind)) == (early, failed)
     for kind in (None, FailureKind.CONTEXT_FULL, FailureKind.REFUSED, FailureKind.TURN_LIMIT):
@@ -103,25 +103,25 @@ def test_what_a_run_tells_of_the_service() -> None:
 def test_a_key_of_the_caller_tells_nothing_of_the_account(kind: FailureKind | None) -> None:
     """Neither good nor bad."""
     run = worked()
-    assert of_account(run, came_to(run, kind, wake_at=later(60) if kind else None), Bearing(keyed=True)) == ()
+    assert of_account(run, came_to(run, kind, wake_at=later(60) if kind else None), CredentialState(keyed=True)) == ()
 
 
 def test_what_an_accounts_own_key_came_to_is_known_of_the_account() -> None:
     """That it worked; a refusal closes nothing, because the next task may bring another key."""
-    run, bearing = worked(), Bearing(keyed=True, own_key=True)
-    assert of_account(run, came_to(run, None), bearing) == (SignInSeen(sign_in=SignIn.IN, at=ENDED),)
-    assert of_account(run, came_to(run, FailureKind.SIGNED_OUT), bearing) == (
-        SignInSeen(sign_in=SignIn.UNKNOWN, at=ENDED, says="It says so."),
+    run, credential_state = worked(), CredentialState(keyed=True, own_key=True)
+    assert of_account(run, came_to(run, None), credential_state) == (SignInSeen(sign_in=SignIn.IN, at=ENDED),)
+    assert of_account(run, came_to(run, FailureKind.SIGNED_OUT), credential_state) == (
+        SignInSeen(sign_in=SignIn.UNKNOWN, at=ENDED, detail="It says so."),
     )
     for kind in (FailureKind.QUOTA, FailureKind.CRASH):
-        assert of_account(run, came_to(run, kind, wake_at=later(60)), bearing) == ()
-    assert of_account(make_run(make_task(), 1), came_to(run, None), bearing) == ()
+        assert of_account(run, came_to(run, kind, wake_at=later(60)), credential_state) == ()
+    assert of_account(make_run(make_task(), 1), came_to(run, None), credential_state) == ()
 
 
 def test_where_a_new_sign_in_cannot_be_noticed_nothing_is_closed() -> None:
     """As for a user's own harness that does not say how its program signs in."""
     run = worked()
-    assert of_account(run, came_to(run, FailureKind.SIGNED_OUT), Bearing(opens=False)) == ()
+    assert of_account(run, came_to(run, FailureKind.SIGNED_OUT), CredentialState(opens=False)) == ()
 
 
 def test_a_missing_program_is_the_machines_lack() -> None:
@@ -134,21 +134,30 @@ def test_a_missing_program_is_the_machines_lack() -> None:
 
 
 @pytest.mark.parametrize(
-    ("bearing", "disposition", "hint"),
+    ("credential_state", "disposition", "hint"),
     [
-        (Bearing(), Disposition.RETRY, "`wk account login claude:own` signs in"),
-        (Bearing(keyed=True), Disposition.NEEDS_INPUT, "Check the key, then `wk retry t1`."),
-        (Bearing(opens=False), Disposition.NEEDS_INPUT, "Sign in, then `wk retry t1`."),
+        (CredentialState(), Disposition.RETRY, "`wk account login claude:own` signs in"),
+        (CredentialState(keyed=True), Disposition.NEEDS_INPUT, "Check the key, then `wk retry t1`."),
+        (CredentialState(opens=False), Disposition.NEEDS_INPUT, "Sign in, then `wk retry t1`."),
     ],
 )
 def test_a_task_waits_for_a_sign_in_only_if_one_can_be_noticed(
-    bearing: Bearing, disposition: Disposition, hint: str
+    credential_state: CredentialState, disposition: Disposition, hint: str
 ) -> None:
     """Else a person is asked, and the hint says for what."""
     task = agents_task()
     trace = Trace(finished=True, ok=False, kind=FailureKind.SIGNED_OUT, reason="Not signed in.")
     run = make_run(task, 1, agent=AGENT, exit=EXIT)
-    outcome = settle(Facts(task=task, run=run, at=ENDED + timedelta(1), trace=trace, gone_proven=True, bearing=bearing))
+    outcome = settle(
+        Facts(
+            task=task,
+            run=run,
+            at=ENDED + timedelta(1),
+            trace=trace,
+            gone_proven=True,
+            credential_state=credential_state,
+        )
+    )
     assert isinstance(outcome, Outcome)
     assert outcome.disposition is disposition
     assert hint in outcome.reason

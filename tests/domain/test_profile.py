@@ -103,7 +103,7 @@ def test_in_full_nothing_is_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rights", "version", "account", "tasks", "says"),
+    ("rights", "version", "account", "tasks", "detail"),
     [
         ("edits files", "2.1", "own", 1, "No sandbox, open network: claude 2.1 edits files."),
         ("edits files", None, "own", 12, "No sandbox, open network: claude edits files (×12)."),
@@ -116,12 +116,12 @@ def test_in_full_nothing_is_left_out() -> None:
     ],
 )  # fmt: skip
 def test_the_line_leaves_out_the_least_important_first(
-    rights: str, version: str | None, account: str, tasks: int, says: str
+    rights: str, version: str | None, account: str, tasks: int, detail: str
 ) -> None:
     """First the version, then the account, and only then a part of the rights."""
     brief = ("no sandbox", "open network", rights)
     profile = make_profile(harness="claude", brief=brief, version=version, account=f"claude:{account}")
-    assert line(profile, tasks) == says
+    assert line(profile, tasks) == detail
     assert line(profile) == line(profile, 1)
 
 

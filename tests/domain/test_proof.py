@@ -23,7 +23,7 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.removal import may_be_alive
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run import decide_run
-from watchkeeper.domain.run_events import ExitSeen, Lost, NeverLaunched, Settled, StopWanted
+from watchkeeper.domain.run_events import ExitSeen, NeverLaunched, RunLost, Settled, StopWanted
 from watchkeeper.domain.samples import AGENT, AT, EXIT, LATER, a_run, a_spec, a_task, an_outcome
 from watchkeeper.domain.settlement import Facts, Hold, settle
 
@@ -58,7 +58,7 @@ def test_an_exit_is_tried_again_in_the_same_directory_only_with_proof(proof: Pro
 
 @pytest.mark.parametrize("proof", Proof)
 def test_a_lost_run_is_tried_again_only_with_proof(proof: Proof) -> None:
-    run = decide_run(a_run(RunState.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
+    run = decide_run(a_run(RunState.RUNNING), RunLost(proof=proof, reason="The shim was killed.")).run
     found = settle(facts(run))
     if proof is Proof.PROVEN:
         assert isinstance(found, Outcome) and found.disposition is Disposition.RETRY
@@ -132,14 +132,14 @@ def test_a_stop_of_a_settled_run_ends_an_agent_that_is_unproven(proof: Proof | N
 @pytest.mark.parametrize("proof", Proof)
 def test_a_proof_on_record_stays(proof: Proof) -> None:
     """Neither a later loss nor a later exit replaces it (R5)."""
-    run = decide_run(a_run(RunState.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
+    run = decide_run(a_run(RunState.RUNNING), RunLost(proof=proof, reason="The shim was killed.")).run
     end = ExitFact(status=9, reason=EndReason.EXITED, at=AT, elapsed_s=1.0)
     held = replace(run, state=RunState.HELD)
     for was, event in (
-        (run, Lost(proof=Proof.UNPROVEN, reason="Another look.")),
+        (run, RunLost(proof=Proof.UNPROVEN, reason="Another look.")),
         (run, ExitSeen(exit=end)),
         (run, NeverLaunched(reason="Another look.")),
-        (held, Lost(proof=Proof.UNPROVEN, reason="Another look.")),
+        (held, RunLost(proof=Proof.UNPROVEN, reason="Another look.")),
         (held, NeverLaunched(reason="Another look.")),
     ):
         assert decide_run(was, event).run == was

@@ -14,8 +14,8 @@ from watchkeeper.domain.effects import EndExecution, StartShim
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import (
     FINAL_TASK_STATES,
-    Condemnation,
     Disposition,
+    EarlyFail,
     EndReason,
     OnLost,
     Outcome,
@@ -33,16 +33,16 @@ from watchkeeper.domain.run import decide_run
 from watchkeeper.domain.run_events import (
     AgentSeen,
     Answered,
-    Condemned,
     Delayed,
+    EarlyFailSeen,
     ExitSeen,
     HeldBack,
     InterruptWanted,
     Lingered,
-    Lost,
     NeverLaunched,
     Prepared,
     RunEvent,
+    RunLost,
     SessionSeen,
     Settled,
     ShimStarted,
@@ -109,9 +109,9 @@ any_run_event: st.SearchStrategy[RunEvent] = st.one_of(
     st.builds(AgentSeen, agent=st.just(AGENT)),
     st.builds(ExitSeen, exit=exits),
     st.builds(NeverLaunched, reason=st.just("Never."), kind=kinds),
-    st.builds(Lost, proof=st.sampled_from(Proof), reason=st.just("Lost.")),
+    st.builds(RunLost, proof=st.sampled_from(Proof), reason=st.just("Lost.")),
     st.builds(HeldBack, reason=st.just("Unclear.")),
-    st.builds(Condemned, condemnation=st.builds(Condemnation, kind=kinds, reason=st.just("Hopeless."))),
+    st.builds(EarlyFailSeen, early_fail=st.builds(EarlyFail, kind=kinds, reason=st.just("Hopeless."))),
     st.builds(Delayed, reason=st.just("Slow.")),
     st.builds(Answered, since=st.none() | st.just(LATER)),
     st.builds(Lingered),
@@ -161,7 +161,7 @@ def test_what_holds_of_a_run_whatever_happens(start: RunState, events: list[RunE
 def _assert_nothing_is_undone(was: Run, run: Run) -> None:
     if was.state is RunState.SETTLED:
         assert run == was
-    for name in ("directory", "exit", "condemned", "shim_started_at"):
+    for name in ("directory", "exit", "early_fail", "shim_started_at"):
         assert getattr(was, name) is None or getattr(run, name) == getattr(was, name)
     if run.state is not RunState.SETTLED:
         assert RANK[run.proof] >= RANK[was.proof]
@@ -225,7 +225,7 @@ traces = st.none() | st.builds(
 ends = st.one_of(
     st.builds(ExitSeen, exit=exits),
     st.builds(NeverLaunched, reason=st.just("Never.")),
-    st.builds(Lost, proof=st.sampled_from(Proof), reason=st.just("Lost.")),
+    st.builds(RunLost, proof=st.sampled_from(Proof), reason=st.just("Lost.")),
 )
 
 

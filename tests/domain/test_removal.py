@@ -50,7 +50,7 @@ def test_what_is_not_proven_to_have_ended_needs_a_persons_word(proof: Proof | No
     runs = [settled(Proof.PROVEN), settled(proof, 2), settled(proof, 3)]
     found = obstacles(DONE, runs, [])
     assert [each.kind for each in found] == [K.UNPROVEN, K.UNPROVEN]
-    assert [word for word in ("run 2", "run 3") if any(word in each.says for each in found)] == ["run 2", "run 3"]
+    assert [word for word in ("run 2", "run 3") if any(word in each.detail for each in found)] == ["run 2", "run 3"]
     assert kinds(DONE, runs, [], trusting=True) == []
 
 
@@ -75,29 +75,29 @@ def test_every_reason_is_told_with_what_takes_it_away() -> None:
     task = replace(DONE, state=TaskState.FAILED, pinned_at=NOON)
     found = obstacles(task, [settled(Proof.SWEPT)], [Dependency(task_id="t2", state=TaskState.QUEUED)])
     assert [each.kind for each in found] == [K.UNPROVEN, K.AWAITED, K.PINNED]
-    assert all(each.says and each.hint.endswith(".") for each in found)
+    assert all(each.detail and each.hint.endswith(".") for each in found)
 
 
 @pytest.mark.parametrize(
-    ("state", "says", "hint"),
+    ("state", "detail", "hint"),
     [
         (TaskState.QUEUED, "it is in the queue", "`wk cancel t1` takes it out."),
         (TaskState.RUNNING, "it is running", "`wk stop t1` ends it."),
         (TaskState.NEEDS_INPUT, "it waits for you", "`wk stop t1` gives it up."),
     ],
 )
-def test_a_task_that_is_open_is_named_with_the_command_that_ends_it(state: TaskState, says: str, hint: str) -> None:
+def test_a_task_that_is_open_is_named_with_the_command_that_ends_it(state: TaskState, detail: str, hint: str) -> None:
     (found,) = obstacles(make_task(state=state), [], [])
-    assert (found.says, found.hint) == (says, hint)
+    assert (found.detail, found.hint) == (detail, hint)
 
 
 def test_what_was_seen_alive_is_named_with_the_command_that_ends_it() -> None:
     found = alive(settled(Proof.UNPROVEN, 2), "the agent (pid 7)")
-    assert (found.kind, found.says) == (K.ALIVE, "the agent (pid 7) of run 2 is alive")
+    assert (found.kind, found.detail) == (K.ALIVE, "the agent (pid 7) of run 2 is alive")
     assert found.hint == "`wk kill t1` ends it."
 
 
 def test_a_pin_and_a_doubt_say_what_takes_them_away() -> None:
     doubt, pin = obstacles(replace(DONE, pinned_at=NOON), [settled(Proof.SWEPT)], [])
-    assert (pin.says, pin.hint) == ("it is pinned", "`wk unpin t1` lets it go.")
+    assert (pin.detail, pin.hint) == ("it is pinned", "`wk unpin t1` lets it go.")
     assert doubt.hint == "Look for it; --force removes it on your word."

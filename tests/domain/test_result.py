@@ -37,7 +37,7 @@ def test_the_class_of_an_outcome(kind: FailureKind | None, changes: Changes | No
 
 
 @pytest.mark.parametrize(
-    ("changes", "says"),
+    ("changes", "detail"),
     [
         (None, ""),
         (UNKNOWN, "what changed is unknown"),
@@ -56,9 +56,9 @@ def test_the_class_of_an_outcome(kind: FailureKind | None, changes: Changes | No
         (Changes(known=True, files=(FILE,), truncated=True), "1 or more files changed, not committed"),
     ],
 )
-def test_the_words_for_what_changed(changes: Changes | None, says: str) -> None:
+def test_the_words_for_what_changed(changes: Changes | None, detail: str) -> None:
     """Lines are counted only where they are known of every file."""
-    assert summary(changes) == says
+    assert summary(changes) == detail
 
 
 SILENT = Trace(finished=True, ok=True, expects_trace=True)

@@ -21,16 +21,16 @@ from watchkeeper.domain.run_events import (
     RUN_EVENTS,
     AgentSeen,
     Answered,
-    Condemned,
     Delayed,
+    EarlyFailSeen,
     ExitSeen,
     HeldBack,
     InterruptWanted,
     Lingered,
-    Lost,
     NeverLaunched,
     Prepared,
     RunEvent,
+    RunLost,
     SessionSeen,
     Settled,
     ShimStarted,
@@ -52,10 +52,10 @@ LISTED: dict[type[RunEvent], dict[RunState, RunState]] = {
     AgentSeen: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.HELD), S.RUNNING) | {S.ENDED: S.ENDED},
     ExitSeen: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.ENDED),
     NeverLaunched: dict.fromkeys((S.RESERVED, S.PREPARED, S.STARTING, S.ENDED, S.HELD), S.ENDED),
-    Lost: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.ENDED),
+    RunLost: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.ENDED),
     HeldBack: dict.fromkeys((S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD), S.HELD),
     Undecided: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
-    Condemned: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
+    EarlyFailSeen: {s: s for s in (S.PREPARED, S.STARTING, S.RUNNING, S.ENDED, S.HELD)},
     Delayed: {s: s for s in set(RunState) - {S.SETTLED}},
     Answered: {s: s for s in set(RunState) - {S.SETTLED}},
     Lingered: {s: s for s in set(RunState) - {S.SETTLED}},
@@ -139,17 +139,17 @@ def test_a_held_run_takes_a_late_proof() -> None:
     """What was unknown and is now proven ends like any other."""
     never = decide_run(a_run(S.HELD), NeverLaunched(reason="The agent was never started.")).run
     assert (never.state, never.proof) == (S.ENDED, Proof.PROVEN)
-    lost = decide_run(a_run(S.HELD), Lost(proof=Proof.PROVEN, reason="The machine was restarted.")).run
+    lost = decide_run(a_run(S.HELD), RunLost(proof=Proof.PROVEN, reason="The machine was restarted.")).run
     assert (lost.state, lost.kind) == (S.ENDED, FailureKind.LOST)
 
 
 @pytest.mark.parametrize("proof", Proof)
 def test_a_run_held_because_it_was_lost_does_not_come_alive(proof: Proof) -> None:
     """A proof of death stays (R5): a late shim that holds the lock for a moment changes nothing, and another verdict does not either."""
-    lost = decide_run(a_run(S.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
+    lost = decide_run(a_run(S.RUNNING), RunLost(proof=proof, reason="The shim was killed.")).run
     held = decide_run(lost, HeldBack(reason="The shim was killed.")).run
     assert held.kind is FailureKind.LOST
-    for event in (AgentSeen(agent=AGENT), NeverLaunched(reason=""), Lost(proof=Proof.UNPROVEN, reason="")):
+    for event in (AgentSeen(agent=AGENT), NeverLaunched(reason=""), RunLost(proof=Proof.UNPROVEN, reason="")):
         assert decide_run(held, event).run == held
 
 
@@ -169,13 +169,13 @@ def test_an_end_on_record_is_not_undone_by_a_hold() -> None:
 
 
 @pytest.mark.parametrize("state", [S.PREPARED, S.STARTING, S.RUNNING])
-def test_a_condemned_run_is_told_once(state: RunState) -> None:
-    """The first condemnation stays and asks for the end; a second asks for nothing."""
-    event = next(event for event in run_events() if isinstance(event, Condemned))
+def test_an_early_fail_is_recorded_once(state: RunState) -> None:
+    """The first early_fail stays and asks for the end; a second asks for nothing."""
+    event = next(event for event in run_events() if isinstance(event, EarlyFailSeen))
     decision = decide_run(a_run(state), event)
-    end = EndExecution(run_id="t1.1", fence=7, execution_id="x1", how=StopHow.STOP, why=EndReason.CONDEMNED)
+    end = EndExecution(run_id="t1.1", fence=7, execution_id="x1", how=StopHow.STOP, why=EndReason.EARLY_FAIL)
     assert decision.effects == (end,)
-    other = Condemned(condemnation=replace(event.condemnation, kind=FailureKind.SIGNED_OUT))
+    other = EarlyFailSeen(early_fail=replace(event.early_fail, kind=FailureKind.SIGNED_OUT))
     again = decide_run(decision.run, other)
     assert (again.run, again.effects) == (decision.run, ())
 
@@ -247,7 +247,7 @@ def test_what_takes_long_is_said_and_says_nothing_of_how_a_run_ended() -> None:
     slow = Delayed(reason="Its directory has not answered for 5 s.")
     for state in (S.RESERVED, S.ENDED):
         assert decide_run(a_run(state), slow).run.reason == slow.reason
-    lost = decide_run(a_run(S.RUNNING), Lost(proof=Proof.SWEPT, reason="Lost.")).run
+    lost = decide_run(a_run(S.RUNNING), RunLost(proof=Proof.SWEPT, reason="Lost.")).run
     assert decide_run(lost, slow).run == lost
     prepared = decide_run(
         decide_run(a_run(S.RESERVED), slow).run, Prepared(directory=DirectoryIdentity(device=1, inode=2))
@@ -281,7 +281,7 @@ def test_a_stop_that_failed_is_said_until_the_end_is_on_record() -> None:
     failed = decide_run(a_run(S.RUNNING), StopFailed(reason="Its shim does not answer.")).run
     assert failed.stop_failed == "Its shim does not answer."
     assert decide_run(failed, StopTold(how=StopHow.STOP)).run.stop_failed == failed.stop_failed
-    for end in (ExitSeen(exit=EXIT), Lost(proof=Proof.SWEPT, reason="It is gone.")):
+    for end in (ExitSeen(exit=EXIT), RunLost(proof=Proof.SWEPT, reason="It is gone.")):
         assert decide_run(failed, end).run.stop_failed is None
     held = decide_run(failed, HeldBack(reason="It is missing.")).run
     assert held.stop_failed == failed.stop_failed

@@ -8,12 +8,12 @@ from itertools import product
 
 import pytest
 
-from watchkeeper.domain.account import Bearing
+from watchkeeper.domain.account import CredentialState
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import (
     Changes,
-    Condemnation,
     Disposition,
+    EarlyFail,
     EndReason,
     ExitFact,
     FileChange,
@@ -33,8 +33,8 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run import decide_run
 from watchkeeper.domain.run_events import (
-    Lost,
     NeverLaunched,
+    RunLost,
     Settled,
 )
 from watchkeeper.domain.samples import AT, EXIT, LATER, STOP, a_run, a_spec, a_task
@@ -53,10 +53,10 @@ OK = Trace(finished=True, ok=True, text="Done.", tool_calls=1, expects_trace=Tru
 OURS = {FailureKind.NEVER_LAUNCHED, FailureKind.LOST, FailureKind.STOPPED}
 
 
-def ended(end: ExitFact = EXIT, condemned: FailureKind | None = None) -> Run:
+def ended(end: ExitFact = EXIT, early_fail: FailureKind | None = None) -> Run:
     """A run whose exit was recorded."""
-    condemnation = Condemnation(kind=condemned, reason="") if condemned is not None else None
-    return replace(a_run(RunState.ENDED), exit=end, condemned=condemnation)
+    recorded = EarlyFail(kind=early_fail, reason="") if early_fail is not None else None
+    return replace(a_run(RunState.ENDED), exit=end, early_fail=recorded)
 
 
 def exited(reason: EndReason = EndReason.EXITED, *, status: int | None = 0, errno: int | None = None) -> ExitFact:
@@ -66,7 +66,7 @@ def exited(reason: EndReason = EndReason.EXITED, *, status: int | None = 0, errn
 
 def lost(proof: Proof) -> Run:
     """A run that was lost."""
-    return decide_run(a_run(RunState.RUNNING), Lost(proof=proof, reason="The shim was killed.")).run
+    return decide_run(a_run(RunState.RUNNING), RunLost(proof=proof, reason="The shim was killed.")).run
 
 
 def never(kind: FailureKind = FailureKind.NEVER_LAUNCHED) -> Run:
@@ -96,7 +96,9 @@ def decided(run: Run, trace: Trace | None = OK, owner: Task | None = None, *, go
 
 def with_key(trace: Trace, owner: Task) -> Outcome:
     """The outcome of a run with a key of the caller's own."""
-    facts = Facts(task=owner, run=ended(), at=LATER, trace=trace, gone_proven=True, bearing=Bearing(keyed=True))
+    facts = Facts(
+        task=owner, run=ended(), at=LATER, trace=trace, gone_proven=True, credential_state=CredentialState(keyed=True)
+    )
     found = settle(facts)
     assert isinstance(found, Outcome)
     return found
@@ -115,8 +117,8 @@ def traces() -> Iterator[Trace | None]:
 def runs() -> Iterator[Run]:
     """Every shape of a run that has ended."""
     for reason, status, errno in product(EndReason, (0, None), (None, ENOENT)):
-        for condemned in (None, FailureKind.QUOTA, FailureKind.LOST):
-            yield ended(exited(reason, status=status, errno=errno), condemned)
+        for early_fail in (None, FailureKind.QUOTA, FailureKind.LOST):
+            yield ended(exited(reason, status=status, errno=errno), early_fail)
     yield from (lost(proof) for proof in Proof)
     yield from (never(kind) for kind in (FailureKind.NEVER_LAUNCHED, FailureKind.PROGRAM_MISSING))
     yield replace(a_run(RunState.ENDED), exit=None)
@@ -137,9 +139,9 @@ NO_AGENT_RAN = frozenset({
 def test_every_kind_has_a_row_and_a_sentence() -> None:
     """None is missing, and each sentence is one."""
     assert set(ROWS) == set(FailureKind)
-    assert all(row.says.endswith(".") for row in ROWS.values())
+    assert all(row.detail.endswith(".") for row in ROWS.values())
     assert not any(ROWS[kind].counts for kind in NO_AGENT_RAN)
-    assert all(row.retried for row in ROWS.values() if row.parks)
+    assert all(row.retried for row in ROWS.values() if row.defers)
 
 
 def test_settlement_is_total_and_sane() -> None:
@@ -387,9 +389,9 @@ def test_a_deadline_names_itself() -> None:
     assert (outcome.kind, outcome.reason) == (FailureKind.DEADLINE, "The deadline of 90 s passed.")
 
 
-def test_a_condemned_run_fails_as_it_was_condemned() -> None:
+def test_a_run_that_fails_early_fails_as_recorded() -> None:
     """Unless it ended by itself before the signal."""
-    end = exited(EndReason.CONDEMNED, status=15)
+    end = exited(EndReason.EARLY_FAIL, status=15)
     assert decided(ended(end, FailureKind.SIGNED_OUT)).kind is FailureKind.SIGNED_OUT
     assert decided(ended(EXIT, FailureKind.SIGNED_OUT)).kind is None
 
@@ -404,7 +406,7 @@ def test_a_condemned_run_fails_as_it_was_condemned() -> None:
     ],
     ids=["later", "long ago", "now", "in ten years"],
 )
-def test_a_quota_parks_until_its_time(until: object, wait_s: float) -> None:
+def test_a_quota_defers_until_its_time(until: object, wait_s: float) -> None:
     """Of a key, whose limit is its own. Without costing an attempt; a time that has passed does not make it start over and over."""
     trace = replace(failing(FailureKind.QUOTA), quota_until=until)
     outcome = with_key(trace, task(attempts=2))
@@ -463,15 +465,15 @@ def test_a_quota_without_a_known_time_needs_a_person() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(OURS))
-@pytest.mark.parametrize("condemned", [False, True])
-def test_a_program_is_not_believed_what_is_ours_to_say(kind: FailureKind, condemned: bool) -> None:
+@pytest.mark.parametrize("early_fail", [False, True])
+def test_a_program_is_not_believed_what_is_ours_to_say(kind: FailureKind, early_fail: bool) -> None:
     """It could have itself started again and again, uncounted."""
-    run = ended(exited(EndReason.CONDEMNED), kind) if condemned else ended()
+    run = ended(exited(EndReason.EARLY_FAIL), kind) if early_fail else ended()
     assert decided(run, failing(kind)).kind is FailureKind.UNKNOWN
 
 
 @pytest.mark.parametrize(
-    ("errno", "kind", "says"),
+    ("errno", "kind", "detail"),
     [
         (ENOENT, FailureKind.PROGRAM_MISSING, "missing"),
         (ENOTDIR, FailureKind.PROGRAM_MISSING, "missing"),
@@ -480,15 +482,15 @@ def test_a_program_is_not_believed_what_is_ours_to_say(kind: FailureKind, condem
         (None, FailureKind.PROGRAM_BROKEN, "could not be started."),
     ],
 )
-def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKind, says: str) -> None:
+def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKind, detail: str) -> None:
     """The reason is named."""
     outcome = decided(ended(exited(EndReason.SPAWN_FAILED, status=None, errno=errno)))
     assert outcome.kind is kind
-    assert says in outcome.reason
+    assert detail in outcome.reason
 
 
 @pytest.mark.parametrize(
-    ("step", "path", "errno", "kind", "says"),
+    ("step", "path", "errno", "kind", "detail"),
     [
         ("chdir", "/a/d", ENOENT, FailureKind.DIRECTORY_MISSING, "The directory '/a/d' is missing"),
         ("chdir", "/a/d", ENOTDIR, FailureKind.DIRECTORY_MISSING, "'/a/d' is no directory any more"),
@@ -503,20 +505,22 @@ def test_a_program_that_could_not_be_started(errno: int | None, kind: FailureKin
     ],
 )
 def test_what_was_missing_is_named_with_its_path(
-    step: str, path: str, errno: int, kind: FailureKind, says: str
+    step: str, path: str, errno: int, kind: FailureKind, detail: str
 ) -> None:
     """A directory and a program are two things, and each sentence says what to do."""
     end = replace(exited(EndReason.SPAWN_FAILED, status=None, errno=errno), step=step, path=path)
     outcome = decided(ended(end))
     assert outcome.kind is kind
-    assert says in outcome.reason
+    assert detail in outcome.reason
     assert "wk retry t1" in outcome.reason or errno in {E2BIG, EIO}
 
 
-@pytest.mark.parametrize(("status", "says"), [(768, "exit code 3"), (9, "signal 9"), (137, "signal 9"), (None, "not")])
-def test_an_exit_is_described(status: int | None, says: str) -> None:
+@pytest.mark.parametrize(
+    ("status", "detail"), [(768, "exit code 3"), (9, "signal 9"), (137, "signal 9"), (None, "not")]
+)
+def test_an_exit_is_described(status: int | None, detail: str) -> None:
     """From the raw wait status, also with a core dump."""
-    assert says in describe_exit(exited(status=status))
+    assert detail in describe_exit(exited(status=status))
 
 
 @pytest.mark.parametrize("tries", [0, 1, 2, 7, 100, 10**6])
@@ -640,7 +644,7 @@ def test_a_refused_sign_in_is_waited_for_where_its_end_can_be_noticed(
         found = settle(
             Facts(
                 task=replace(owner, runs=runs), run=ended(), at=LATER, trace=failing(FailureKind.SIGNED_OUT),
-                gone_proven=True, bearing=Bearing(opens=opens, keyed=keyed),
+                gone_proven=True, credential_state=CredentialState(opens=opens, keyed=keyed),
             )
         )  # fmt: skip
         assert isinstance(found, Outcome)
@@ -657,7 +661,7 @@ def test_a_refused_sign_in_is_waited_for_where_its_end_can_be_noticed(
 def test_the_words_of_the_program_are_kept(reason: str) -> None:
     """Where it gives none, those of the kind stand in their place."""
     outcome = decided(ended(), replace(failing(FailureKind.REFUSED), reason=reason))
-    assert outcome.reason == (reason or ROWS[FailureKind.REFUSED].says)
+    assert outcome.reason == (reason or ROWS[FailureKind.REFUSED].detail)
 
 
 def test_an_answer_that_is_missing_is_asked_for_and_work_that_is_missing_is_named() -> None:

@@ -15,7 +15,7 @@ GONE, BROKEN, MISSING = FailureKind.DIRECTORY_MISSING, FailureKind.PROGRAM_BROKE
 
 
 @pytest.mark.parametrize(
-    ("step", "errno", "path", "kind", "says"),
+    ("step", "errno", "path", "kind", "detail"),
     [
         ("chdir", ENOTDIR, "/p", GONE, f"'/p' is no directory any more, so the agent was not started. Put it back, {AGAIN}."),
         ("chdir", ENOENT, "/p", GONE, f"The directory '/p' is missing, so the agent was not started. Put it back, {AGAIN}."),
@@ -42,7 +42,7 @@ GONE, BROKEN, MISSING = FailureKind.DIRECTORY_MISSING, FailureKind.PROGRAM_BROKE
     ],
 )  # fmt: skip
 def test_a_failed_start_has_a_kind_and_a_sentence(
-    step: str | None, errno: int | None, path: str | None, kind: FailureKind, says: str
+    step: str | None, errno: int | None, path: str | None, kind: FailureKind, detail: str
 ) -> None:
     fact = ExitFact(status=None, reason=EndReason.SPAWN_FAILED, at=AT, elapsed_s=0.0, errno=errno, step=step, path=path)
-    assert judge_spawn(fact, "t1") == (kind, says)
+    assert judge_spawn(fact, "t1") == (kind, detail)

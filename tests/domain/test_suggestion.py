@@ -8,7 +8,7 @@ KNOWN = ("queue.limit", "stop.grace", "environment.names")
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "detail"),
     [
         ("stop.grce", " Did you mean 'stop.grace'?"),
         ("queue.limits", " Did you mean 'queue.limit'?"),
@@ -17,8 +17,8 @@ KNOWN = ("queue.limit", "stop.grace", "environment.names")
         ("", ""),
     ],
 )
-def test_the_closest_name_is_suggested_if_one_is_close(name: str, says: str) -> None:
-    assert did_you_mean(name, KNOWN) == did_you_mean(name, iter(KNOWN)) == says
+def test_the_closest_name_is_suggested_if_one_is_close(name: str, detail: str) -> None:
+    assert did_you_mean(name, KNOWN) == did_you_mean(name, iter(KNOWN)) == detail
 
 
 def test_of_equally_close_names_one_is_suggested() -> None:

@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from watchkeeper.errors import system_says
+from watchkeeper.errors import describe_os_error
 
 
 @pytest.mark.parametrize(
-    ("problem", "says"),
+    ("problem", "detail"),
     [
         (OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/f"), "No space left on device"),
         (OSError("Cannot call rmtree on a symbolic link"), "Cannot call rmtree on a symbolic link"),
@@ -18,6 +18,6 @@ from watchkeeper.errors import system_says
         (TimeoutError("timed out"), "timed out"),
     ],
 )
-def test_words_for_every_error(problem: OSError, says: str) -> None:
+def test_words_for_every_error(problem: OSError, detail: str) -> None:
     problem.filename = "/f"  # as some of the library's functions set it afterwards
-    assert system_says(problem) == says
+    assert describe_os_error(problem) == detail

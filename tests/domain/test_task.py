@@ -325,17 +325,17 @@ def test_a_retry_says_what_the_task_waits_for(kind: FailureKind, wake_at: dateti
 
 
 @pytest.mark.parametrize(
-    ("state", "says", "hint"),
+    ("state", "detail", "hint"),
     [
         (S.QUEUED, "Task t1 is already waiting for its turn.", "`wk why t1` says what keeps it."),
         (S.RUNNING, "Task t1 is running.", "`wk stop` ends it; then `wk retry` starts it again."),
         (S.HELD, "The held run must be settled before the task can be tried again.", ""),
     ],
 )
-def test_a_retry_that_is_refused_says_what_to_do(state: TaskState, says: str, hint: str) -> None:
+def test_a_retry_that_is_refused_says_what_to_do(state: TaskState, detail: str, hint: str) -> None:
     with pytest.raises(Refused) as caught:
         _ = decide_task(a_task(state), RetryAsked(by="ada", at=LATER, environment_id="e2"))
-    assert (str(caught.value), caught.value.hint or "") == (says, hint)
+    assert (str(caught.value), caught.value.hint or "") == (detail, hint)
 
 
 def with_worktree(state: TaskState, became: WorktreeState) -> Task:

@@ -9,7 +9,7 @@ from support.records import NOON, make_run, make_task
 from watchkeeper.domain.model import ExitFact, Run, RunState, Task, TaskState
 from watchkeeper.domain.run_record import EndReason
 from watchkeeper.domain.samples import AGENT
-from watchkeeper.domain.timeline import Announced, Doing, Span, at_once, spans
+from watchkeeper.domain.timeline import Announced, OnStep, Span, at_once, spans
 
 
 def _at(minutes: float) -> datetime:
@@ -38,7 +38,7 @@ def _told(found: tuple[Span, ...]) -> list[tuple[str, float, float]]:
     def minutes(at: datetime) -> float:
         return (at - NOON).total_seconds() / 60
 
-    return [(span.doing.value, minutes(span.start), minutes(span.end)) for span in found]
+    return [(span.on_step.value, minutes(span.start), minutes(span.end)) for span in found]
 
 
 def test_a_life_has_no_gaps() -> None:
@@ -120,7 +120,7 @@ def test_the_most_at_once_counts_agents_that_overlap() -> None:
     """One that starts as another ends does not count with it; one outside the time does not count."""
 
     def row(start: float, end: float) -> tuple[Span, ...]:
-        return (Span(doing=Doing.WORKING, start=_at(start), end=_at(end)),)
+        return (Span(on_step=OnStep.WORKING, start=_at(start), end=_at(end)),)
 
     assert at_once([row(0, 5), row(5, 9)], _at(0), _at(9)) == 1
     assert at_once([row(0, 5), row(4, 9), row(3, 6)], _at(0), _at(9)) == 3

@@ -10,7 +10,7 @@ from support.records import NOON, later, make_task
 
 from watchkeeper.domain.account import AccountState, SignIn
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.lanes import HarnessState, Lane, Occupied, Place, QueueRule, Reason, open_lanes
+from watchkeeper.domain.lanes import HarnessState, Lane, LaneConditions, Occupied, QueueRule, Reason, open_lanes
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import (
@@ -27,13 +27,13 @@ from watchkeeper.domain.waiting import (
 )
 
 LANE = Lane(id=1, machine="m1", harness="claude", account="claude:own", project="shop")
-HERE = Place(machine="m1", now=NOON, limit=4, names={"m1": "here", "m2": "there"})
+HERE = LaneConditions(machine="m1", now=NOON, limit=4, names={"m1": "here", "m2": "there"})
 
 
 def facts(**given: Any) -> WaitFacts:
     """Nothing stands in the way, but for what is given."""
     fields: dict[str, Any] = {
-        "lane": LANE, "ready": True, "unmet": 0, "parked": False, "holders": (), "before": None,
+        "lane": LANE, "ready": True, "unmet": 0, "blocked": False, "holders": (), "before": None,
     }  # fmt: skip
     return WaitFacts(**(fields | given))
 
@@ -48,26 +48,26 @@ def waits(until: float, why: Wait) -> Task:
     return make_task("t1", wake_at=later(until), wake_for=why)
 
 
-def rule(scope: str, name: str = "", **given: Any) -> Place:
+def rule(scope: str, name: str = "", **given: Any) -> LaneConditions:
     """Here, with one rule."""
     return replace(HERE, rules=[QueueRule(scope=scope, name=name, **given)])
 
 
-def state(**given: Any) -> Place:
+def state(**given: Any) -> LaneConditions:
     """Here, with something known of the account."""
     return replace(HERE, accounts={"claude:own": AccountState(account="claude:own", machine="m1", **given)})
 
 
-MISSING = HarnessState(harness="claude", machine="m1", present=False, says="claude is not installed", at=NOON)
+MISSING = HarnessState(harness="claude", machine="m1", present=False, detail="claude is not installed", at=NOON)
 FULL = replace(HERE, occupied=[Occupied(lane=LANE, machine="m1", agents=4)])
 ELSEWHERE = replace(LANE, machine="m2")
 
-CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
+CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], LaneConditions]] = [
     (Wait.DEPENDENCY, "task p1 is running and must be done first", make_task(), facts(unmet=1),
      [Dependency(task_id="p1", state=TaskState.RUNNING)], HERE),
-    (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(parked=True, holders=("t2",)), [], HERE),
+    (Wait.CHECKOUT_BUSY, "task t2 works in its checkout", make_task(), facts(blocked=True, holders=("t2",)), [], HERE),
     (Wait.CHECKOUT_BUSY, "task t2, which is held, may still work", make_task(), facts(holders=("t2",), held=("t2",)), [], HERE),
-    (Wait.CHECKOUT_BUSY, "task t2 stands before it", make_task(), facts(parked=True, before="t2"), [], HERE),
+    (Wait.CHECKOUT_BUSY, "task t2 stands before it", make_task(), facts(blocked=True, before="t2"), [], HERE),
     (Wait.NOT_BEFORE, "as you asked", waits(60, Wait.NOT_BEFORE), facts(ready=False), [], HERE),
     (Wait.RETRY_AT, "tried again", waits(60, Wait.RETRY_AT), facts(ready=False), [], HERE),
     (Wait.QUOTA_UNTIL, "used up", waits(60, Wait.QUOTA_UNTIL), facts(ready=False), [], HERE),
@@ -98,15 +98,15 @@ CASES: list[tuple[Wait, str, Task, WaitFacts, list[Dependency], Place]] = [
 
 
 @pytest.mark.parametrize(
-    ("wait", "says", "task", "known", "on", "place"), CASES, ids=[f"{case[0].value}: {case[1]}" for case in CASES]
+    ("wait", "detail", "task", "known", "on", "place"), CASES, ids=[f"{case[0].value}: {case[1]}" for case in CASES]
 )
-def test_the_reason_is_told(wait, says, task, known, on, place) -> None:
+def test_the_reason_is_told(wait, detail, task, known, on, place) -> None:
     found = reasons(task, known, on, place)
-    assert any(reason.wait is wait and says in reason.says for reason in found), found
+    assert any(reason.wait is wait and detail in reason.detail for reason in found), found
 
 
-SENTENCES: list[tuple[str, Task, WaitFacts, Place]] = [
-    ("task t2 stands before it in the same checkout", make_task(), facts(parked=True, before="t2"), HERE),
+SENTENCES: list[tuple[str, Task, WaitFacts, LaneConditions]] = [
+    ("task t2 stands before it in the same checkout", make_task(), facts(blocked=True, before="t2"), HERE),
     ("tasks t2, t3 work in its checkout", make_task(), facts(holders=("t2", "t3")), HERE),
     ("tasks t2, t3, which are held, may still work in its checkout: `wk show t2`", make_task(),
      facts(holders=("t2", "t3"), held=("t2", "t3")), HERE),
@@ -132,7 +132,7 @@ SENTENCES: list[tuple[str, Task, WaitFacts, Place]] = [
     ("only machine there may run it", make_task(), facts(lane=ELSEWHERE), HERE),
     ("claude is not installed", make_task(), facts(), replace(HERE, harnesses={"claude": MISSING})),
     ("the program of harness claude is missing here", make_task(), facts(),
-     replace(HERE, harnesses={"claude": replace(MISSING, says="")})),
+     replace(HERE, harnesses={"claude": replace(MISSING, detail="")})),
     ("its program was missing, and is looked for again", replace(waits(60, Wait.RETRY_AT), kind=FailureKind.PROGRAM_MISSING),
      facts(), HERE),
     ("account claude:own is signed out; `wk account login claude:own` signs in", make_task(), facts(),
@@ -141,9 +141,11 @@ SENTENCES: list[tuple[str, Task, WaitFacts, Place]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("says", "task", "known", "place"), SENTENCES, ids=[each[0] for each in SENTENCES])
-def test_the_sentence_is_whole_and_is_the_only_one(says: str, task: Task, known: WaitFacts, place: Place) -> None:
-    assert [reason.says for reason in reasons(task, known, [], place)] == [says]
+@pytest.mark.parametrize(("detail", "task", "known", "place"), SENTENCES, ids=[each[0] for each in SENTENCES])
+def test_the_sentence_is_whole_and_is_the_only_one(
+    detail: str, task: Task, known: WaitFacts, conditions: LaneConditions
+) -> None:
+    assert [reason.detail for reason in reasons(task, known, [], conditions)] == [detail]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_a_limit_counts_the_agents_that_its_rule_speaks_of(scope: str, name: str
     full = replace(rule(scope, name, max_running=counted), occupied=occupied)
     (reason,) = reasons(make_task(), facts(), [], full)
     what = {"all": "the queue", "machine": "machine here"}.get(scope, f"{scope} {name}")
-    assert (reason.wait, reason.says) == (Wait.LIMIT, f"{counted} of {counted} agents of {what} are running")
+    assert (reason.wait, reason.detail) == (Wait.LIMIT, f"{counted} of {counted} agents of {what} are running")
     assert open_lanes([LANE, replace(LANE, machine=None)], full) == []
     roomy = replace(rule(scope, name, max_running=counted + 1), occupied=occupied)
     assert reasons(make_task(), facts(), [], roomy) == () and open_lanes([LANE], roomy) == [LANE]
@@ -198,13 +200,13 @@ def test_a_time_says_until_when() -> None:
     assert reason.until == later(60)
 
 
-@pytest.mark.parametrize(("state", "says"), [(TaskState.FAILED, "failed"), (TaskState.STOPPED, "was stopped")])
-def test_a_dependency_that_failed_is_first_and_says_what_to_do(state: TaskState, says: str) -> None:
+@pytest.mark.parametrize(("state", "detail"), [(TaskState.FAILED, "failed"), (TaskState.STOPPED, "was stopped")])
+def test_a_dependency_that_failed_is_first_and_says_what_to_do(state: TaskState, detail: str) -> None:
     on = [Dependency(task_id="p1", state=TaskState.QUEUED), Dependency(task_id="p2", state=state)]
     first, second = reasons(make_task("t1"), facts(unmet=2), on, HERE)
-    assert f"task p2 {says} and must be done first" in first.says and "never start by itself" in first.says
-    assert "wk retry p2" in first.says and "wk edit t1 --after none" in first.says and first.tasks == ("p2",)
-    assert second.says == "task p1 is queued and must be done first"
+    assert f"task p2 {detail} and must be done first" in first.detail and "never start by itself" in first.detail
+    assert "wk retry p2" in first.detail and "wk edit t1 --after none" in first.detail and first.tasks == ("p2",)
+    assert second.detail == "task p1 is queued and must be done first"
 
 
 def test_the_most_lasting_reason_is_first() -> None:
@@ -256,7 +258,7 @@ Known = dict[str, tuple[Task, tuple[Reason, ...]]]
 
 
 def because(wait: Wait, *tasks: str) -> Reason:
-    return Reason(wait=wait, says=wait.value, tasks=tasks)
+    return Reason(wait=wait, detail=wait.value, tasks=tasks)
 
 
 def queued(task_id: str, *why: Reason) -> Known:
@@ -315,19 +317,19 @@ def test_tasks_that_stand_before_each_other_are_looked_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("machine", "says"),
+    ("machine", "detail"),
     [
         ("m1", ["task t2 works in its checkout"]),
         ("m2", ["task t3, which is held, may still work in its checkout: `wk show t3`"]),
         ("m3", []),
     ],
 )
-def test_a_task_in_a_checkout_of_another_machine_is_not_named(machine: str, says: list[str]) -> None:
+def test_a_task_in_a_checkout_of_another_machine_is_not_named(machine: str, detail: list[str]) -> None:
     """A task that works there is not named, and a held one is not either: that checkout is another one."""
     anywhere = replace(LANE, machine=None)
-    waiting = facts(lane=anywhere, parked=True, holders=("t2", "t3"), taken_on=("m1", "m2"), held=("t3",))
+    waiting = facts(lane=anywhere, blocked=True, holders=("t2", "t3"), taken_on=("m1", "m2"), held=("t3",))
     found = reasons(make_task(), waiting, [], replace(HERE, machine=machine))
-    assert [reason.says for reason in found if reason.wait is Wait.CHECKOUT_BUSY] == says
+    assert [reason.detail for reason in found if reason.wait is Wait.CHECKOUT_BUSY] == detail
     bound = replace(waiting, lane=LANE)
     (reason,) = reasons(make_task(), bound, [], HERE)
-    assert reason.says.startswith("task t3, which is held,") and reason.tasks == ("t2", "t3")
+    assert reason.detail.startswith("task t3, which is held,") and reason.tasks == ("t2", "t3")

@@ -102,9 +102,9 @@ def test_what_is_checked_out_is_described() -> None:
 )
 def test_what_the_shim_refused_needs_a_person_and_uses_no_attempt(step: str, words: str) -> None:
     fact = ExitFact(status=None, reason=EndReason.SPAWN_FAILED, at=AT, elapsed_s=0.0, errno=116, step=step, path="/p")
-    kind, says = judge_spawn(fact, "t1")
+    kind, detail = judge_spawn(fact, "t1")
     assert kind is FailureKind.DIRECTORY_CHANGED
-    assert words in says and "'/p'" in says and "`wk retry t1`" in says
+    assert words in detail and "'/p'" in detail and "`wk retry t1`" in detail
     row = ROWS[kind]
     assert (row.retried, row.counts, row.then) == (False, False, Follow.NEEDS_INPUT)
 

@@ -102,7 +102,7 @@ def test_a_refused_key_ends_the_run_early(rig: ClaudeRig) -> None:
     [run] = rig.runs(task_id)
     assert rig.task(task_id).attempts == 0
     assert run.exit is not None
-    assert run.exit.reason is EndReason.CONDEMNED
+    assert run.exit.reason is EndReason.EARLY_FAIL
     assert len(rig.requests("bad_key")) <= 3
     assert "401" in rig.last_outcome(task_id).reason
     assert_nothing_alive(rig, task_id)

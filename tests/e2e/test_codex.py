@@ -121,7 +121,7 @@ def test_a_refused_key_ends_the_run_early(codex_rig: CodexRig) -> None:
     assert rig.wait_over(task_id) == [FailureKind.SIGNED_OUT]
     [run] = rig.runs(task_id)
     assert run.exit is not None
-    assert run.exit.reason is EndReason.CONDEMNED
+    assert run.exit.reason is EndReason.EARLY_FAIL
     assert len(rig.requests("bad_key")) <= 4
     assert "401" in rig.last_outcome(task_id).reason
     assert_nothing_alive(rig, task_id)

@@ -40,11 +40,11 @@ def _file(rig: Rig) -> Path:
     return rig.root / "home" / ".config" / "watchkeeper" / "config.toml"
 
 
-def _refused(rig: Rig, *command: str, code: Exit, says: str) -> None:
+def _refused(rig: Rig, *command: str, code: Exit, detail: str) -> None:
     done = rig.wk(*command, check=False)
     err = done.stderr.decode()
     assert done.returncode == code, err
-    assert says in err and "Traceback" not in err
+    assert detail in err and "Traceback" not in err
 
 
 def test_a_move_with_an_agent_at_work(rig: Rig, url: str) -> None:
@@ -52,15 +52,15 @@ def test_a_move_with_an_agent_at_work(rig: Rig, url: str) -> None:
     daemon = rig.start_daemon()
     task_id, run = working(rig)
     queued = [rig.run("lines", "1", "exit", "0") for _ in range(6)]
-    _refused(rig, "store", "copy", "--to", url, code=Exit.DAEMON, says="The daemon runs")
-    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, says="A daemon works on the present database")
+    _refused(rig, "store", "copy", "--to", url, code=Exit.DAEMON, detail="The daemon runs")
+    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, detail="A daemon works on the present database")
     rig.wk("daemon", "stop")
     assert daemon.wait(20) == 0
-    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, says="are on record in the present database")
+    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, detail="are on record in the present database")
     moved = json.loads(rig.wk("store", "copy", "--to", url, "--json").stdout)
     assert moved["tasks"] == 7 and moved["bound"] >= 1 and not moved["finished_earlier"]
-    _refused(rig, "ls", code=Exit.STATE, says="was moved to")
-    _refused(rig, "run", "--", "true", code=Exit.STATE, says="was moved to")
+    _refused(rig, "ls", code=Exit.STATE, detail="was moved to")
+    _refused(rig, "run", "--", "true", code=Exit.STATE, detail="was moved to")
     assert b"can be reached" in rig.wk("config", "set", "store", url).stderr
     assert rig.survivors(), "the agent works on"
     rig.start_daemon()
@@ -73,7 +73,7 @@ def test_a_move_with_an_agent_at_work(rig: Rig, url: str) -> None:
     assert found[-1] == {run.id: "adopted"}
     # And back: the file that was left must be moved away first.
     rig.wk("daemon", "stop")
-    _refused(rig, "store", "copy", "--to", "sqlite", code=Exit.REFUSED, says="was itself moved away")
+    _refused(rig, "store", "copy", "--to", "sqlite", code=Exit.REFUSED, detail="was itself moved away")
     for part in rig.state.glob("wk.db*"):
         part.rename(part.with_name(f"old-{part.name}"))
     back = json.loads(rig.wk("store", "copy", "--to", "sqlite", "--json").stdout)
@@ -91,7 +91,7 @@ def test_what_a_check_says(rig: Rig, url: str) -> None:
     found = json.loads(rig.wk("store", "check", "--json").stdout)
     assert found["kind"] == "sqlite" and found["faults"] == [] and found["skew_s"] is None
     rig.settings = {"WATCHKEEPER_STORE_URL": url}
-    _refused(rig, "run", "--", "true", code=Exit.DAEMON, says="works on another database (sqlite)")
+    _refused(rig, "run", "--", "true", code=Exit.DAEMON, detail="works on another database (sqlite)")
     rig.wk("daemon", "stop")
     task_id = rig.run("lines", "1", "exit", "0")
     assert rig.wait_resting(task_id).state is TaskState.DONE
@@ -102,7 +102,7 @@ def test_what_a_check_says(rig: Rig, url: str) -> None:
     assert done.returncode == Exit.STATE and b"Wrong: Task" in done.stdout
     assert b"the newest" in rig.wk("store", "upgrade").stdout
     ask(url, "ALTER TABLE watchkeeper.launch RENAME TO lost")
-    _refused(rig, "store", "check", code=Exit.STATE, says="not laid out as it should be")
+    _refused(rig, "store", "check", code=Exit.STATE, detail="not laid out as it should be")
     ask(url, "ALTER TABLE watchkeeper.lost RENAME TO launch")
 
 
@@ -121,7 +121,7 @@ def test_a_server_that_is_not_there(rig: Rig) -> None:
         assert b"hunter2" not in each.stdout + each.stderr
     assert b"ada:***@" in shown.stdout
     assert stat.S_IMODE(_file(rig).stat().st_mode) == 0o600
-    _refused(rig, "config", "set", "store", "sqlite", code=Exit.STATE, says="--no-check leaves it")
+    _refused(rig, "config", "set", "store", "sqlite", code=Exit.STATE, detail="--no-check leaves it")
     rig.wk("config", "set", "store", "sqlite", "--no-check")
     assert b"No tasks yet" in rig.wk("ls").stdout
     wrong = rig.wk("config", "set", "store.url", "mysql://ada:hunter2@h/d", check=False)
@@ -161,8 +161,8 @@ def test_a_password_that_is_not_written_as_it_must_be(rig: Rig, url: str) -> Non
 def test_back_from_a_database_that_cannot_even_be_tried(rig: Rig) -> None:
     """A URL that the driver does not understand, as well as a missing driver, does not prevent the way back."""
     rig.wk("config", "set", "store.url", "postgresql://127.0.0.1:1/wk?bogus=1", "--no-check")
-    _refused(rig, "ls", code=Exit.SETTINGS, says="not one of PostgreSQL")
-    _refused(rig, "config", "set", "store", "sqlite", code=Exit.SETTINGS, says="--no-check leaves it")
+    _refused(rig, "ls", code=Exit.SETTINGS, detail="not one of PostgreSQL")
+    _refused(rig, "config", "set", "store", "sqlite", code=Exit.SETTINGS, detail="--no-check leaves it")
     rig.wk("config", "set", "store", "sqlite", "--no-check")
     assert b"No tasks yet" in rig.wk("ls").stdout
 
@@ -267,7 +267,7 @@ def test_a_daemon_of_another_machine_keeps_the_database_where_it_is(rig: Rig, ur
     rig.start_daemon()
     other = Rig(tmp_path / "other", settings={"WATCHKEEPER_STORE_URL": url})
     wait_until(lambda: rig.wk("status").returncode == 0, what="it is there")
-    _refused(other, "store", "copy", "--from", url, "--to", "sqlite", code=Exit.REFUSED, says="works on")
+    _refused(other, "store", "copy", "--from", url, "--to", "sqlite", code=Exit.REFUSED, detail="works on")
     other.close()
 
 
@@ -296,7 +296,7 @@ def test_machines_of_one_name_are_told_apart(rig: Rig, url: str, tmp_path: Path)
     name, node = parts.host_name, parts.state.node()
     command = ("add", "--harness", "demo", "hello", "--machine")
     wait_until(lambda: node[:6].encode() in other.wk("status").stdout, what="it was heard of")
-    _refused(rig, *command, name, code=Exit.NOT_FOUND, says=node[:12])
-    _refused(rig, *command, "nowhere", code=Exit.NOT_FOUND, says=f"{name} ({node[:6]})")
+    _refused(rig, *command, name, code=Exit.NOT_FOUND, detail=node[:12])
+    _refused(rig, *command, "nowhere", code=Exit.NOT_FOUND, detail=f"{name} ({node[:6]})")
     rig.wk(*command, node[:12])
     other.close()

@@ -109,7 +109,7 @@ def test_a_login_says_what_stands_in_the_place_of_a_home(rig: Rig, what: str) ->
     place = home(rig, "work")
     place.rmdir()
     place.touch() if what == "file" else place.symlink_to(rig.root / "nowhere")
-    refused(rig, "account", "login", "demo:work", code=Exit.STATE, says="home of account demo:work is gone")
+    refused(rig, "account", "login", "demo:work", code=Exit.STATE, detail="home of account demo:work is gone")
     place.unlink()
     assert b"demo:work is signed in" in rig.wk("account", "login", "demo:work", given=b"a word\n").stdout
 

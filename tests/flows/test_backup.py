@@ -166,7 +166,7 @@ def test_an_agent_that_the_backup_knows_nothing_of(rig: Rig, file: Path) -> None
     rig.wk("backup", str(file))
     task_id, run = working(rig)
     rig.wk("daemon", "stop")
-    refused(rig, "restore", str(file), code=Exit.REFUSED, says=run.id)
+    refused(rig, "restore", str(file), code=Exit.REFUSED, detail=run.id)
     assert rig.task(task_id).state is TaskState.RUNNING
     restored = restore(rig, file, "--force")
     assert restored["unwatched_executions"] == [run.execution_id]
@@ -180,7 +180,7 @@ def test_a_restore_wants_the_daemon_gone(rig: Rig, file: Path) -> None:
     rig.start_daemon()
     healthy(rig)
     rig.wk("backup", str(file))
-    refused(rig, "restore", str(file), code=Exit.DAEMON, says="The daemon runs")
+    refused(rig, "restore", str(file), code=Exit.DAEMON, detail="The daemon runs")
     assert [path.name for path in rig.state.glob("wk.db.*")] == ["wk.db.newest"]
 
 
@@ -205,7 +205,7 @@ def test_an_agent_may_not_restore(rig: Rig, file: Path) -> None:
     healthy(rig)
     rig.wk("backup", str(file))
     rig.settings = {"WATCHKEEPER_RUN": "x.1"}
-    refused(rig, "restore", str(file), code=Exit.REFUSED, says="An agent may not")
+    refused(rig, "restore", str(file), code=Exit.REFUSED, detail="An agent may not")
 
 
 def test_a_dry_run_changes_nothing(rig: Rig, file: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_dry_run_changes_nothing(rig: Rig, file: Path) -> None:
 
 
 def test_a_backup_in_a_directory_is_named_for_its_time_and_says_what_it_lacks(rig: Rig) -> None:
-    refused(rig, "backup", str(rig.root), code=Exit.STATE, says="nothing to back up")
+    refused(rig, "backup", str(rig.root), code=Exit.STATE, detail="nothing to back up")
     healthy(rig)
     done = rig.wk("backup", str(rig.root)).stdout.decode()
     (made,) = rig.root.glob("watchkeeper-*.db")
@@ -234,7 +234,7 @@ def test_a_database_on_postgresql_is_for_its_own_programs(rig: Rig, file: Path) 
     """And the refusal does not say the password."""
     rig.settings = {"WATCHKEEPER_STORE_URL": "postgresql://me:s3cret@nowhere.invalid/db"}
     for command in ("backup", "restore"):
-        refused(rig, command, str(file), code=Exit.REFUSED, says="PostgreSQL")
+        refused(rig, command, str(file), code=Exit.REFUSED, detail="PostgreSQL")
     done = rig.wk("backup", str(file), check=False)
     assert b"pg_dump" in done.stderr
     assert b"s3cret" not in done.stderr

@@ -38,7 +38,7 @@ def test_a_prompt_arrives_byte_for_byte(rig: Rig, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "says"),
+    ("command", "code", "detail"),
     [
         (("run", "--harness", "nosuch", "hello"), Exit.HARNESS, "nosuch"),
         (("run", "--cwd", "/no/such/place", "hello", "--", "cat"), Exit.BAD_TASK, "does not exist"),
@@ -64,18 +64,18 @@ def test_a_prompt_arrives_byte_for_byte(rig: Rig, name: str) -> None:
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_is_refused_in_one_sentence(rig: Rig, command: tuple[str, ...], code: Exit, says: str) -> None:
+def test_what_cannot_be_is_refused_in_one_sentence(rig: Rig, command: tuple[str, ...], code: Exit, detail: str) -> None:
     """Where there is nothing yet, and nothing is added."""
-    refused(rig, *command, code=code, says=says)
+    refused(rig, *command, code=code, detail=detail)
     assert not rig.tasks() and not list((rig.state / "environments").glob("*"))
 
 
 def test_mistakes_leave_their_neighbours_alone(rig: Rig) -> None:
     """While a daemon and an agent work, mistakes are refused, and both continue."""
     task_id, _ = working(rig)
-    refused(rig, "run", "--cwd", "/no/such/place", "hello", "--", "cat", code=Exit.BAD_TASK, says="does not exist")
-    refused(rig, "run", "--harness", "nosuch", "hello", code=Exit.HARNESS, says="nosuch")
-    refused(rig, "stop", "nosuchtask", code=Exit.NOT_FOUND, says="nosuchtask")
+    refused(rig, "run", "--cwd", "/no/such/place", "hello", "--", "cat", code=Exit.BAD_TASK, detail="does not exist")
+    refused(rig, "run", "--harness", "nosuch", "hello", code=Exit.HARNESS, detail="nosuch")
+    refused(rig, "stop", "nosuchtask", code=Exit.NOT_FOUND, detail="nosuchtask")
     mixed = rig.wk("stop", "nosuchtask", task_id, check=False)
     assert mixed.returncode == Exit.NOT_FOUND and f"{task_id}  stopped".encode() in mixed.stdout
     healthy(rig)
@@ -83,26 +83,26 @@ def test_mistakes_leave_their_neighbours_alone(rig: Rig) -> None:
 
 def test_a_text_that_is_none(rig: Rig) -> None:
     """Bytes that are not UTF-8, and more than is accepted."""
-    refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, says="UTF-8", given=b"\xff\xfe\x00")
-    refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, says="MB long", given=b"x" * (9 * 1024 * 1024))
-    refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, says="argument", given=b"x\0y")
-    refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, says="argument", given=b"x" * 200_000)
+    refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, detail="UTF-8", given=b"\xff\xfe\x00")
+    refused(rig, "run", "-", "--", "cat", code=Exit.BAD_TASK, detail="MB long", given=b"x" * (9 * 1024 * 1024))
+    refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, detail="argument", given=b"x\0y")
+    refused(rig, "run", "-", "--", "cat", "{prompt}", code=Exit.BAD_TASK, detail="argument", given=b"x" * 200_000)
     assert not rig.tasks()
 
 
 def test_a_program_that_is_missing(rig: Rig) -> None:
     """Named by the settings or by the task, it is refused at once, by name."""
     rig.settings = {"WATCHKEEPER_HARNESS_CLAUDE_PROGRAM": str(rig.root / "nosuch")}
-    refused(rig, "run", "--harness", "claude", "hello", code=Exit.HARNESS, says="nosuch")
+    refused(rig, "run", "--harness", "claude", "hello", code=Exit.HARNESS, detail="nosuch")
     refused(
-        rig, "run", "--", "nosuchtool", "x", code=Exit.HARNESS, says="The program 'nosuchtool' is not on your PATH."
+        rig, "run", "--", "nosuchtool", "x", code=Exit.HARNESS, detail="The program 'nosuchtool' is not on your PATH."
     )
     (rig.repo / "tool").write_text("#!/bin/sh\nexit 0\n")
-    refused(rig, "run", "--", "./tool", code=Exit.HARNESS, says="may not be executed")
-    refused(rig, "run", "--", "bin/tool", code=Exit.HARNESS, says="There is no program 'bin/tool'.")
-    refused(rig, "run", "--", "./", code=Exit.HARNESS, says="is a directory")
+    refused(rig, "run", "--", "./tool", code=Exit.HARNESS, detail="may not be executed")
+    refused(rig, "run", "--", "bin/tool", code=Exit.HARNESS, detail="There is no program 'bin/tool'.")
+    refused(rig, "run", "--", "./", code=Exit.HARNESS, detail="is a directory")
     lines = b'{"argv": ["true"], "title": "one"}\n{"argv": ["nosuchtool"], "title": "two"}\n'
-    refused(rig, "add", "--json-lines", code=Exit.HARNESS, says="nosuchtool", given=lines)
+    refused(rig, "add", "--json-lines", code=Exit.HARNESS, detail="nosuchtool", given=lines)
     assert not rig.tasks()
 
 
@@ -160,7 +160,7 @@ def test_ids_that_fit_several(rig: Rig) -> None:
     ids = [rig.run("exit", "0", options=("--shared",)) for _ in range(40)]
     firsts = [task_id[0] for task_id in ids]
     common = next(letter for letter in firsts if firsts.count(letter) > 1)
-    refused(rig, "show", common, code=Exit.NOT_FOUND, says="fits several tasks", hint=True)
+    refused(rig, "show", common, code=Exit.NOT_FOUND, detail="fits several tasks", hint=True)
     answer = rig.wk("show", common, "--json", check=False)
     told = json.loads(answer.stderr)
     assert told["exit_code"] == Exit.NOT_FOUND and set(told["candidates"]) <= set(ids)
@@ -177,19 +177,19 @@ def test_a_prompt_beyond_what_a_command_line_holds(rig: Rig) -> None:
 def test_wrong_settings_are_refused(rig: Rig) -> None:
     """By a variable and by the user's own file: exit code 9, the place and the key in the sentence."""
     rig.settings = {"WATCHKEEPER_QUEUE_LIMIT": "many"}
-    refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, says="WATCHKEEPER_QUEUE_LIMIT", hint=False)
+    refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, detail="WATCHKEEPER_QUEUE_LIMIT", hint=False)
     rig.settings = {}
     own = rig.root / "home" / ".config" / "watchkeeper" / "config.toml"
     own.parent.mkdir(parents=True)
-    for text, says in (
+    for text, detail in (
         ("[queue]\nlimit = 0\n", "queue.limit"),
         ("[queue]\nlimti = 3\n", "Did you mean"),
         ("[queue\n", "are not valid TOML"),
         ("\0", "are not valid TOML"),
     ):
         own.write_text(text, encoding="utf-8")
-        refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, says=says, hint=False)
-        refused(rig, "daemon", "run", code=Exit.SETTINGS, says=says, hint=False)
+        refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, detail=detail, hint=False)
+        refused(rig, "daemon", "run", code=Exit.SETTINGS, detail=detail, hint=False)
     own.unlink()
     healthy(rig)
 
@@ -199,9 +199,9 @@ def test_an_agent_may_neither_start_tasks_nor_daemons(rig: Rig) -> None:
     healthy(rig)
     rig.wk("daemon", "stop")
     rig.settings = {"WATCHKEEPER_RUN": "somebody.1"}
-    refused(rig, "run", "hello", "--", "cat", code=Exit.REFUSED, says="An agent may not")
-    refused(rig, "stop", rig.tasks()[0].id, code=Exit.REFUSED, says="An agent may not")
-    refused(rig, "daemon", "start", code=Exit.INSIDE_AGENT, says="inside an agent")
-    refused(rig, "daemon", "run", code=Exit.INSIDE_AGENT, says="inside an agent")
+    refused(rig, "run", "hello", "--", "cat", code=Exit.REFUSED, detail="An agent may not")
+    refused(rig, "stop", rig.tasks()[0].id, code=Exit.REFUSED, detail="An agent may not")
+    refused(rig, "daemon", "start", code=Exit.INSIDE_AGENT, detail="inside an agent")
+    refused(rig, "daemon", "run", code=Exit.INSIDE_AGENT, detail="inside an agent")
     assert rig.wk("ls").returncode == 0
     assert len(rig.tasks()) == 1

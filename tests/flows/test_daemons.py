@@ -19,7 +19,7 @@ from support.waiting import wait_until
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import DaemonError, Exit
-from watchkeeper.ports.service import Order
+from watchkeeper.ports.service import DaemonRequest
 
 ROUNDS = 20
 
@@ -42,7 +42,7 @@ def test_of_daemons_that_race_one_survives(rig: Rig) -> None:
             assert (daemon.returncode, err.startswith("wk: A daemon")) == (Exit.DAEMON, True), err
         (winner,) = [daemon for daemon in daemons if daemon not in losers]
         parts = Watchkeeper.open(rig.repo, rig.environment, writes=False)
-        wait_until(partial(parts.daemon_host.tell, Order.LEAVE), within_s=30, what="it listens")
+        wait_until(partial(parts.daemon_host.tell, DaemonRequest.LEAVE), within_s=30, what="it listens")
         assert winner.wait(timeout=30) == 0
         winner.communicate()
     healthy(rig)
@@ -122,7 +122,7 @@ def test_a_record_of_the_daemon_that_lies(rig: Rig, damage: Callable[[Path], Non
     damage(rig.state / "daemon.json")
     healthy(rig)
     assert rig.wk("daemon", "status", check=False).returncode in {0, Exit.DAEMON}
-    refused(rig, "daemon", "run", code=Exit.DAEMON, says="running already")
+    refused(rig, "daemon", "run", code=Exit.DAEMON, detail="running already")
     assert rig.wk("daemon", "stop").returncode == 0
     daemon.wait(timeout=20)
     healthy(rig)

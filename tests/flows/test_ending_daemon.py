@@ -16,7 +16,7 @@ from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon import client
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
-from watchkeeper.ports.service import DaemonInfo, Order
+from watchkeeper.ports.service import DaemonInfo, DaemonRequest
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def test_a_leaving_daemon_says_who_works_on(rig: Rig) -> None:
         assert rig.wait_resting(task_id, keep=False).state is TaskState.DONE
 
 
-@pytest.mark.parametrize("ending", [Order.LEAVE.value])
+@pytest.mark.parametrize("ending", [DaemonRequest.LEAVE.value])
 def test_a_daemon_that_is_about_to_be_gone_is_followed_by_another(rig: Rig, ending: str) -> None:
     """It holds its lock a while longer than it listens: a command that hands work over meanwhile waits for that and starts the next."""
     rig.wk("run", "--dry-run", "--", "true")

@@ -13,11 +13,11 @@ from support.waiting import wait_until
 from watchkeeper.domain.model import Run, RunState, TaskState
 
 
-def _held(rig: Rig, task_id: str, says: str) -> None:
+def _held(rig: Rig, task_id: str, detail: str) -> None:
     """The task becomes held and says why, everywhere; its agent is left alone; another task is done meanwhile."""
     wait_until(lambda: rig.task(task_id).state is TaskState.HELD, within_s=20, what="it is held")
-    assert says in rig.task(task_id).reason
-    assert says in shown(rig, task_id)
+    assert detail in rig.task(task_id).reason
+    assert detail in shown(rig, task_id)
     assert task_id.encode() in rig.wk("status").stdout
     healthy(rig)
 
@@ -110,11 +110,11 @@ def test_an_agents_record_that_is_deleted_holds_the_run_at_its_end(rig: Rig) -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "change", "says"),
+    ("name", "change", "detail"),
     [("decide", _other_decision, "proc.json"), ("spec.json", _other_run, "not the one that was prepared")],
 )
 def test_a_record_that_contradicts_holds_the_run(
-    rig: Rig, name: str, change: Callable[[Path], None], says: str
+    rig: Rig, name: str, change: Callable[[Path], None], detail: str
 ) -> None:
     """A whole record that cannot be true is believed as little as a torn one."""
     rig.start_daemon()
@@ -122,7 +122,7 @@ def test_a_record_that_contradicts_holds_the_run(
     record = _directory(rig, run) / name
     whole = record.read_bytes()
     change(record)
-    _held(rig, task_id, says)
+    _held(rig, task_id, detail)
     record.write_bytes(whole)
     _is_regained(rig, task_id)
 
@@ -172,7 +172,7 @@ def _symlink(rig: Rig, path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("take", "says"),
+    ("take", "detail"),
     [
         (_missing, "missing"),
         (_file, "not the one that was prepared"),
@@ -182,7 +182,7 @@ def _symlink(rig: Rig, path: Path) -> None:
     ],
 )
 def test_a_directory_that_is_gone_or_another_holds_the_run(
-    rig: Rig, take: Callable[[Rig, Path], None], says: str
+    rig: Rig, take: Callable[[Rig, Path], None], detail: str
 ) -> None:
     """A daemon that starts finds it, says `held`, and touches nothing there; moved back, the run is regained."""
     rig.start_daemon()
@@ -193,7 +193,7 @@ def test_a_directory_that_is_gone_or_another_holds_the_run(
     rig.start_daemon()
     started = [entry for entry in rig.journal() if entry.kind == "daemon.started"]
     assert started[-1].data["found"] == {run.id: "held"}
-    _held(rig, task_id, says)
+    _held(rig, task_id, detail)
     assert row(rig, task_id)["shown"] == "held"
     if path.is_symlink() or path.is_file():
         path.unlink()

@@ -55,7 +55,7 @@ def test_adding_to_a_full_disk(disk: Rig) -> None:
     """Refused in one sentence with nothing added; looking works; with room again it is as before."""
     healthy(disk)
     _fill(disk)
-    refused(disk, "run", "hello", "--", "cat", code=Exit.STATE, says="room")
+    refused(disk, "run", "hello", "--", "cat", code=Exit.STATE, detail="room")
     assert disk.wk("ls").returncode == 0 and disk.wk("status").returncode == 0
     assert len(disk.tasks()) == 1
     _empty(disk)
@@ -102,7 +102,7 @@ def test_a_task_is_stopped_when_there_is_little_room(disk: Rig) -> None:
     task_id, _ = working(disk)
     disk.kill_daemon()
     _fill(disk, leave=4 << 20)
-    refused(disk, "run", "hello", "--", "cat", code=Exit.STATE, says="room")
+    refused(disk, "run", "hello", "--", "cat", code=Exit.STATE, detail="room")
     disk.wk("stop", task_id)
     assert disk.task(task_id).state is TaskState.STOPPED
     _empty(disk)

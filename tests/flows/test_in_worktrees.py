@@ -96,18 +96,18 @@ def test_a_change_that_is_nowhere_else_is_not_removed(rig: Rig) -> None:
     """Neither by `rm` nor by `clean`; what to do is said, and once it is done, both do."""
     rig.start_daemon()
     task_id, tree = _done(rig)
-    refused(rig, "rm", task_id, code=Exit.REFUSED, says="1 uncommitted change")
-    refused(rig, "worktree", "clean", task_id, code=Exit.REFUSED, says="1 uncommitted change")
+    refused(rig, "rm", task_id, code=Exit.REFUSED, detail="1 uncommitted change")
+    refused(rig, "worktree", "clean", task_id, code=Exit.REFUSED, detail="1 uncommitted change")
     assert b"stays" in rig.wk("worktree", "clean", "--all").stdout
     assert Path(tree.path, "new").read_text(encoding="utf-8").strip() == "hello"
     _ = _git(Path(tree.path), "add", ".")
     _ = _git(Path(tree.path), "commit", "-qm", "New")
-    refused(rig, "rm", task_id, code=Exit.REFUSED, says="1 commit of")
+    refused(rig, "rm", task_id, code=Exit.REFUSED, detail="1 commit of")
     _ = _git(rig.repo, "merge", "-q", "--ff-only", tree.branch)
     rig.wk("worktree", "clean", task_id)
     assert not Path(tree.path).exists()
     assert _tree(rig.task(task_id)).state is WorktreeState.REMOVED
-    refused(rig, "retry", task_id, code=Exit.REFUSED, says="was removed, and it works nowhere else")
+    refused(rig, "retry", task_id, code=Exit.REFUSED, detail="was removed, and it works nowhere else")
     rig.wk("rm", task_id)
 
 
@@ -117,7 +117,7 @@ def test_a_kept_worktree_is_listed_without_its_task_and_can_be_cleaned(rig: Rig)
     rig.wk("rm", "--keep-worktree", task_id)
     (row,) = json.loads(rig.wk("worktree", "ls", "--json").stdout)
     assert (row["id"], row["task_state"], row["changed"]) == (task_id, None, ["new"])
-    refused(rig, "worktree", "clean", task_id, code=Exit.REFUSED, says="1 uncommitted change")
+    refused(rig, "worktree", "clean", task_id, code=Exit.REFUSED, detail="1 uncommitted change")
     Path(tree.path, "new").unlink()
     rig.wk("worktree", "clean", task_id)
     assert json.loads(rig.wk("worktree", "ls", "--json").stdout) == []
@@ -137,7 +137,7 @@ def test_a_worktree_that_is_not_what_was_made_is_noticed(rig: Rig, how: str) -> 
         if how == "link":
             top.symlink_to(rig.repo)
     if how == "deleted":
-        refused(rig, "retry", task_id, code=Exit.BAD_TASK, says="is missing, and the task works nowhere else")
+        refused(rig, "retry", task_id, code=Exit.BAD_TASK, detail="is missing, and the task works nowhere else")
     else:
         rig.wk("retry", task_id)  # approves what is there now: the link leads to the checkout, which the person sees
     assert _git(rig.repo, "status", "--porcelain") == "" or how == "link"
@@ -180,6 +180,6 @@ def test_the_setting_decides_where_no_option_does(rig: Rig) -> None:
         str(rig.root / "home"),
         "x",
         code=Exit.BAD_TASK,
-        says="not in a git",
+        detail="not in a git",
     )
-    refused(rig, "run", "--harness", "demo", "--worktree", "--shared", "x", code=Exit.BAD_TASK, says="contradict")
+    refused(rig, "run", "--harness", "demo", "--worktree", "--shared", "x", code=Exit.BAD_TASK, detail="contradict")

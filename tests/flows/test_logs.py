@@ -59,13 +59,13 @@ def _shim(rig: Rig, run: Run) -> tuple[int, int, str]:
 def _die_with_words_in_the_pipe(rig: Rig, run: Run) -> None:
     """Stop the shim, so that it takes nothing more; have the agent say something, and kill both at once."""
     shim = _shim(rig, run)
-    assert proc.signal_checked(*shim, signal.SIGSTOP) is proc.Found.REACHED
+    assert proc.signal_checked(*shim, signal.SIGSTOP) is proc.SignalResult.REACHED
     assert run.agent is not None
     with Path(f"/proc/{run.agent.pid}/fd/1").open("wb") as out:
         out.write(b"the last words\n")
     for pid in rig.survivors():
         os.kill(pid, signal.SIGKILL)
-    assert proc.signal_checked(*shim, signal.SIGKILL) is proc.Found.REACHED
+    assert proc.signal_checked(*shim, signal.SIGKILL) is proc.SignalResult.REACHED
 
 
 def test_what_was_on_its_way_when_shim_and_agent_were_killed_is_kept_by_the_daemon(rig: Rig) -> None:

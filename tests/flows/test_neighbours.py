@@ -30,9 +30,11 @@ def test_ten_bad_neighbours_keep_nobody_waiting(there: Neighbourhood) -> None:
     disturbed = there.stream(MANY)
     assert p99(disturbed) <= 2 * max(p99(alone), FLOOR_S), (sorted(alone), sorted(disturbed))
     for kind in ("dead mount", "hung git"):
-        says = f"Its working directory has not answered for 5 s and more: {there.rig.root / kind.replace(' ', '-')}"
-        wait_until(lambda kind=kind, says=says: says in there.says(kind, "show"), within_s=30, what=f"{kind} is said")
-        assert says in there.says(kind, "why")
+        detail = f"Its working directory has not answered for 5 s and more: {there.rig.root / kind.replace(' ', '-')}"
+        wait_until(
+            lambda kind=kind, detail=detail: detail in there.detail(kind, "show"), within_s=30, what=f"{kind} is said"
+        )
+        assert detail in there.detail(kind, "why")
     wait_until(lambda: there.settled("sparse log") and there.settled("pipe for a log"), within_s=30, what="the logs")
     assert there.rig.task(there.bad["sparse log"]).reason.startswith("Done")
     assert "stdout.log is a named pipe" in there.rig.task(there.bad["pipe for a log"]).reason

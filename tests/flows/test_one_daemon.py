@@ -18,7 +18,7 @@ from watchkeeper.compose import Watchkeeper
 from watchkeeper.daemon import client
 from watchkeeper.domain.model import TaskState
 from watchkeeper.errors import Exit
-from watchkeeper.ports.service import Order
+from watchkeeper.ports.service import DaemonRequest
 from watchkeeper.ports.store import Tx
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.sockets import reach
@@ -31,11 +31,11 @@ def _parts(rig: Rig) -> Watchkeeper:
     return Watchkeeper.open(rig.repo, rig.environment, writes=True)
 
 
-def _ended(rig: Rig, daemon: "Popen[bytes]", says: str) -> None:
+def _ended(rig: Rig, daemon: "Popen[bytes]", detail: str) -> None:
     """It ended by itself, with the code of a daemon's trouble, and says why in its log and in what it leaves behind."""
     assert daemon.wait(timeout=20) == Exit.DAEMON
     log = (rig.root / "daemon.log").read_text(encoding="utf-8")
-    assert " lost: " in log and says in log
+    assert " lost: " in log and detail in log
 
 
 def _delete_lock(rig: Rig) -> None:
@@ -57,7 +57,7 @@ def test_a_daemon_without_its_lock_file_ends(rig: Rig, damage: Callable[[Rig], N
     status = rig.wk("daemon", "status", check=False)
     assert status.returncode == Exit.DAEMON
     assert f"pid {daemon.pid}".encode() in status.stdout and b"lock file" in status.stdout
-    assert "lock file" in json.loads(rig.wk("daemon", "status", "--json", check=False).stdout)["last_words"]["says"]
+    assert "lock file" in json.loads(rig.wk("daemon", "status", "--json", check=False).stdout)["last_words"]["detail"]
     assert rig.survivors(), "its agent goes on"
     rig.start_daemon()
     assert json.loads(rig.wk("daemon", "status", "--json").stdout)["last_words"] is None
@@ -90,7 +90,7 @@ def test_a_daemon_whose_state_directory_was_moved_ends(rig: Rig) -> None:
     moved = rig.root / "moved"
     rig.state.rename(moved)
     _ended(rig, daemon, "moved or deleted")
-    assert "moved" in json.loads((moved / "daemon-ended.json").read_bytes())["says"]
+    assert "moved" in json.loads((moved / "daemon-ended.json").read_bytes())["detail"]
     assert not (moved / "daemon.json").exists()
     moved.rename(rig.state)
     rig.start_daemon()
@@ -133,7 +133,7 @@ def test_a_stranger_at_the_wake_address_is_no_daemon(rig: Rig) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as stranger:
         with reach(parts.wake_address) as name:
             stranger.bind(name)
-        assert not parts.daemon_host.tell(Order.LOOK)
+        assert not parts.daemon_host.send(DaemonRequest.LOOK)
         assert client.ensure(parts, within_s=20) is client.Ensured.STARTED
     healthy(rig)
 
@@ -158,7 +158,7 @@ def test_a_state_path_that_is_not_utf_8_is_refused(rig: Rig, command: tuple[str,
     """In a sentence, with the code of the state directory; nothing is made there."""
     path = f"{rig.root}/x\udcff"
     rig.settings = {"WATCHKEEPER_HOME": path}
-    refused(rig, *command, code=Exit.STATE, says="is not UTF-8")
+    refused(rig, *command, code=Exit.STATE, detail="is not UTF-8")
     assert not Path(path).exists()
 
 

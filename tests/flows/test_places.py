@@ -110,7 +110,7 @@ def test_nothing_is_started_where_something_else_stands_now(rig: Rig) -> None:
 
     assert rig.wk("wait", goes_on, check=False).returncode == 0
     assert (same / "began").exists()
-    said = [entry.data["says"] for entry in rig.journal() if entry.kind == "run.new_commits"]
+    said = [entry.data["detail"] for entry in rig.journal() if entry.kind == "run.new_commits"]
     assert len(said) == 1 and str(said[0]).startswith("main is at ")
     assert f"there are new commits in its checkout: {said[0]}" in rig.wk("events").stdout.decode()
     _ = rig.wk("wait", *(each[0] for each in cases), check=False)

@@ -53,7 +53,7 @@ def test_a_dead_shim_without_its_lock_is_waited_for_no_longer(rig: Rig) -> None:
     (directory / "lock").unlink()
     assert (
         proc.signal_checked(record["shim_pid"], record["shim_start_ticks"], boot_id(), signal.SIGKILL)
-        is proc.Found.REACHED
+        is proc.SignalResult.REACHED
     )
     assert rig.wait_resting(task_id).state is TaskState.DONE
     assert not rig.survivors()

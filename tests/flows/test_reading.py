@@ -147,7 +147,7 @@ def test_a_timeline_shows_who_worked_and_who_waited(rig: Rig) -> None:
     first = _give(rig, "write a.txt hello\nsay Wrote it.")
     asks = _give(rig, "run true\nsay Which of the two files do you mean?")
     found = _json(rig, "timeline")
-    doings = {each["id"]: [span["doing"] for span in each["spans"]] for each in found["tasks"]}
+    doings = {each["id"]: [span["on_step"] for span in each["spans"]] for each in found["tasks"]}
     assert list(doings) == [first, asks]
     assert "working" in doings[first]
     assert doings[asks][-1] == "needs you"

@@ -53,7 +53,7 @@ def test_a_removed_task_leaves_only_its_history(rig: Rig) -> None:
     wait_until(lambda: not rig.pending(), within_s=20, what="its directory was deleted")
     assert run.execution_id not in directories(rig)
     assert not (rig.state / "kept-logs").exists()
-    refused(rig, "show", task_id, code=Exit.NOT_FOUND, says=task_id)
+    refused(rig, "show", task_id, code=Exit.NOT_FOUND, detail=task_id)
     assert f"{task_id}    removed by" in rig.wk("events").stdout.decode()
     assert rig.task(other).state is TaskState.DONE
     assert json.loads(rig.wk("doctor", "--json", check=False).stdout)
@@ -154,7 +154,7 @@ def test_an_agent_may_not_remove(rig: Rig) -> None:
     task_id = done(rig)
     rig.settings = {"WATCHKEEPER_RUN": "x.1"}
     for command in (("rm", task_id), ("prune",), ("pin", task_id), ("rename", task_id, "x")):
-        refused(rig, *command, code=Exit.REFUSED, says="An agent may not")
+        refused(rig, *command, code=Exit.REFUSED, detail="An agent may not")
     assert rig.task(task_id)
 
 
@@ -163,8 +163,8 @@ def test_a_task_has_another_title_whatever_it_is_at(rig: Rig) -> None:
     works, _ = working(rig)
     rig.wk("rename", works, "  Another \n title ")
     assert rig.task(works).spec.title == "Another title"
-    refused(rig, "rename", works, "   ", code=Exit.BAD_TASK, says="empty")
-    refused(rig, "rename", works, "x" * 201, code=Exit.BAD_TASK, says="longer than 200")
+    refused(rig, "rename", works, "   ", code=Exit.BAD_TASK, detail="empty")
+    refused(rig, "rename", works, "x" * 201, code=Exit.BAD_TASK, detail="longer than 200")
     let_go(rig)
     assert rig.wait_resting(works).state is TaskState.DONE
     rig.wk("rename", works, "Once more")
@@ -215,7 +215,9 @@ def test_pruning_keeps_the_newest_and_what_is_refused_with_its_reasons(rig: Rig)
     assert {path: path.read_bytes() for path in before} == before
     answer = json.loads(rig.wk("prune", "--older-than", "1ms", "--keep", "1", "--json").stdout)
     assert answer["tasks"] == [tasks[1]]
-    assert answer["left"] == [{"id": tasks[0], "reasons": [{"kind": "awaited", "says": f"{waits} is to run after it"}]}]
+    assert answer["left"] == [
+        {"id": tasks[0], "reasons": [{"kind": "awaited", "detail": f"{waits} is to run after it"}]}
+    ]
     assert {task.id for task in rig.tasks()} == {tasks[0], tasks[2], waits}
 
 
@@ -238,7 +240,7 @@ def test_a_cursor_before_a_gap_is_told(rig: Rig) -> None:
     parts = Watchkeeper.open(rig.repo, rig.environment, writes=True, repository=False)
     with contextlib.closing(parts.store) as store:
         later = parts.clock.now()
-        gone, _ = store.transact("forget", lambda tx: tx.keeping.forget_history(later, 1000))
+        gone, _ = store.transact("forget", lambda tx: tx.deletion.forget_history(later, 1000))
         assert gone > 5
     said = rig.wk("events", "--after", "1")
     assert f"everything up to {last} is kept" in said.stderr.decode()

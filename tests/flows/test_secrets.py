@@ -207,7 +207,7 @@ def test_what_the_demo_agent_gives_away_goes_nowhere(rig: Rig) -> None:
 )  # fmt: skip
 def test_a_secret_that_would_be_stored_is_refused(rig: Rig, where: str, command: tuple[str, ...]) -> None:
     """Whether it is of the shell's environment or only looks like one: one sentence says where, never what, and nothing was stored."""
-    refused(rig, *command, code=Exit.BAD_TASK, says=where)
+    refused(rig, *command, code=Exit.BAD_TASK, detail=where)
     done = rig.wk(*command, check=False)
     assert seen(done.stderr) == [] and b"Zk3x9" not in done.stderr
     assert rig.tasks() == []
@@ -235,7 +235,7 @@ def test_a_task_is_not_renamed_to_a_secret(rig: Rig) -> None:
     """Nor edited to hold one."""
     task_id = rig.wk("add", "--harness", "demo", "do it").stdout.decode().strip()
     for words in (("rename", task_id), ("edit", task_id, "--title"), ("edit", task_id, "--label")):
-        refused(rig, *words, SECRETS["NPM_TOKEN"], code=Exit.BAD_TASK, says="NPM_TOKEN")
+        refused(rig, *words, SECRETS["NPM_TOKEN"], code=Exit.BAD_TASK, detail="NPM_TOKEN")
     nothing_leaks(rig, task_id)
 
 
@@ -243,7 +243,9 @@ def test_what_an_account_asks_for_is_hidden_whatever_it_is_called(rig: Rig) -> N
     """Under the name that its program knows; also after the account is gone, as long as the log is there. Nor can a task hold it."""
     rig.settings = {"MY_GATEWAY": SECRETS["PLAIN_NAME"]}
     rig.wk("account", "add", "command", "work", "--env", "GATEWAY=MY_GATEWAY")
-    refused(rig, "run", "--account", "work", "--", "echo", SECRETS["PLAIN_NAME"], code=Exit.BAD_TASK, says="'GATEWAY'")
+    refused(
+        rig, "run", "--account", "work", "--", "echo", SECRETS["PLAIN_NAME"], code=Exit.BAD_TASK, detail="'GATEWAY'"
+    )
     task_id = json.loads(rig.wk("add", "--json", "--account", "work", "--", "printenv", "GATEWAY").stdout)["id"]
     variables = json.loads(rig.wk("env", "--json", task_id).stdout)["variables"]
     assert [each["value"] for each in variables if each["name"] == "GATEWAY"] == ["hidden"]

@@ -68,7 +68,7 @@ def _another(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "says"),
+    ("damage", "detail"),
     [
         (_garbage_head, "is damaged"),
         (_garbage_inside, "is damaged"),
@@ -77,7 +77,7 @@ def _another(path: Path) -> None:
         (_another, "is not a database of Watchkeeper"),
     ],
 )
-def test_a_database_that_cannot_be_used(used: Rig, damage: Callable[[Path], None], says: str) -> None:
+def test_a_database_that_cannot_be_used(used: Rig, damage: Callable[[Path], None], detail: str) -> None:
     """Every command says so with exit code 6 and changes nothing in it; put back, everything is as it was."""
     database = used.state / "wk.db"
     whole = database.read_bytes()
@@ -92,7 +92,7 @@ def test_a_database_that_cannot_be_used(used: Rig, damage: Callable[[Path], None
         ("run", "hello", "--", "cat"),
         ("daemon", "run"),
     ):
-        refused(used, *command, code=Exit.STATE, says=says)
+        refused(used, *command, code=Exit.STATE, detail=detail)
     assert database.read_bytes() == damaged
     for file in used.state.glob("wk.db*"):
         file.unlink()
@@ -122,7 +122,7 @@ def test_a_database_that_somebody_holds_is_an_outage_that_ends(used: Rig) -> Non
     daemon = used.start_daemon()
     with sqlite3.connect(used.state / "wk.db", isolation_level=None) as db:
         db.execute("BEGIN IMMEDIATE")
-        refused(used, "run", "hello", "--", "cat", code=Exit.STATE, says="held by another program")
+        refused(used, "run", "hello", "--", "cat", code=Exit.STATE, detail="held by another program")
         assert len(used.tasks()) == 1
         db.execute("ROLLBACK")
     db.close()
@@ -143,7 +143,7 @@ def test_a_state_directory_of_somebody_else(used: Rig) -> None:
     os.chown(used.state, NOBODY, NOBODY)
     before = sorted(path.name for path in used.state.iterdir())
     for command in (("ls",), ("run", "hello", "--", "cat"), ("daemon", "run"), ("stop", "x")):
-        refused(used, *command, code=Exit.STATE, says="belongs to another user")
+        refused(used, *command, code=Exit.STATE, detail="belongs to another user")
     assert sorted(path.name for path in used.state.iterdir()) == before
     os.chown(used.state, os.geteuid(), os.getegid())
     healthy(used)
@@ -188,7 +188,7 @@ def test_a_state_directory_on_a_file_system_that_is_read_only(used: Rig) -> None
     """Looking says what is wrong too, if it cannot be done there."""
     with _mounted_read_only(used.state):
         for command in (("run", "hello", "--", "cat"), ("daemon", "run")):
-            refused(used, *command, code=Exit.STATE, says="cannot be")
+            refused(used, *command, code=Exit.STATE, detail="cannot be")
         listed = used.wk("ls", check=False)
         assert listed.returncode in {0, Exit.STATE} and b"Traceback" not in listed.stderr
     healthy(used)
@@ -259,7 +259,7 @@ def test_a_broken_settings_file_of_a_repository_does_not_keep_anybody_from_stopp
     file = rig.repo / ".watchkeeper.toml"
     for text in ("[queue\n", "[queue]\nlimit = 1000\n", "[run]\nnosuch = 1\n"):
         file.write_text(text, encoding="utf-8")
-        refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, says=str(file), hint=False)
+        refused(rig, "run", "hello", "--", "cat", code=Exit.SETTINGS, detail=str(file), hint=False)
         for command in (("ls",), ("status",), ("show", task_id), ("logs", task_id), ("daemon", "status")):
             assert rig.wk(*command).returncode == 0
     rig.wk("daemon", "stop")

@@ -38,7 +38,7 @@ def _shim(rig: Rig, run: Run) -> tuple[int, int]:
 
 def _kill_shim(rig: Rig, run: Run) -> None:
     pid, ticks = _shim(rig, run)
-    assert proc.signal_checked(pid, ticks, boot_id(), signal.SIGKILL) is proc.Found.REACHED
+    assert proc.signal_checked(pid, ticks, boot_id(), signal.SIGKILL) is proc.SignalResult.REACHED
     wait_until(lambda: proc.identity(pid) != (pid, ticks), what="the shim is dead")
 
 
@@ -126,7 +126,7 @@ def test_a_stop_in_the_launch_window(rig: Rig) -> None:
     rig.disarm()
     rig.wk("stop", task_id)
     assert rig.task(task_id).state is TaskState.STOPPED
-    assert proc.signal_checked(*shim, boot_id(), signal.SIGCONT) is proc.Found.REACHED
+    assert proc.signal_checked(*shim, boot_id(), signal.SIGCONT) is proc.SignalResult.REACHED
     wait_until(lambda: proc.identity(shim[0]) != shim, within_s=20, what="the late shim ended")
     assert rig.started_runs() == []
     (run,) = rig.runs(task_id)

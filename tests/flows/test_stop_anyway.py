@@ -53,7 +53,7 @@ class Trouble:
         return Path(json.loads((self.directory / "spec.json").read_bytes())["socket"])
 
     def signal(self, who: tuple[int, int], sig: signal.Signals) -> None:
-        assert proc.signal_checked(*who, boot_id(), sig) is proc.Found.REACHED
+        assert proc.signal_checked(*who, boot_id(), sig) is proc.SignalResult.REACHED
 
     # The database
 
@@ -70,7 +70,7 @@ class Trouble:
 
     def database_locked(self) -> None:
         """Another program has begun to write, and never ends."""
-        turn = os.open(self.rig.state / "turnstile", os.O_RDWR | os.O_CREAT, 0o600)
+        turn = os.open(self.rig.state / "write.lock", os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(turn, fcntl.LOCK_EX)
         self.mend.append(lambda: os.close(turn))
 

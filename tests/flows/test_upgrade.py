@@ -74,6 +74,6 @@ def test_an_old_daemon_ends_when_the_database_is_too_new_for_it(rig: Rig) -> Non
     assert log.count("outgrown") == 1
     assert "tick failed" not in log
     assert "Traceback" not in log
-    refused(rig, "ls", code=Exit.STATE, says="newer version")
+    refused(rig, "ls", code=Exit.STATE, detail="newer version")
     assert rig.start_daemon().wait(timeout=30) == Exit.STATE
     assert rig.log(run).decode().splitlines()[0].startswith("line 0")

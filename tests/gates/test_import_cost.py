@@ -98,7 +98,7 @@ def home(tmp_path: Path) -> Path:
     """A state directory with one task and no daemon, so that the look for a daemon is part of a list."""
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
-    store = SqliteStore.open(home / "wk.db", home / "turnstile", create=True, upgrade=False)
+    store = SqliteStore.open(home / "wk.db", home / "write.lock", create=True, upgrade=False)
     store.transact("add", lambda tx: tx.tasks.add(make_task("aaaaaaaa")))
     store.close()
     return home

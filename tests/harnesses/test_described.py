@@ -59,7 +59,7 @@ def test_it_promises_only_what_is_enforced(tmp_path: Path) -> None:
     """No level of rights but `full`; an isolation is named with its arguments, and as not checked."""
     harness = made(tmp_path, SHOUT)
     rights = harness.rights(spec(tmp_path), {})
-    assert "may do what you may" in rights.says and rights.sandbox == "none" and rights.network == "yours"
+    assert "may do what you may" in rights.detail and rights.sandbox == "none" and rights.network == "yours"
     assert "--no-config" in rights.reads and rights.reads.endswith("not checked")
     known = declared(harness)
     assert set(known.levels.options) == {RightsLevel.FULL}
@@ -71,7 +71,7 @@ def test_another_description_is_another_permission(tmp_path: Path) -> None:
     """On another machine, and at a retry, a changed command line must not pass for the one that was approved."""
     first, same = made(tmp_path, SHOUT), made(tmp_path, SHOUT + "\n# a remark\n")
     other = made(tmp_path, SHOUT.replace('"--json"', '"--json", "--yolo"'))
-    said = [harness.rights(spec(tmp_path), {}).says for harness in (first, same, other)]
+    said = [harness.rights(spec(tmp_path), {}).detail for harness in (first, same, other)]
     assert said[0] == said[1] != said[2]
 
 
@@ -85,7 +85,7 @@ def test_the_prompt_comes_by_standard_input_or_a_file(tmp_path: Path, program: P
 
 
 @pytest.mark.parametrize(
-    ("task", "says"),
+    ("task", "detail"),
     [
         ({"prompt": " "}, "needs a prompt"),
         ({"prompt": "a\0b"}, "NUL"),
@@ -95,9 +95,9 @@ def test_the_prompt_comes_by_standard_input_or_a_file(tmp_path: Path, program: P
         ({"argv": ("true",)}, "not a command line"),
     ],
 )
-def test_what_it_does_not_take(tmp_path: Path, task: dict[str, object], says: str) -> None:
+def test_what_it_does_not_take(tmp_path: Path, task: dict[str, object], detail: str) -> None:
     harness = made(tmp_path, 'command = ["shout", "{prompt}"]')
-    with pytest.raises(BadTask, match=says) as refusal:
+    with pytest.raises(BadTask, match=detail) as refusal:
         harness.check(replace(spec(tmp_path), **task))
     assert refusal.value.hint
 
@@ -113,7 +113,7 @@ def test_an_option_that_is_not_declared(tmp_path: Path, program: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "detail"),
     [
         ("command = [", "not valid TOML"),
         ("", "names no program"),
@@ -137,12 +137,12 @@ def test_an_option_that_is_not_declared(tmp_path: Path, program: Path) -> None:
         ("command = ['x']\n[output]\nfinal = 'done'", "'output.final' must be a table"),
     ],
 )
-def test_a_file_that_cannot_be_used_spoils_no_other(tmp_path: Path, text: str, says: str) -> None:
-    with pytest.raises(HarnessError, match=re.escape(says)) as refusal:
+def test_a_file_that_cannot_be_used_spoils_no_other(tmp_path: Path, text: str, detail: str) -> None:
+    with pytest.raises(HarnessError, match=re.escape(detail)) as refusal:
         made(tmp_path, text)
     assert "shout.toml" in str(refusal.value) and refusal.value.hint
     listed = {row.name: row for row in Registry(list, tmp_path).listed()}
-    assert says in listed.pop("shout").problem
+    assert detail in listed.pop("shout").problem
     assert all(row.harness is not None for row in listed.values())
 
 
@@ -174,7 +174,7 @@ def test_what_another_harness_hides_is_named(tmp_path: Path) -> None:
     hidden = registry.ignored_file("claude")
     assert hidden is not None
     assert (
-        hidden.says
+        hidden.detail
         == f"'{tmp_path / 'claude.toml'}' does not count: the built-in harness has its name: rename the file."
     )
     assert [registry.ignored_file(name) for name in ("codex", "shout", "other")] == [None, None, None]

@@ -10,7 +10,7 @@ from watchkeeper.harnesses.json_lines import (
     HOLE,
     LINE_LIMIT,
     JsonLines,
-    Line,
+    OutputLine,
     amount_at,
     at,
     count_at,
@@ -33,7 +33,7 @@ _piece = st.one_of(
 _stream = st.lists(_piece, max_size=12).map(b"".join)
 
 
-def _read(chunks: list[bytes]) -> list[Line]:
+def _read(chunks: list[bytes]) -> list[OutputLine]:
     lines = JsonLines(LIMIT)
     return [line for chunk in chunks for line in lines.feed(chunk)] + lines.finish()
 
@@ -80,7 +80,7 @@ def test_what_comes_out_can_be_stored(stream: bytes) -> None:
         (b"y" * 70 + b'\n{"b": 2}\n', ["(a line of 70 bytes was left out)", {"b": 2}]),
     ],
 )
-def test_what_programs_print(raw: bytes, lines: list[Line]) -> None:
+def test_what_programs_print(raw: bytes, lines: list[OutputLine]) -> None:
     """Byte order marks, torn characters, half surrogates, prose, zero bytes, endless lines."""
     assert _read([raw]) == lines
 
@@ -173,7 +173,7 @@ def test_a_shortened_line_is_the_same_however_it_is_cut(
         assert now == was or " … " in now
 
 
-def _with_gap(lines: JsonLines, printed: list[bytes], start: int, end: int) -> list[Line]:
+def _with_gap(lines: JsonLines, printed: list[bytes], start: int, end: int) -> list[OutputLine]:
     """What is read of lines of which one part is not kept."""
     raw = b"".join(line + b"\n" for line in printed)
     before = lines.feed(raw[:start])

@@ -65,7 +65,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("source", "says"),
+    ("source", "detail"),
     [
         ("raise RuntimeError('no luck')", "cannot be loaded: RuntimeError: no luck"),
         ("def Made(needed): ...", "cannot be loaded: TypeError"),
@@ -74,14 +74,14 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("", "cannot be loaded: AttributeError"),
     ],
 )
-def test_a_broken_one_spoils_no_other(own: Path, source: str, says: str) -> None:
+def test_a_broken_one_spoils_no_other(own: Path, source: str, detail: str) -> None:
     """It is one sentence where it is asked for, and in the list; the others work."""
     (own / "broken.py").write_text(source, encoding="utf-8")
     registry = Registry(lambda: _points(broken="own_package.broken:Made"))
-    with pytest.raises(HarnessError, match=says):
+    with pytest.raises(HarnessError, match=detail):
         registry.get("broken")
     listed = {row.name: row for row in registry.listed()}
-    assert says in listed.pop("broken").problem
+    assert detail in listed.pop("broken").problem
     assert set(listed) == set(BUILT_IN)
     assert all(row.harness is not None for row in listed.values())
 

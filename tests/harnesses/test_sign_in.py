@@ -9,7 +9,7 @@ from support.claude_code import fetched
 
 from watchkeeper.domain.account import SignIn
 from watchkeeper.harnesses.claude import Claude
-from watchkeeper.harnesses.command import Command
+from watchkeeper.harnesses.command import CommandHarness
 from watchkeeper.harnesses.demo import Demo
 from watchkeeper.harnesses.sign_in import SignInLooker, run_login
 from watchkeeper.ports.harness import Program
@@ -28,7 +28,7 @@ def scripted(tmp_path: Path, body: str) -> dict[str, str]:
 
 def look(environment: Mapping[str, str]) -> SignIn:
     """What is reported of Claude Code."""
-    return LOOKER.look(Claude(), environment, {}).sign_in
+    return LOOKER.check(Claude(), environment, {}).sign_in
 
 
 @pytest.mark.parametrize(
@@ -42,59 +42,59 @@ def test_the_programs_exit_code_tells(tmp_path: Path, body: str, told: SignIn) -
 def test_a_program_that_does_not_answer_tells_nothing(tmp_path: Path) -> None:
     """It is not waited for."""
     environment = scripted(tmp_path, "exec sleep 60")
-    told = SignInLooker(timeout_s=0.2).look(Claude(), environment, {})
+    told = SignInLooker(timeout_s=0.2).check(Claude(), environment, {})
     assert told.sign_in is SignIn.UNKNOWN
-    assert "did not answer" in told.says
+    assert "did not answer" in told.detail
 
 
 def test_a_missing_program_tells_nothing(tmp_path: Path) -> None:
     """And says so."""
-    told = LOOKER.look(Claude(), {"PATH": str(tmp_path)}, {})
+    told = LOOKER.check(Claude(), {"PATH": str(tmp_path)}, {})
     assert told.sign_in is SignIn.UNKNOWN
-    assert "missing" in told.says
+    assert "missing" in told.detail
 
 
 def test_a_key_in_the_environment_is_named_and_never_shown(tmp_path: Path) -> None:
     """The program is not even asked: it would say the same."""
     environment = {**scripted(tmp_path, "exit 1"), "ANTHROPIC_API_KEY": "sk-test-local"}
-    told = LOOKER.look(Claude(), environment, {})
+    told = LOOKER.check(Claude(), environment, {})
     assert told.sign_in is SignIn.IN
-    assert "ANTHROPIC_API_KEY" in told.says
-    assert "sk-test" not in told.says
+    assert "ANTHROPIC_API_KEY" in told.detail
+    assert "sk-test" not in told.detail
 
 
 def test_a_mark_changes_with_the_file_and_only_with_it(tmp_path: Path) -> None:
     """Written, replaced by one of the same size, removed."""
     environment, file = {"CLAUDE_CONFIG_DIR": str(tmp_path)}, tmp_path / ".credentials.json"
-    marks = [LOOKER.mark(Claude(), environment).text]
+    marks = [LOOKER.stamp(Claude(), environment).text]
     _ = file.write_text("one")
-    marks.append(LOOKER.mark(Claude(), environment).text)
-    assert LOOKER.mark(Claude(), environment).text == marks[-1]
+    marks.append(LOOKER.stamp(Claude(), environment).text)
+    assert LOOKER.stamp(Claude(), environment).text == marks[-1]
     other = tmp_path / "other"
     _ = other.write_text("two")
     os.utime(other, (1, 1))  # put back from a backup, with its old time
     _ = other.replace(file)
-    now = LOOKER.mark(Claude(), environment)
+    now = LOOKER.stamp(Claude(), environment)
     assert now.changed_ns > 1e18
     file.unlink()
-    marks += [now.text, LOOKER.mark(Claude(), environment).text]
+    marks += [now.text, LOOKER.stamp(Claude(), environment).text]
     assert marks[0] == marks[3] == ""
     assert len(set(marks)) == 3
 
 
 def test_a_harness_that_says_nothing_of_sign_ins_is_unknown() -> None:
     """As users' own harnesses are."""
-    assert signs_in(Command()) is None
-    assert LOOKER.look(Command(), {}, {}).sign_in is SignIn.UNKNOWN
+    assert signs_in(CommandHarness()) is None
+    assert LOOKER.check(CommandHarness(), {}, {}).sign_in is SignIn.UNKNOWN
 
 
 def test_the_demo_agents_sign_in_is_a_file(tmp_path: Path) -> None:
     """Without a home it needs none."""
     environment = {"DEMO_HOME": str(tmp_path)}
-    assert LOOKER.look(Demo(), environment, {}).sign_in is SignIn.OUT
+    assert LOOKER.check(Demo(), environment, {}).sign_in is SignIn.OUT
     (tmp_path / "signed-in").touch()
-    assert LOOKER.look(Demo(), environment, {}).sign_in is SignIn.IN
-    assert LOOKER.look(Demo(), {}, {}).sign_in is SignIn.IN
+    assert LOOKER.check(Demo(), environment, {}).sign_in is SignIn.IN
+    assert LOOKER.check(Demo(), {}, {}).sign_in is SignIn.IN
 
 
 def test_the_login_is_the_programs_own() -> None:
@@ -111,14 +111,14 @@ def test_the_real_program_says_whether_it_is_signed_in(pytestconfig: pytest.Conf
     program = fetched(pytestconfig)
     environment = {"PATH": f"{program.parent}:{os.defpath}", "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path)}
     assert look(environment) is SignIn.OUT
-    before = LOOKER.mark(Claude(), environment)
+    before = LOOKER.stamp(Claude(), environment)
     assert look(environment) is SignIn.OUT
-    assert LOOKER.mark(Claude(), environment) == before
+    assert LOOKER.stamp(Claude(), environment) == before
     sign_in = (
         '{"claudeAiOauth": {"accessToken": "sk-test-local", "expiresAt": 9999999999999, "scopes": ["user:inference"]}}'
     )
     _ = (tmp_path / ".credentials.json").write_text(sign_in)
-    assert LOOKER.mark(Claude(), environment) != before
+    assert LOOKER.stamp(Claude(), environment) != before
     assert look(environment) is SignIn.IN
 
 

@@ -12,7 +12,7 @@ from typing import IO
 
 from watchkeeper.domain.evidence import DecidedBy
 from watchkeeper.domain.model import Cause, Run, RunState
-from watchkeeper.ports.runtime import ExecutionOrder
+from watchkeeper.ports.runtime import ExecutionRequest
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.locks import HeldLock, hold_lock
@@ -110,9 +110,9 @@ class Stage:
         )
         return replace(run, **changes)
 
-    def order(self, run: Run, **changes: object) -> ExecutionOrder:
+    def request(self, run: Run, **changes: object) -> ExecutionRequest:
         """What a shim would be told."""
-        order = ExecutionOrder(
+        request = ExecutionRequest(
             database_id="db1",
             run=run,
             argv=("agent", None),
@@ -122,12 +122,12 @@ class Stage:
             prompt_by="argument",
             before={"head": "abc"},
         )
-        return replace(order, **changes)
+        return replace(request, **changes)
 
     def prepared(self, execution_id: str = "exec1", **changes: object) -> Run:
         """A run with its directory written and on record."""
         run = self.run(execution_id)
-        directory = self.runtime.prepare(self.order(run))
+        directory = self.runtime.prepare(self.request(run))
         return replace(run, directory=directory, state=RunState.PREPARED, **changes)
 
     def directory(self, run: Run) -> Path:

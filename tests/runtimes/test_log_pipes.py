@@ -71,7 +71,7 @@ def started(
     """A run with a survivor, seen alive."""
     run = stage.run(stage.id)
     command = argv or ("python3", "-I", "-S", "-c", SURVIVOR, *arguments)
-    order = stage.order(run, argv=command, prompt_by="none", environment={"PATH": "/usr/bin:/bin"})
+    order = stage.request(run, argv=command, prompt_by="none", environment={"PATH": "/usr/bin:/bin"})
     run = replace(
         run, directory=runtime.prepare(replace(order, log_limit_bytes=limit)), shim_started_at=stage.clock.now()
     )

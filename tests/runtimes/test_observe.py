@@ -165,7 +165,7 @@ def test_a_directory_of_another_run_is_foreign(stage: Stage, change: dict[str, o
 def test_a_directory_of_another_database_is_foreign(stage: Stage) -> None:
     """A restored copy does not take over what belongs to the original."""
     run = stage.run()
-    run = replace(run, directory=stage.runtime.prepare(stage.order(run, database_id="db2")))
+    run = replace(run, directory=stage.runtime.prepare(stage.request(run, database_id="db2")))
     assert seen(stage, run).directory is DirectoryState.FOREIGN
 
 

@@ -69,8 +69,8 @@ def test_a_state_directory_is_made_and_closed(tmp_path: Path) -> None:
     assert stat.S_IMODE(path.stat().st_mode) == 0o755
     StateDirectory.open(path, create=True)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
-    names = {p.name for p in (opened.database, opened.turnstile, opened.daemon_log)}
-    assert names == {"wk.db", "turnstile", "daemon.log"}
+    names = {p.name for p in (opened.database, opened.write_lock, opened.daemon_log)}
+    assert names == {"wk.db", "write.lock", "daemon.log"}
 
 
 def test_looking_makes_nothing(tmp_path: Path) -> None:

@@ -181,11 +181,11 @@ def test_a_prepared_directory_is_whole_or_absent_and_stays(stage: Stage, monkeyp
             recorder = Recorder(patch, executions)
             recorder.dies_at(step)
             try:
-                _ = stage.runtime.prepare(stage.order(run))
+                _ = stage.runtime.prepare(stage.request(run))
             except Died:
                 died = True
             recorder.revives()
-            _ = stage.runtime.prepare(stage.order(run))
+            _ = stage.runtime.prepare(stage.request(run))
             whole = {f"{run.execution_id}/{name}": (stage.directory(run) / name).read_bytes() for name in WHOLE}
             recorder.promise("it is whole", lambda files, whole=whole: whole.items() <= files.items())
 

@@ -34,7 +34,7 @@ def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
     """Every key of the spec, the marker in the agent's environment, nothing for other users."""
     run = stage.run()
     identity = stage.runtime.prepare(
-        stage.order(run, environment={"HOME": "/h", "ODD": "a\udcff", "WATCHKEEPER_EXECUTION": "another"})
+        stage.request(run, environment={"HOME": "/h", "ODD": "a\udcff", "WATCHKEEPER_EXECUTION": "another"})
     )
     directory = stage.directory(run)
     found = directory.stat()
@@ -78,9 +78,9 @@ def test_what_is_written_is_what_the_page_says(stage: Stage) -> None:
 def test_done_twice_it_finds_its_own_work(stage: Stage) -> None:
     """Same directory, same token."""
     run = stage.run()
-    first = stage.runtime.prepare(stage.order(run))
+    first = stage.runtime.prepare(stage.request(run))
     token = (stage.directory(run) / "token").read_text()
-    assert stage.runtime.prepare(stage.order(run)) == first
+    assert stage.runtime.prepare(stage.request(run)) == first
     assert (stage.directory(run) / "token").read_text() == token
 
 
@@ -88,10 +88,10 @@ def test_done_twice_it_finds_its_own_work(stage: Stage) -> None:
 def test_somebody_elses_directory_is_left_alone(stage: Stage, other: dict[str, object]) -> None:
     """It differs in run, fence or task: refused, and nothing in it changes."""
     theirs = replace(stage.run(), **other)
-    stage.runtime.prepare(stage.order(theirs))
+    stage.runtime.prepare(stage.request(theirs))
     before = {path.name: path.read_bytes() for path in stage.directory(theirs).iterdir()}
     with pytest.raises(Refused, match="left alone"):
-        stage.runtime.prepare(stage.order(stage.run()))
+        stage.runtime.prepare(stage.request(stage.run()))
     assert {path.name: path.read_bytes() for path in stage.directory(theirs).iterdir()} == before
 
 
@@ -114,10 +114,10 @@ def test_whatever_else_has_the_name_is_left_alone(stage: Stage, what: str) -> No
         case "dangling":
             path.symlink_to(stage.state / "nowhere")
         case _:
-            stage.runtime.prepare(stage.order(run, database_id="db2"))
+            stage.runtime.prepare(stage.request(run, database_id="db2"))
     inode = path.lstat().st_ino
     with pytest.raises(Refused, match="left alone"):
-        stage.runtime.prepare(stage.order(run))
+        stage.runtime.prepare(stage.request(run))
     assert path.lstat().st_ino == inode
 
 
@@ -129,7 +129,7 @@ def test_a_disk_that_does_not_take_it_leaves_nothing(stage: Stage, monkeypatch: 
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        stage.runtime.prepare(stage.order(stage.run()))
+        stage.runtime.prepare(stage.request(stage.run()))
     assert list((stage.state / "executions").iterdir()) == []
 
 

@@ -8,7 +8,7 @@ from runtimes.stage import Stage
 
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
-from watchkeeper.runtimes.proc import Found
+from watchkeeper.runtimes.proc import SignalResult
 
 
 def test_fields_count_from_the_last_bracket() -> None:
@@ -30,7 +30,7 @@ def test_the_recorded_process_is_reached(stage: Stage) -> None:
     """Pid, start time and boot all fit."""
     child = stage.start("cat")
     assert proc.identity(child.pid) == (child.pid, child.start_ticks)
-    assert proc.signal_checked(child.pid, child.start_ticks, boot_id(), signal.SIGTERM) is Found.REACHED
+    assert proc.signal_checked(child.pid, child.start_ticks, boot_id(), signal.SIGTERM) is SignalResult.REACHED
     assert child.process.wait() == -signal.SIGTERM
 
 
@@ -39,7 +39,8 @@ def test_a_stranger_is_not_signalled(stage: Stage, ticks: int, boot: str | None)
     """A process that started at another time, or a record of another boot, names no process."""
     child = stage.start("cat")
     assert (
-        proc.signal_checked(child.pid, child.start_ticks + ticks, boot or boot_id(), signal.SIGKILL) is Found.STRANGER
+        proc.signal_checked(child.pid, child.start_ticks + ticks, boot or boot_id(), signal.SIGKILL)
+        is SignalResult.STRANGER
     )
     assert child.process.communicate("still here")[0] == "still here"
 
@@ -51,7 +52,7 @@ def test_the_dead_are_gone(stage: Stage) -> None:
     assert proc.has_died(child.pid, child.start_ticks, boot_id(), within_s=10)
     assert proc.identity(child.pid) is None
     child.process.wait()
-    assert proc.signal_checked(child.pid, child.start_ticks, boot_id(), signal.SIGKILL) is Found.GONE
+    assert proc.signal_checked(child.pid, child.start_ticks, boot_id(), signal.SIGKILL) is SignalResult.GONE
     assert proc.has_died(child.pid, child.start_ticks, boot_id(), within_s=0)
 
 
@@ -67,4 +68,7 @@ def test_we_and_ours_are_never_signalled() -> None:
     """Whatever a record says."""
     for pid in (0, 1, os.getpid(), os.getppid()):
         stat = proc.stat_of(pid)
-        assert proc.signal_checked(pid, stat.start_ticks if stat else 0, boot_id(), signal.SIGKILL) is Found.PROTECTED
+        assert (
+            proc.signal_checked(pid, stat.start_ticks if stat else 0, boot_id(), signal.SIGKILL)
+            is SignalResult.PROTECTED
+        )

@@ -13,7 +13,7 @@ from watchkeeper.domain.effects import EndExecution
 from watchkeeper.domain.model import AgentIdentity, EndReason, Proof, Run, StopHow
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
-from watchkeeper.runtimes.proc import Found
+from watchkeeper.runtimes.proc import SignalResult
 from watchkeeper.runtimes.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def strangers(table: ProcessTable, was: Process) -> list[Process]:
 def test_a_signal_comes_to_the_recorded_process_or_to_none(
     monkeypatch: pytest.MonkeyPatch, sends: signal.Signals
 ) -> None:
-    seen: set[Found] = set()
+    seen: set[SignalResult] = set()
 
     def play(table: ProcessTable, step: int) -> None:
         agent = table.start(AGENT, 50)
@@ -47,7 +47,7 @@ def test_a_signal_comes_to_the_recorded_process_or_to_none(
         assert table.reached() <= {agent}
 
     assert every_step(monkeypatch, play) == 3
-    assert seen == {Found.REACHED, Found.STRANGER, Found.GONE}
+    assert seen == {SignalResult.REACHED, SignalResult.STRANGER, SignalResult.GONE}
 
 
 def test_a_pidfd_for_waiting_is_of_the_recorded_process_or_of_none(monkeypatch: pytest.MonkeyPatch) -> None:

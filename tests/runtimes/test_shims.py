@@ -113,7 +113,7 @@ def listening(address: Path, answer: bytes) -> Generator[list[bytes]]:
     ("how", "why", "said"),
     [
         (StopHow.STOP, EndReason.STOP, {"do": "stop", "grace_s": 3.0, "how": "stop"}),
-        (StopHow.STOP, EndReason.CONDEMNED, {"do": "stop", "grace_s": 3.0, "how": "condemned"}),
+        (StopHow.STOP, EndReason.EARLY_FAIL, {"do": "stop", "grace_s": 3.0, "how": "early_fail"}),
         (StopHow.KILL, EndReason.KILL, {"do": "kill"}),
     ],
 )

@@ -248,7 +248,7 @@ def test_a_pid_that_was_given_anew_is_read_anew(stage: Stage, monkeypatch: pytes
 
     monkeypatch.setattr(proc, "stat_of", stat_of)
     it = Sweep(stage.id, None)
-    all_, marks, settled = it._look()
+    all_, marks, settled = it._scan()
     assert settled and all_[child.pid].start_ticks == child.start_ticks
     assert marks[child.pid].value == "ours"
 

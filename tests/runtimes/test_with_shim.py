@@ -38,7 +38,7 @@ def runtime(stage: Stage) -> Iterator[ProcessRuntime]:
 def started(stage: Stage, runtime: ProcessRuntime, *argv: str) -> Run:
     """A run whose shim was started."""
     run = stage.run(stage.id)
-    order = stage.order(run, argv=argv, prompt_by="none", environment={"PATH": "/usr/bin:/bin"})
+    order = stage.request(run, argv=argv, prompt_by="none", environment={"PATH": "/usr/bin:/bin"})
     run = replace(run, directory=runtime.prepare(order), shim_started_at=stage.clock.now())
     runtime.start_shim(run)
     return run
@@ -84,7 +84,8 @@ def test_a_killed_shim_is_noticed_and_swept(stage: Stage, runtime: ProcessRuntim
     assert until(runtime, run, lambda verdict: verdict.kind is VerdictKind.ALIVE).kind is VerdictKind.ALIVE
     record = records.parse_agent((runtime.executions().path(run) / "proc.json").read_bytes())
     assert (
-        proc.signal_checked(record.shim_pid, record.shim_start_ticks, boot_id(), signal.SIGKILL) is proc.Found.REACHED
+        proc.signal_checked(record.shim_pid, record.shim_start_ticks, boot_id(), signal.SIGKILL)
+        is proc.SignalResult.REACHED
     )
     assert until(runtime, run, lambda verdict: verdict.kind is VerdictKind.SHIM_DIED).kind is VerdictKind.SHIM_DIED
     assert runtime.sweep(run).proof is Proof.SWEPT
@@ -101,7 +102,7 @@ def test_a_killed_shim_is_noticed_and_swept(stage: Stage, runtime: ProcessRuntim
 def test_a_late_shim_gives_up(stage: Stage, runtime: ProcessRuntime) -> None:
     """Recovery decided first: no agent ever runs."""
     run = stage.run(stage.id)
-    run = replace(run, directory=runtime.prepare(stage.order(run, argv=("sh", "-c", "echo ran"), prompt_by="none")))
+    run = replace(run, directory=runtime.prepare(stage.request(run, argv=("sh", "-c", "echo ran"), prompt_by="none")))
     assert runtime.take_decision(run, DecidedBy.RECOVERY)
     runtime.start_shim(run)
     (shim,) = runtime._shims
@@ -111,7 +112,7 @@ def test_a_late_shim_gives_up(stage: Stage, runtime: ProcessRuntime) -> None:
 
 
 @pytest.mark.parametrize("how", [StopHow.STOP, StopHow.KILL])
-@pytest.mark.parametrize("why", [EndReason.STOP, EndReason.CONDEMNED])
+@pytest.mark.parametrize("why", [EndReason.STOP, EndReason.EARLY_FAIL])
 def test_a_shim_whose_socket_was_cleared_away_is_told_why_and_how_long(
     stage: Stage, runtime: ProcessRuntime, how: StopHow, why: EndReason
 ) -> None:
@@ -139,7 +140,7 @@ def test_a_shim_of_an_earlier_version_is_told_by_term(stage: Stage, runtime: Pro
     spec = records.parse_spec((runtime.executions().path(run) / "spec.json").read_bytes())
     Path(spec.socket).unlink()
     with pytest.raises(ShimUnreachable):
-        runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.CONDEMNED)
+        runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.EARLY_FAIL)
     runtime.end(run, StopHow.STOP, grace_s=0.1, why=EndReason.STOP)
     assert until(runtime, run, lambda verdict: verdict.final).final
     found = runtime.observe(run, stop_asked=False).exit

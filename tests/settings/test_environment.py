@@ -44,7 +44,7 @@ def test_what_is_asked_for_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "detail"),
     [
         ("MISSING", "is not set"),
         ("WATCHKEEPER_HOME", "own and is not passed on"),
@@ -53,9 +53,9 @@ def test_what_is_asked_for_by_name() -> None:
         ("LC_*", "cannot be the name"),
     ],
 )
-def test_what_is_refused(name: str, says: str) -> None:
+def test_what_is_refused(name: str, detail: str) -> None:
     """A name that is not set, ours, or none is refused with what to do."""
-    with pytest.raises(BadTask, match=says) as refusal:
+    with pytest.raises(BadTask, match=detail) as refusal:
         capture(CALLER, (name,), harness("demo"))
     assert refusal.value.hint
 

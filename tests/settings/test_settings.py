@@ -13,7 +13,7 @@ from watchkeeper.settings import KEYS, REPOSITORY_FILE, Key, Settings, duration,
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
-class Place:
+class SettingsHome:
     """A home with a settings file, and a checkout in it."""
 
     def __init__(self, home: Path) -> None:
@@ -38,17 +38,17 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def home(tmp_path: Path) -> SettingsHome:
+    return SettingsHome(tmp_path)
 
 
 def _origin(settings: Settings, key: str) -> str:
     return next(value.origin for value in settings.values if value.key == key)
 
 
-def test_defaults(place: Place) -> None:
+def test_defaults(home: SettingsHome) -> None:
     """Without any file everything has its default and says so."""
-    settings = place.load()
+    settings = home.load()
     assert {value.origin for value in settings.values} == {"default"}
     assert [value.key for value in settings.values] == sorted(KEYS)
     assert (settings.run_harness, settings.run_deadline_s, settings.run_retries) == (None, None, 2)
@@ -56,86 +56,86 @@ def test_defaults(place: Place) -> None:
     assert (settings.prune_keep_days, settings.environment_names) == (30, ())
 
 
-def test_each_wins_over_the_next(place: Place) -> None:
+def test_each_wins_over_the_next(home: SettingsHome) -> None:
     """Flag, environment, repository, user, default: in this order, each with its origin."""
     key, order = "run.model", []
     for step in range(5):
         if step == 1:
-            place.write_user('[run]\nmodel = "m1"\n')
+            home.write_user('[run]\nmodel = "m1"\n')
         elif step == 2:
-            place.repository.write_text('[run]\nmodel = "m2"\n', encoding="utf-8")
+            home.repository.write_text('[run]\nmodel = "m2"\n', encoding="utf-8")
         environ = {"WATCHKEEPER_RUN_MODEL": "m3"} if step >= 3 else {}
         flags: dict[str, object] = {key: "m4"} if step >= 4 else {}
-        settings = place.load(flags, **environ)
+        settings = home.load(flags, **environ)
         order.append((settings.run_model, _origin(settings, key)))
     assert order == [
         (None, "default"),
-        ("m1", f"user {place.user}"),
-        ("m2", f"repository {place.repository}"),
+        ("m1", f"user {home.user}"),
+        ("m2", f"repository {home.repository}"),
         ("m3", "environment WATCHKEEPER_RUN_MODEL"),
         ("m4", "flag"),
     ]
 
 
-def test_a_higher_place_can_take_a_deadline_away(place: Place) -> None:
+def test_a_higher_place_can_take_a_deadline_away(home: SettingsHome) -> None:
     """`none` is a value, not the absence of one."""
-    place.write_user('[run]\ndeadline = "1m"\n')
-    assert place.load({"run.deadline": "none"}).run_deadline_s is None
+    home.write_user('[run]\ndeadline = "1m"\n')
+    assert home.load({"run.deadline": "none"}).run_deadline_s is None
 
 
-def test_options_of_harnesses(place: Place) -> None:
+def test_options_of_harnesses(home: SettingsHome) -> None:
     """Strings, numbers and booleans arrive as strings, for ours and for users' own."""
-    place.write_user('[harness.claude]\nprogram = "~/bin/claude"\nmax_turns = 3\n[harness.my-own]\nloud = true\n')
-    settings = place.load(WATCHKEEPER_HARNESS_DEMO_PACE="0.1")
+    home.write_user('[harness.claude]\nprogram = "~/bin/claude"\nmax_turns = 3\n[harness.my-own]\nloud = true\n')
+    settings = home.load(WATCHKEEPER_HARNESS_DEMO_PACE="0.1")
     assert settings.harness_options("claude") == {"program": "~/bin/claude", "max_turns": "3"}
     assert settings.harness_options("my-own") == {"loud": "true"}
     assert settings.harness_options("demo") == {"pace": "0.1"}
     assert settings.harness_options("none") == {}
 
 
-def test_an_option_that_its_harness_does_not_declare(place: Place) -> None:
+def test_an_option_that_its_harness_does_not_declare(home: SettingsHome) -> None:
     """It is refused where the harness is used, with the one that comes close; the account is not an option of the harness."""
-    place.write_user("[harness.claude]\nisolaton = 'x'\naccount = 'work'\n")
+    home.write_user("[harness.claude]\nisolaton = 'x'\naccount = 'work'\n")
     with pytest.raises(SettingsError, match=r"Did you mean 'harness\.claude\.isolation'\?") as refusal:
-        place.load().harness_options("claude", ("program", "isolation"))
-    assert f"user {place.user}" in str(refusal.value)
+        home.load().harness_options("claude", ("program", "isolation"))
+    assert f"user {home.user}" in str(refusal.value)
 
 
-def test_lists_from_files_and_variables(place: Place) -> None:
+def test_lists_from_files_and_variables(home: SettingsHome) -> None:
     """A list in TOML, words or commas elsewhere; each name once."""
-    place.write_user('[environment]\nnames = ["A", "B", "A"]\n')
-    assert place.load().environment_names == ("A", "B")
-    assert place.load(WATCHKEEPER_ENVIRONMENT_NAMES="C, D E").environment_names == ("C", "D", "E")
+    home.write_user('[environment]\nnames = ["A", "B", "A"]\n')
+    assert home.load().environment_names == ("A", "B")
+    assert home.load(WATCHKEEPER_ENVIRONMENT_NAMES="C, D E").environment_names == ("C", "D", "E")
 
 
-def test_variables_that_are_no_settings_are_left_alone(place: Place) -> None:
+def test_variables_that_are_no_settings_are_left_alone(home: SettingsHome) -> None:
     """What marks a run or a place is not taken for a setting."""
-    place.load(WATCHKEEPER_HOME="/x", WATCHKEEPER_RUN="1", WATCHKEEPER_EXECUTION="e", WATCHKEEPER_CRASH_AT="y")
+    home.load(WATCHKEEPER_HOME="/x", WATCHKEEPER_RUN="1", WATCHKEEPER_EXECUTION="e", WATCHKEEPER_CRASH_AT="y")
 
 
 @pytest.mark.parametrize("key", sorted(name for name, key in KEYS.items() if key.user_only))
-def test_a_repository_sets_nothing_that_matters(place: Place, key: str) -> None:
+def test_a_repository_sets_nothing_that_matters(home: SettingsHome, key: str) -> None:
     """An agent that writes the repository's file gains nothing by it: even the default is refused from there."""
     section, _, name = key.partition(".")
-    place.repository.write_text(f"[{section}]\n{name} = 3\n", encoding="utf-8")
+    home.repository.write_text(f"[{section}]\n{name} = 3\n", encoding="utf-8")
     with pytest.raises(SettingsError, match=f"'{key}' cannot be set by a repository") as refusal:
-        place.load()
-    assert str(place.repository) in str(refusal.value)
+        home.load()
+    assert str(home.repository) in str(refusal.value)
     assert refusal.value.hint
-    assert load(place.cwd, place.environ, repository=False).queue_limit == 4
+    assert load(home.cwd, home.environ, repository=False).queue_limit == 4
 
 
 @pytest.mark.parametrize(
     "text", ['[harness.claude]\nprogram = "/tmp/evil"\n', '"harness.claude.program" = "/tmp/evil"\n']
 )
-def test_a_repository_names_no_programs(place: Place, text: str) -> None:
+def test_a_repository_names_no_programs(home: SettingsHome, text: str) -> None:
     """Programs and rights are the user's alone, however the key is written."""
-    place.repository.write_text(text, encoding="utf-8")
+    home.repository.write_text(text, encoding="utf-8")
     with pytest.raises(SettingsError, match="cannot be set by a repository"):
-        place.load()
+        home.load()
 
 
-def test_what_a_repository_may_set(place: Place) -> None:
+def test_what_a_repository_may_set(home: SettingsHome) -> None:
     """The list is short, and a change of it is a decision."""
     assert sorted(name for name, key in KEYS.items() if not key.user_only) == [
         "run.harness",
@@ -145,7 +145,7 @@ def test_what_a_repository_may_set(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "detail"),
     [
         ("[queue]\nlimt = 3\n", "no setting 'queue.limt' .* Did you mean 'queue.limit'?"),
         ("[que]\nlimit = 3\n", "no setting 'que.limit' .* Did you mean 'queue.limit'?"),
@@ -170,47 +170,47 @@ def test_what_a_repository_may_set(place: Place) -> None:
         ("\xff", "are not valid TOML"),
     ],
 )
-def test_what_is_refused(place: Place, text: str, says: str) -> None:
+def test_what_is_refused(home: SettingsHome, text: str, detail: str) -> None:
     """Unknown keys and wrong values are refused with the file, the key and what it must be."""
-    place.user.parent.mkdir(parents=True)
-    place.user.write_bytes(text.encode("latin-1"))
-    with pytest.raises(SettingsError, match=says) as refusal:
-        place.load()
-    assert str(place.user) in str(refusal.value)
+    home.user.parent.mkdir(parents=True)
+    home.user.write_bytes(text.encode("latin-1"))
+    with pytest.raises(SettingsError, match=detail) as refusal:
+        home.load()
+    assert str(home.user) in str(refusal.value)
 
 
-def test_refusals_name_the_variable(place: Place) -> None:
+def test_refusals_name_the_variable(home: SettingsHome) -> None:
     """A wrong variable is named as the user typed it."""
     with pytest.raises(SettingsError, match="environment WATCHKEEPER_QUEUE_LIMIT"):
-        place.load(WATCHKEEPER_QUEUE_LIMIT="many")
+        home.load(WATCHKEEPER_QUEUE_LIMIT="many")
     with pytest.raises(SettingsError, match=r"environment WATCHKEEPER_QUEUE_LIMT.*Did you mean 'queue\.limit'"):
-        place.load(WATCHKEEPER_QUEUE_LIMT="3")
+        home.load(WATCHKEEPER_QUEUE_LIMT="3")
 
 
-def test_a_file_that_cannot_be_used(place: Place) -> None:
+def test_a_file_that_cannot_be_used(home: SettingsHome) -> None:
     """Unreadable and endless files are a sentence."""
-    place.user.mkdir(parents=True)
+    home.user.mkdir(parents=True)
     with pytest.raises(SettingsError, match="cannot be read"):
-        place.load()
-    place.user.rmdir()
-    place.write_user("#" * (1024 * 1024 + 1))
+        home.load()
+    home.user.rmdir()
+    home.write_user("#" * (1024 * 1024 + 1))
     with pytest.raises(SettingsError, match="larger than"):
-        place.load()
+        home.load()
 
 
-def test_which_files_count(place: Place) -> None:
+def test_which_files_count(home: SettingsHome) -> None:
     """The nearest file up to the top of the checkout; outside git only the directory itself."""
-    above = place.top.parent / REPOSITORY_FILE
+    above = home.top.parent / REPOSITORY_FILE
     above.write_text("", encoding="utf-8")
-    assert repository_file(place.cwd) is None
+    assert repository_file(home.cwd) is None
     assert repository_file(above.parent) == above
     (above.parent / "beside").mkdir()
     assert repository_file(above.parent / "beside") is None
-    place.repository.write_text("", encoding="utf-8")
-    assert repository_file(place.cwd) == place.repository
-    nearer = place.cwd / REPOSITORY_FILE
+    home.repository.write_text("", encoding="utf-8")
+    assert repository_file(home.cwd) == home.repository
+    nearer = home.cwd / REPOSITORY_FILE
     nearer.write_text("", encoding="utf-8")
-    assert repository_file(place.cwd) == nearer
+    assert repository_file(home.cwd) == nearer
     assert user_file({"HOME": "/h", "XDG_CONFIG_HOME": "/c"}) == Path("/c/watchkeeper/config.toml")
     assert user_file({"HOME": "/h", "XDG_CONFIG_HOME": "relative"}) == Path("/h/.config/watchkeeper/config.toml")
     assert user_file({}) is None
@@ -226,10 +226,10 @@ def test_durations(written: object, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("written", "seconds"), [("1h30m", 5400), ("1w", 604800)])
-def test_a_deadline_of_several_parts_and_of_weeks(place: Place, written: str, seconds: float) -> None:
-    assert place.load(WATCHKEEPER_RUN_DEADLINE=written).run_deadline_s == seconds
-    place.write_user(f'[run]\ndeadline = "{written}"\n')
-    assert place.load().run_deadline_s == seconds
+def test_a_deadline_of_several_parts_and_of_weeks(home: SettingsHome, written: str, seconds: float) -> None:
+    assert home.load(WATCHKEEPER_RUN_DEADLINE=written).run_deadline_s == seconds
+    home.write_user(f'[run]\ndeadline = "{written}"\n')
+    assert home.load().run_deadline_s == seconds
 
 
 @pytest.mark.parametrize("written", [float("nan"), float("inf"), 10**400, -1, True])
@@ -267,5 +267,5 @@ def test_the_page_lists_every_setting() -> None:
         r"^\| `([^`]+)` \| (.+) \| (.+) \| (.+) \| (.+) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE
     )
     assert rows == [
-        (key.name, key.kind, key.default_says, "no" if key.user_only else "yes", key.says) for key in KEYS.values()
+        (key.name, key.kind, key.default_says, "no" if key.user_only else "yes", key.detail) for key in KEYS.values()
     ]

@@ -112,9 +112,9 @@ def test_a_stop_reaches_the_group_and_a_halted_agent(bench: Bench) -> None:
     """TERM goes to the group; one that was halted is woken to hear it."""
     execution = bench.started(sh("sleep 300 & echo up; kill -STOP $$; wait"))
     execution.wait_for_output("up")
-    assert execution.ask("stop", grace_s=300, how="condemned") == {"ok": True}
+    assert execution.ask("stop", grace_s=300, how="early_fail") == {"ok": True}
     record = ended(execution)
-    assert (os.WTERMSIG(int(str(record["status"]))), record["reason"]) == (signal.SIGTERM, "condemned")
+    assert (os.WTERMSIG(int(str(record["status"]))), record["reason"]) == (signal.SIGTERM, "early_fail")
 
 
 @pytest.mark.parametrize("how", ["stop", "kill", "deadline", "interrupted"])
@@ -189,12 +189,12 @@ def test_a_request_on_record_is_obeyed_with_its_reason_and_grace(bench: Bench, s
     execution = bench.started(python(STUBBORN), grace_s=300)
     wait_until(lambda: execution.output().count("up") == 4, what="all are up")
     execution.address.unlink()
-    (execution.path / "new").write_text('{"do": "stop", "how": "condemned", "grace_s": 0.1}')
+    (execution.path / "new").write_text('{"do": "stop", "how": "early_fail", "grace_s": 0.1}')
     (execution.path / "new").rename(execution.path / "request.json")
     if signalled:
         execution.shims[0].send_signal(signal.SIGUSR1)
     record = ended(execution)
-    assert (os.WTERMSIG(int(str(record["status"]))), record["reason"]) == (signal.SIGKILL, "condemned")
+    assert (os.WTERMSIG(int(str(record["status"]))), record["reason"]) == (signal.SIGKILL, "early_fail")
 
 
 @pytest.mark.parametrize("record", ["", "{", "[]", '{"do": "input"}', '{"do": "stop", "how": "whim"}'])
@@ -223,7 +223,7 @@ def test_a_second_stop_may_shorten_the_grace_and_never_lengthens_it(bench: Bench
     execution = bench.started(python(STUBBORN))
     wait_until(lambda: execution.output().count("up") == 4, what="all are up")
     assert execution.ask("stop", grace_s=600) == {"ok": True}
-    assert execution.ask("stop", grace_s=0.2, how="condemned") == {"ok": True}
+    assert execution.ask("stop", grace_s=0.2, how="early_fail") == {"ok": True}
     assert execution.ask("stop", grace_s=600) == {"ok": True}
     assert ended(execution)["reason"] == "stop"
 

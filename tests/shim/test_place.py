@@ -23,7 +23,7 @@ def approved(path: Path) -> dict[str, Any]:
     """What the daemon writes about a working directory."""
     place = identify(str(path))
     assert place is not None
-    return {"cwd": str(path), **spec_parts.place(place)}
+    return {"cwd": str(path), **spec_parts.working_directory(place)}
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_what_is_within_the_bounds_is_taken(changed: dict[str, Any], taken: dict
 
 
 @pytest.mark.parametrize(
-    ("changed", "says"),
+    ("changed", "detail"),
     [
         ({"format": 2}, "its format is 2, this shim knows 1"),
         ({"run": 1}, "run is not a text"),
@@ -92,10 +92,10 @@ def test_what_is_within_the_bounds_is_taken(changed: dict[str, Any], taken: dict
           for pair in ([1], [1, 2, 3], [1, -2], [1, "2"], [True, 1], [1.5, 2], 5, None)],
     ],
 )  # fmt: skip
-def test_what_cannot_be_used_is_named(changed: dict[str, Any], says: str) -> None:
+def test_what_cannot_be_used_is_named(changed: dict[str, Any], detail: str) -> None:
     with pytest.raises(BadSpec) as caught:
         _ = Spec(LEAST | changed)
-    assert str(caught.value) == says
+    assert str(caught.value) == detail
 
 
 @pytest.mark.parametrize("key", LEAST)
@@ -122,9 +122,9 @@ def directory(tmp_path: Path):
 def test_a_file_that_is_no_spec_is_refused(tmp_path: Path, directory: int) -> None:
     with pytest.raises(BadSpec, match="No such file"):
         _ = load(directory)
-    for text, says in (("[]", "it is not an object"), ("{", "."), ("[" * 100_000, ".")):
+    for text, detail in (("[]", "it is not an object"), ("{", "."), ("[" * 100_000, ".")):
         (tmp_path / "spec.json").write_text(text)
-        with pytest.raises(BadSpec, match=says):
+        with pytest.raises(BadSpec, match=detail):
             _ = load(directory)
 
 

@@ -47,6 +47,6 @@ def store(store_factory: Callable[[], Store]) -> Store:
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[SqliteStore]:
     """A fresh SQLite database."""
-    store = SqliteStore.open(tmp_path / "wk.db", tmp_path / "turnstile", create=True, upgrade=False, wait_s=5)
+    store = SqliteStore.open(tmp_path / "wk.db", tmp_path / "write.lock", create=True, upgrade=False, wait_s=5)
     yield store
     store.close()

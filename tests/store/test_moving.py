@@ -15,11 +15,11 @@ from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState,
 from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
 from watchkeeper.store import moving
-from watchkeeper.store.moving import Moved, Place, move
-from watchkeeper.store.postgres.place import PostgresPlace
+from watchkeeper.store.moving import DatabaseLocation, Moved, move
+from watchkeeper.store.postgres.location import PostgresLocation
 from watchkeeper.store.rows import Rows
 from watchkeeper.store.schema import TABLES
-from watchkeeper.store.sqlite.place import SqlitePlace
+from watchkeeper.store.sqlite.location import SqliteLocation
 from watchkeeper.store.tx import StoredTx
 
 MANY = 130
@@ -27,15 +27,15 @@ MANY = 130
 
 
 @pytest.fixture
-def sqlite_place(tmp_path: Path) -> SqlitePlace:
-    return SqlitePlace(tmp_path / "wk.db", tmp_path / "turnstile")
+def sqlite_place(tmp_path: Path) -> SqliteLocation:
+    return SqliteLocation(tmp_path / "wk.db", tmp_path / "write.lock")
 
 
 @pytest.fixture
-def postgres_place() -> Iterator[PostgresPlace]:
+def postgres_place() -> Iterator[PostgresLocation]:
     databases = shared_databases()
     url = databases.empty()
-    yield PostgresPlace(url, "test")
+    yield PostgresLocation(url, "test")
     databases.drop(url)
 
 
@@ -59,18 +59,18 @@ def _fill(tx: Tx) -> None:
     stop = StopRequest(how=StopHow.STOP, by="ada", at=NOON, grace_s=1.5)
     tx.tasks.save(replace(after, stop=stop), after)
     add(tx, make_task("removed", state=TaskState.STOPPED, ended_at=NOON))
-    tx.keeping.remove_task("removed")
+    tx.deletion.remove_task("removed")
     done = add(tx, make_task("done"))
-    tx.outcomes.authorise(Authorisation(id="x1", task_id="done", kind="person", by="ada", says="so", at=NOON))
+    tx.outcomes.authorise(Authorisation(id="x1", task_id="done", kind="person", by="ada", detail="so", at=NOON))
     first = reserve(tx, done)
     tx.outcomes.record_launch(first, "x1")
     settle(tx, end(tx, first))
     tx.queue.record_operation("o1", None, at=NOON)
     tx.rules.put(QueueRule(scope="all", name="", paused=True, by="ada", at=NOON))
-    tx.rules.tell("m1", tx.waits.facts("after").lane, "paused", NOON)
+    tx.rules.announce("m1", tx.waits.facts("after").lane, "paused", NOON)
     tx.accounts.add(Account(harness="claude", name="work", home="/h", variables=("KEY",), created_at=NOON, by="ada"))
-    tx.accounts.observe("claude:work", "m1", SignInSeen(sign_in=SignIn.IN, at=NOON, says="", mark="1"))
-    tx.accounts.found(HarnessState(harness="claude", machine="m1", present=True, says="", at=NOON))
+    tx.accounts.observe("claude:work", "m1", SignInSeen(sign_in=SignIn.IN, at=NOON, detail="", mark="1"))
+    tx.accounts.record_harness(HarnessState(harness="claude", machine="m1", present=True, detail="", at=NOON))
     tx.machines.begin_incarnation("m1", "b", NOON, name="here")
     tx.outbox.put([ForgetEnvironment(environment_id=f"e{number}") for number in range(3)], NOON, "m1")
     for row in tx.outbox.due(later(1), 9, "m1")[1:]:
@@ -83,14 +83,14 @@ def nothing(_: Tx) -> None:
     """Adapt nothing."""
 
 
-def moved(source: Place, destination: Place, adapt: Callable[[Tx], None] = nothing) -> Moved:
+def moved(source: DatabaseLocation, destination: DatabaseLocation, adapt: Callable[[Tx], None] = nothing) -> Moved:
     told: list[tuple[int, int]] = []
     answer = move(source, destination, adapt=adapt, progress=lambda done, total: told.append((done, total)))
     assert answer.finished_earlier or (told and told[-1][0] == told[-1][1])
     return answer
 
 
-def test_there_and_back(sqlite_place: SqlitePlace, postgres_place: PostgresPlace, tmp_path: Path) -> None:
+def test_there_and_back(sqlite_place: SqliteLocation, postgres_place: PostgresLocation, tmp_path: Path) -> None:
     """From SQLite to PostgreSQL and into another SQLite: the same rows, numbers and id, and each of them works."""
     store = sqlite_place.open()
     fill(store)
@@ -99,7 +99,7 @@ def test_there_and_back(sqlite_place: SqlitePlace, postgres_place: PostgresPlace
     store.close()
     there = moved(sqlite_place, postgres_place)
     assert all(there.counts.values()), there.counts
-    again = SqlitePlace(tmp_path / "again.db", tmp_path / "turnstile2")
+    again = SqliteLocation(tmp_path / "again.db", tmp_path / "write2.lock")
     back = moved(postgres_place, again)
     assert back == there
     store = again.open()
@@ -122,7 +122,7 @@ def _rename(tx: StoredTx) -> None:
     _ = tx.rows.query("UPDATE task SET id = 'other' WHERE id = 'done'")
 
 
-def test_rules_hold_in_the_new_one(sqlite_place: SqlitePlace, postgres_place: PostgresPlace) -> None:
+def test_rules_hold_in_the_new_one(sqlite_place: SqliteLocation, postgres_place: PostgresLocation) -> None:
     """What was set aside while it was filled is back."""
     store = sqlite_place.open()
     fill(store)
@@ -140,7 +140,7 @@ def test_rules_hold_in_the_new_one(sqlite_place: SqlitePlace, postgres_place: Po
     new.close()
 
 
-def test_nobody_goes_on_with_both(sqlite_place: SqlitePlace, postgres_place: PostgresPlace) -> None:
+def test_nobody_goes_on_with_both(sqlite_place: SqliteLocation, postgres_place: PostgresLocation) -> None:
     """A process that has the old one open notices, and one that opens it learns where it went."""
     store = sqlite_place.open()
     fill(store)
@@ -157,7 +157,7 @@ def test_nobody_goes_on_with_both(sqlite_place: SqlitePlace, postgres_place: Pos
         moved(sqlite_place, postgres_place)
 
 
-def test_what_is_not_empty_is_not_written_to(sqlite_place: SqlitePlace, postgres_place: PostgresPlace) -> None:
+def test_what_is_not_empty_is_not_written_to(sqlite_place: SqliteLocation, postgres_place: PostgresLocation) -> None:
     for place in (sqlite_place, postgres_place):
         store = place.open()
         store.transact("t", lambda tx: tx.tasks.add(make_task("mine")))
@@ -173,8 +173,8 @@ def test_what_is_not_empty_is_not_written_to(sqlite_place: SqlitePlace, postgres
 @pytest.mark.parametrize("moved_already", [False, True])
 def test_what_another_one_left_there_is_kept(
     moved_already: bool,
-    sqlite_place: SqlitePlace,
-    postgres_place: PostgresPlace,
+    sqlite_place: SqliteLocation,
+    postgres_place: PostgresLocation,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -186,7 +186,7 @@ def test_what_another_one_left_there_is_kept(
         patched.setattr(moving, "_open_up" if moved_already else "_compared", _dies)
         with pytest.raises(_DiesError):
             moved(sqlite_place, postgres_place)
-    other = SqlitePlace(tmp_path / "other.db", tmp_path / "turnstile2")
+    other = SqliteLocation(tmp_path / "other.db", tmp_path / "write2.lock")
     store = other.open()
     store.transact("t", lambda tx: tx.tasks.add(make_task("theirs")))
     store.close()
@@ -201,8 +201,8 @@ def test_what_another_one_left_there_is_kept(
 @pytest.mark.parametrize("how", ["used", "filled"])
 def test_somebody_is_quicker(
     how: str,
-    sqlite_place: SqlitePlace,
-    postgres_place: PostgresPlace,
+    sqlite_place: SqliteLocation,
+    postgres_place: PostgresLocation,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -212,7 +212,7 @@ def test_somebody_is_quicker(
     store.close()
     prepare = moving._prepare
 
-    def quicker(destination: Place, mine: str) -> bool:
+    def quicker(destination: DatabaseLocation, mine: str) -> bool:
         answer = prepare(destination, mine)
         monkeypatch.setattr(moving, "_prepare", prepare)
         if how == "used":
@@ -220,7 +220,7 @@ def test_somebody_is_quicker(
             there.transact("t", lambda tx: tx.tasks.add(make_task("theirs")))
             there.close()
         else:
-            other = SqlitePlace(tmp_path / "other.db", tmp_path / "turnstile2")
+            other = SqliteLocation(tmp_path / "other.db", tmp_path / "write2.lock")
             there = other.open()
             there.transact("t", lambda tx: tx.tasks.add(make_task("theirs")))
             there.close()
@@ -237,7 +237,7 @@ def test_somebody_is_quicker(
 
 
 def test_page_by_page(
-    sqlite_place: SqlitePlace, postgres_place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    sqlite_place: SqliteLocation, postgres_place: PostgresLocation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Keys of several columns, pages that are just full, and a server that would end a client that says nothing for long."""
     monkeypatch.setattr(moving, "_PAGE", 1)
@@ -247,12 +247,12 @@ def test_page_by_page(
     there = moved(sqlite_place, postgres_place)
     compared, said = moving._compared, []
 
-    def asked(source: Place, given: Rows, destination: Place) -> Moved:
+    def asked(source: DatabaseLocation, given: Rows, destination: DatabaseLocation) -> Moved:
         said.extend(given.query("SELECT current_setting('idle_in_transaction_session_timeout')"))
         return compared(source, given, destination)
 
     monkeypatch.setattr(moving, "_compared", asked)
-    again = SqlitePlace(sqlite_place._database.with_name("again.db"), sqlite_place._turnstile)
+    again = SqliteLocation(sqlite_place._database.with_name("again.db"), sqlite_place._write_lock)
     assert moved(postgres_place, again) == there
     assert said == [("30min",)], "reading the other one may take longer than a transaction is idle otherwise"
 
@@ -268,7 +268,11 @@ def _dies(*_: object) -> None:
 @pytest.mark.parametrize("kinds", ["to postgres", "to sqlite"])
 @pytest.mark.parametrize("step", ["_fill", "_compared", "_open_up"])
 def test_dying_in_between(
-    kinds: str, step: str, sqlite_place: SqlitePlace, postgres_place: PostgresPlace, monkeypatch: pytest.MonkeyPatch
+    kinds: str,
+    step: str,
+    sqlite_place: SqliteLocation,
+    postgres_place: PostgresLocation,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Never are both of use; typed again, everything is there."""
     source, destination = (sqlite_place, postgres_place) if kinds == "to postgres" else (postgres_place, sqlite_place)
@@ -303,7 +307,7 @@ def test_dying_in_between(
     store.close()
 
 
-def test_every_table_is_moved(sqlite_place: SqlitePlace, postgres_place: PostgresPlace) -> None:
+def test_every_table_is_moved(sqlite_place: SqliteLocation, postgres_place: PostgresLocation) -> None:
     """A table that a later version adds has to be named."""
     sqlite, postgres = sqlite_place.open(), postgres_place.open()
     ours = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"

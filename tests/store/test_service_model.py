@@ -12,7 +12,7 @@ from runtimes.stage import SteppedClock
 from support.bench import Bench
 from support.stores import check, fresh_place, open_place
 
-from watchkeeper.app.claim import next_look
+from watchkeeper.app.claim import next_check_at
 from watchkeeper.domain.model import EndReason, Run, RunState, TaskState
 from watchkeeper.domain.service import Phase, phase, rests_until
 from watchkeeper.domain.wait import Wait
@@ -162,7 +162,7 @@ class Services(RuleBasedStateMachine):
     def speak(self, number: int) -> None:
         run = self.pick(number, RunState.RUNNING)
         if run is not None:
-            self.bench.says(run, text="I go on.")
+            self.bench.detail(run, text="I go on.")
 
     @rule(number=ANY, kind=KINDS, hours=st.integers(-1, 3))
     def end(self, number: int, kind: str | None, hours: int) -> None:
@@ -174,7 +174,7 @@ class Services(RuleBasedStateMachine):
             at = self.bench.clock.now()
             until = at.replace(hour=min(23, at.hour + hours)).isoformat()
         if kind != "crash":
-            self.bench.says(
+            self.bench.detail(
                 run, "result", ok=kind is None, kind=kind, text="So.", until=until if kind == "quota" else None
             )
         self.bench.dies(run, EndReason.EXITED)
@@ -243,7 +243,7 @@ class Services(RuleBasedStateMachine):
             assert run is not None, "a lane is closed forever"
             _ = self.bench.ends(self.bench.begin(run))
         assert self.bench.claim() is None
-        assert self.bench.store.read(lambda tx: next_look(tx, "m1", self.bench.clock.now())) is None
+        assert self.bench.store.read(lambda tx: next_check_at(tx, "m1", self.bench.clock.now())) is None
 
 
 class ServicesInPostgres(Services):

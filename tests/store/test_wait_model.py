@@ -12,14 +12,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from support.records import NOON, add, end, later, make_outcome, make_spec, make_task, reserve
 from support.stores import check, fresh_place, open_place
 
-from watchkeeper.app.claim import bring_back
-from watchkeeper.app.place import place
+from watchkeeper.app.claim import unblock_free_checkouts
+from watchkeeper.app.lane_conditions import lane_conditions
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import QueueRule, open_lanes
 from watchkeeper.domain.model import Disposition, OutcomeStatus, Proof, Run, RunState, StopHow, StopRequest, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import circle, reasons
-from watchkeeper.ports.store import Crowd
+from watchkeeper.ports.store import BatchLimitReached
 
 MACHINES = ("m1", "m2")
 LIMIT = 3
@@ -138,7 +138,7 @@ class Waits(RuleBasedStateMachine):
         del self.known[name]
         for one in self.known.values():
             one.after = tuple(each for each in one.after if each != name)
-        self.act(lambda tx: tx.keeping.remove_task(name))
+        self.act(lambda tx: tx.deletion.remove_task(name))
 
     @rule(scope=SCOPES, paused=st.booleans(), most=st.one_of(st.none(), st.integers(1, 2)))
     def say(self, scope: tuple[str, str], paused: bool, most: int | None) -> None:
@@ -162,25 +162,27 @@ class Waits(RuleBasedStateMachine):
     @rule(machine=st.sampled_from(MACHINES))
     def claim(self, machine: str) -> None:
         """The best of those that may run here, at once, however many wait before it."""
-        parked: list[str] = []
+        blocked: list[str] = []
         expected = self.candidates(machine)
-        before = {name for name, told in self.told(machine).items() if not told}
-        claimed = self.act(lambda tx: self.take(tx, machine, parked))
+        before = {name for name, announced in self.announced(machine).items() if not announced}
+        claimed = self.act(lambda tx: self.take(tx, machine, blocked))
         assert claimed == (expected[0] if expected else None)
-        assert len(parked) == len(set(parked))
+        assert len(blocked) == len(set(blocked))
         if claimed is not None:
             assert claimed in before, "what is claimed had a reason to wait"
             one = self.known[claimed]
             one.state, one.wake, one.on = "running", None, machine
 
-    def take(self, tx, machine: str, parked: list[str]) -> str | None:
+    def take(self, tx, machine: str, blocked: list[str]) -> str | None:
         while tx.queue.wake(later(self.now)):
             pass
-        here = place(tx, machine, LIMIT, later(self.now))
-        bring_back(tx, here)
+        conditions = lane_conditions(tx, machine, LIMIT, later(self.now))
+        unblock_free_checkouts(tx, conditions)
         while isinstance(
-            found := tx.queue.first(open_lanes(tx.queue.lanes(), here), machine, lambda task, _: parked.append(task)),
-            Crowd,
+            found := tx.queue.first(
+                open_lanes(tx.queue.lanes(), conditions), machine, lambda task, _: blocked.append(task)
+            ),
+            BatchLimitReached,
         ):
             pass
         return None if found is None else reserve(tx, found, machine).task_id
@@ -231,15 +233,16 @@ class Waits(RuleBasedStateMachine):
             )
         )
 
-    def told(self, machine: str) -> dict[str, tuple[Wait, ...]]:
+    def announced(self, machine: str) -> dict[str, tuple[Wait, ...]]:
         """What people on a machine see of each queued task."""
 
         def look(tx):
-            here = place(tx, machine, LIMIT, later(self.now))
+            conditions = lane_conditions(tx, machine, LIMIT, later(self.now))
             tasks = [tx.tasks.get(name) for name, one in self.known.items() if one.state == "queued"]
             return {
                 task.id: tuple(
-                    each.wait for each in reasons(task, tx.waits.facts(task.id), tx.waits.dependencies(task.id), here)
+                    each.wait
+                    for each in reasons(task, tx.waits.facts(task.id), tx.waits.dependencies(task.id), conditions)
                 )
                 for task in tasks
             }
@@ -263,11 +266,11 @@ class Waits(RuleBasedStateMachine):
             return
         for machine in MACHINES:
             may = set(self.candidates(machine))
-            for name, told in self.told(machine).items():
+            for name, announced in self.announced(machine).items():
                 if name in may:
-                    assert set(told) <= {Wait.CHECKOUT_BUSY}, (name, told)
+                    assert set(announced) <= {Wait.CHECKOUT_BUSY}, (name, announced)
                 else:
-                    assert told, f"{name} waits on {machine}, and nobody is told why"
+                    assert announced, f"{name} waits on {machine}, and nobody is told why"
 
     def teardown(self) -> None:
         if hasattr(self, "store"):

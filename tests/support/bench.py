@@ -21,7 +21,7 @@ from watchkeeper.app.follow import Followers
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.settle import Settler
 from watchkeeper.app.views.why import Here, why
-from watchkeeper.domain.account import AccountState, Bearing
+from watchkeeper.domain.account import AccountState, CredentialState
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, GoneFact
 from watchkeeper.domain.lanes import Reason
 from watchkeeper.domain.lock_state import LockState
@@ -145,14 +145,14 @@ class Bench:
         self._kept = tempfile.TemporaryDirectory()
         self.store, self.clock, self.machine = store, clock, machine
         self.parts = Directories(Path(self._kept.name))
-        self.bearing = Bearing()
+        self.credential_state = CredentialState()
         at = clock.now()
         record = store.transact("begin", lambda tx: tx.machines.begin_incarnation(machine, BOOT, at, name=machine))
         self.claimant = Claimant(machine=record, limit=limit)
         runtime = cast("Runtime", self.parts)
         self.settler = Settler(
             store=store, clock=clock, runtime=runtime, workspace=cast("Any", self.parts), harness=Registry().get,
-            policy=RetryPolicy(), probing=policy or ProbePolicy(), bearing=lambda _: self.bearing,
+            policy=RetryPolicy(), probing=policy or ProbePolicy(), credential_state=lambda _: self.credential_state,
         )  # fmt: skip
         self.restart()
 
@@ -176,7 +176,7 @@ class Bench:
             created_at=at,
             updated_at=at,
         )
-        allowed = Authorisation(id=f"a-{name}", task_id=name, kind="person", by="me", says="It may.", at=at)
+        allowed = Authorisation(id=f"a-{name}", task_id=name, kind="person", by="me", detail="It may.", at=at)
 
         def work(tx: Tx) -> Task:
             tx.tasks.add(task)
@@ -224,14 +224,14 @@ class Bench:
             run = self.tell(run, event)
         return run
 
-    def says(self, run: Run, event: str = "text", **values: object) -> None:
+    def detail(self, run: Run, event: str = "text", **values: object) -> None:
         """It prints an event."""
         with self.parts.log(run, "stdout").open("a") as log:
             _ = log.write(json.dumps({"type": event, **values}) + "\n")
 
     def ends(self, run: Run, kind: str | None = None, **result: object) -> Outcome | None:
         """It ends well, or by that failure, and its run is settled."""
-        self.says(run, "result", ok=kind is None, kind=kind, text=f"It is {kind or 'done'}.", **result)
+        self.detail(run, "result", ok=kind is None, kind=kind, text=f"It is {kind or 'done'}.", **result)
         return self.exits(run)
 
     def dies(self, run: Run, reason: EndReason = EndReason.EXITED) -> None:

@@ -40,7 +40,7 @@ class Cell:
     @property
     def runs(self) -> int:
         """How many runs it comes to where one further one is allowed."""
-        if self.kind is None or self.waits or ROWS[self.kind].parks:
+        if self.kind is None or self.waits or ROWS[self.kind].defers:
             return 1
         return 2 if ROWS[self.kind].retried else 1
 
@@ -291,11 +291,11 @@ def cells(program: str, *, alone: bool) -> list[tuple[str, Cell]]:
 def table() -> str:
     """The rows as the page has them."""
     lines = [f"| what happens | {' | '.join(PROGRAMS.values())} |", "| --- | --- | --- |"]
-    lines += [f"| {row.what} | {_says(row.claude)} | {_says(row.codex)} |" for row in ROWS_OF_PAGE]
+    lines += [f"| {row.what} | {_cell_text(row.claude)} | {_cell_text(row.codex)} |" for row in ROWS_OF_PAGE]
     return "\n".join(lines)
 
 
-def _says(cell: Cell | str) -> str:
+def _cell_text(cell: Cell | str) -> str:
     if isinstance(cell, str):
         return f"– ({cell})"
     if cell.kind is None:

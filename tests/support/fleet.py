@@ -92,7 +92,7 @@ class Fleet:
         )  # fmt: skip
         tx.tasks.add(task)
         allowed = Authorisation(
-            id=task.environment_id, task_id=task.id, kind="person", by="ada", says="", at=now,
+            id=task.environment_id, task_id=task.id, kind="person", by="ada", detail="", at=now,
             profile=checked.profile,
         )  # fmt: skip
         tx.outcomes.authorise(allowed)

@@ -11,15 +11,15 @@ from watchkeeper.domain.model import Run, RunState, TaskState
 from watchkeeper.errors import Exit
 
 
-def refused(rig: Rig, *command: str, code: Exit, says: str, hint: bool = True, given: bytes = b"") -> None:
-    """The command ends with this code, one sentence that holds `says`, and what to do next; and with nothing else."""
+def refused(rig: Rig, *command: str, code: Exit, detail: str, hint: bool = True, given: bytes = b"") -> None:
+    """The command ends with this code, one sentence that holds `detail`, and what to do next; and with nothing else."""
     done = rig.wk(*command, given=given, check=False)
     err = done.stderr.decode()
     told = (command, done.returncode, done.stdout, err)
     assert done.returncode == code, told
     lines = err.strip().splitlines()
     sentences = [line for line in lines if line.startswith("wk: ")]
-    assert len(sentences) == 1 and says in sentences[0], told
+    assert len(sentences) == 1 and detail in sentences[0], told
     assert "Traceback" not in err and not done.stdout, told
     if hint:
         assert any(line.startswith("    ") and line.strip() for line in lines), told

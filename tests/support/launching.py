@@ -20,7 +20,7 @@ from watchkeeper.workspaces.apart import ApartWorkspace
 
 
 @dataclass
-class Prepared:
+class PreparedLaunch:
     """A run after its launch was prepared or refused, and what its shim would get."""
 
     run: Run
@@ -34,7 +34,7 @@ def _close(daemon: Watchkeeper) -> None:
     daemon.store.close()
 
 
-def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> Prepared:
+def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> PreparedLaunch:
     """Claim the next task and prepare its launch, as a daemon that was started in this environment."""
     daemon = Watchkeeper.open(wk.home, wk.environ if environ is None else environ, writes=True, is_daemon=True)
     node, at = daemon.state.node(), daemon.clock.now()
@@ -46,7 +46,7 @@ def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> Prepared:
     if run.state is not RunState.PREPARED:
         _ = daemon.settler.settle(run.id)
         _close(daemon)
-        return Prepared(run, {})
+        return PreparedLaunch(run, {})
     file = daemon.state.executions / run.execution_id / "spec.json"
     spec = json.loads(file.read_text(encoding="utf-8"))
 
@@ -56,4 +56,4 @@ def prepare_next(wk: Wk, environ: Mapping[str, str] | None = None) -> Prepared:
     daemon.store.transact("give up", give_up)
     _ = daemon.settler.settle(run.id)
     _close(daemon)
-    return Prepared(run, spec)
+    return PreparedLaunch(run, spec)

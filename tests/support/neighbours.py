@@ -107,7 +107,7 @@ class Neighbourhood:
         self.rig.wk("daemon", "stop")
         return time.monotonic() - began
 
-    def says(self, kind: str, command: str) -> str:
+    def detail(self, kind: str, command: str) -> str:
         """What a command says of one of the bad ones."""
         return self.rig.wk(command, self.bad[kind]).stdout.decode()
 

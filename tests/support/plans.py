@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
-from watchkeeper.ports.harness import CommandPlan, Harness, Order, StreamEvent, StreamReader
+from watchkeeper.ports.harness import CommandPlan, Harness, LaunchRequest, StreamEvent, StreamReader
 
 
 def spec_of(cwd: Path, prompt: str = "", *, harness: str = "demo", argv: tuple[str, ...] = ()) -> TaskSpec:
@@ -32,7 +32,7 @@ def plan_of(
     harness.check(spec)
     program = harness.find(environment, options or {})
     return harness.plan(
-        Order(spec=spec, program=program, environment=environment, directory=spec.cwd, options=options or {})
+        LaunchRequest(spec=spec, program=program, environment=environment, directory=spec.cwd, options=options or {})
     )
 
 

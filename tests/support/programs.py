@@ -17,9 +17,9 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.lanes import HarnessState, QueueRule
 from watchkeeper.domain.model import (
     AgentIdentity,
-    Condemnation,
     DirectoryIdentity,
     Disposition,
+    EarlyFail,
     EndReason,
     ExitFact,
     OutcomeStatus,
@@ -41,7 +41,7 @@ from watchkeeper.domain.service import (
 )
 from watchkeeper.domain.wait import Wait
 from watchkeeper.errors import Stale
-from watchkeeper.ports.store import Authorisation, Claim, Crowd, MachineRecord, Tx
+from watchkeeper.ports.store import Authorisation, BatchLimitReached, Claim, MachineRecord, Tx
 
 Work = Callable[[Tx], Any]
 
@@ -221,7 +221,7 @@ class Program:
             some = lanes[: max(1, int(len(lanes) * keep))]
             found = tx.queue.first(some, machine, None, probed)
             if not isinstance(found, Task) or not take:
-                return woke, lanes, found, isinstance(found, Crowd)
+                return woke, lanes, found, isinstance(found, BatchLimitReached)
             run = replace(make_run(found, tx.runs.next_fence()), machine=machine)
             tx.runs.add(run)
             saved = replace(found, state=TaskState.RUNNING, run_id=run.id, runs=run.number, wake_at=None, wake_for=None)
@@ -245,7 +245,7 @@ class Program:
             {"state": RunState.STARTING, "shim_started_at": self.now},
             {"state": RunState.RUNNING, "harness_session": pick((None, "s")),
              "agent": AgentIdentity(pid=pick((5, 9)), start_ticks=2**40, boot_id="b", started_at=self.now)},
-            {"condemned": Condemnation(kind=FailureKind.QUOTA, reason=pick(TEXTS)), "stop_told": StopHow.KILL},
+            {"early_fail": EarlyFail(kind=FailureKind.QUOTA, reason=pick(TEXTS)), "stop_told": StopHow.KILL},
             {"state": RunState.HELD, "kind": FailureKind.UNKNOWN, "reason": pick(TEXTS), "proof": pick((None, Proof.SWEPT))},
         ]  # fmt: skip
         order = [RunState.RESERVED, RunState.PREPARED, RunState.STARTING, RunState.RUNNING]
@@ -316,8 +316,8 @@ class Program:
 
         def work(tx: Tx) -> Any:
             for lane in tx.queue.lanes()[:2]:
-                tx.rules.tell(machine, lane, reason, later(0))
-            return tx.rules.told(machine)
+                tx.rules.announce(machine, lane, reason, later(0))
+            return tx.rules.announced(machine)
 
         return "tell", work
 
@@ -333,18 +333,18 @@ class Program:
         account, machine = f"{pick(HARNESSES)}:own", pick(MACHINES)
         if self._rng.random() < 0.3:
             state = HarnessState(
-                harness=pick(HARNESSES), machine=machine, present=pick((True, False)), says=pick(TEXTS), at=at
+                harness=pick(HARNESSES), machine=machine, present=pick((True, False)), detail=pick(TEXTS), at=at
             )
-            return "found", lambda tx: (tx.accounts.found(state), tx.accounts.harnesses(machine))
+            return "found", lambda tx: (tx.accounts.record_harness(state), tx.accounts.harnesses(machine))
         token: Run | None = self._token(self._runs)
         run = "nobody.1" if token is None else token.id
         seen = pick(
             (
                 QuotaSeen(until=self._soon() or at, at=at, now=self.now, run_id=run),
-                ServiceFailed(run_id=run, kind=pick(sorted(SERVICE_KINDS)), says=pick(TEXTS), at=at, now=self.now),
+                ServiceFailed(run_id=run, kind=pick(sorted(SERVICE_KINDS)), detail=pick(TEXTS), at=at, now=self.now),
                 ServiceAnswered(run_id=run, at=at, now=self.now, succeeded=pick((True, False))),
                 ClosureLifted(at=self.now),
-                SignInSeen(sign_in=pick(list(SignIn)), at=at, says=pick(TEXTS), mark=pick("ab")),
+                SignInSeen(sign_in=pick(list(SignIn)), at=at, detail=pick(TEXTS), mark=pick("ab")),
             )
         )
         if token is not None and self._rng.random() < 0.2:
@@ -396,7 +396,7 @@ class Program:
 
     def _authorise(self) -> tuple[str, Work]:
         run: Run | None = self._token(self._runs)
-        word = Authorisation(id=f"a{self._rng.randint(1, 40)}", task_id=self._id(), kind="person", by="me", says=self._rng.choice(TEXTS),
+        word = Authorisation(id=f"a{self._rng.randint(1, 40)}", task_id=self._id(), kind="person", by="me", detail=self._rng.choice(TEXTS),
                              at=self.now)  # fmt: skip
         if run is None or self._rng.random() < 0.5:
             return "authorise", lambda tx: (tx.outcomes.authorise(word), tx.outcomes.authorisation(word.task_id))
@@ -434,7 +434,7 @@ class Program:
             ], (
                 tx.tasks.in_states(states, 4, before=there[0] if there else None), tx.tasks.labelled("x"), tx.tasks.labels("", 9),
                 tx.tasks.pinned(), tx.tasks.counts(), tx.runs.live(), tx.runs.live("m1"), tx.queue.waiting(5), tx.queue.next_wake(),
-                tx.queue.occupied(), tx.queue.lanes(), tx.rules.all(), tx.rules.told("m1"), tx.accounts.states("m1"), tx.outbox.due(now, 3),
+                tx.queue.occupied(), tx.queue.lanes(), tx.rules.all(), tx.rules.announced("m1"), tx.accounts.states("m1"), tx.outbox.due(now, 3),
                 tx.tasks.environment_in_use("e1"), run and (tx.outcomes.get(run.id), tx.runs.by_execution(run.execution_id)),
                 tx.waits.audit(), tx.machines.all(),
             )  # fmt: skip

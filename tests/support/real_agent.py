@@ -19,7 +19,7 @@ from watchkeeper.domain.service import SERVICE_KINDS
 from watchkeeper.runtimes import proc
 from watchkeeper_testing.stub_model import Request, StubModel
 
-PARKING = {FailureKind.SIGNED_OUT, FailureKind.QUOTA, *SERVICE_KINDS}
+DEFERRING = {FailureKind.SIGNED_OUT, FailureKind.QUOTA, *SERVICE_KINDS}
 """Kinds after which a task may wait in the queue for its account or its service."""
 
 
@@ -80,8 +80,8 @@ class AgentRig(Rig):
             self.keep_daemon()
             task, runs = self.task(task_id), self.runs(task_id)
             told = bool(runs) and all(self.outcome(run.id) for run in runs)
-            parked = task.state is TaskState.QUEUED and task.kind in PARKING
-            return told and (task.state in RESTING_TASK_STATES or parked)
+            blocked = task.state is TaskState.QUEUED and task.kind in DEFERRING
+            return told and (task.state in RESTING_TASK_STATES or blocked)
 
         wait_until(over, within_s=within_s, what=f"task {task_id} is over ({self.root})")
         return [run.kind for run in self.runs(task_id)]

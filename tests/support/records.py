@@ -18,7 +18,7 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.domain.profile import LaunchProfile, RightsLevel
-from watchkeeper.ports.store import Claim, Crowd, Tx
+from watchkeeper.ports.store import BatchLimitReached, Claim, Tx
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123456, tzinfo=UTC)
 
@@ -92,7 +92,7 @@ def first(tx: Tx, now: datetime = NOON, machine: str = "m1") -> Task | None:
     """The first task that may be claimed, whatever its lane."""
     while tx.queue.wake(now):
         pass
-    while isinstance(found := tx.queue.first(tx.queue.lanes(), machine), Crowd):
+    while isinstance(found := tx.queue.first(tx.queue.lanes(), machine), BatchLimitReached):
         pass
     return found
 

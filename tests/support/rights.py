@@ -270,7 +270,7 @@ class History:
     def _compare(self, task_id: str, profile: dict[str, Any], when: str) -> None:
         shown = self._show(task_id)["authorisation"]
         self._equal(f"what show says at {when}", shown["profile"], profile)
-        self._equal(f"the line at {when}", shown["says"], profile["line"])
+        self._equal(f"the line at {when}", shown["detail"], profile["line"])
 
     def _equal(self, what: str, found: object, wanted: object) -> None:
         if found != wanted:

@@ -42,7 +42,7 @@ def open_place(place: str, *, create: bool = True, wait_s: float = 5) -> Store:
 
         return open_store(place, create=create, wait_s=wait_s, answer_s=wait_s + 20)
     root = Path(place)
-    return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=False, wait_s=wait_s)
+    return SqliteStore.open(root / "wk.db", root / "write.lock", create=create, upgrade=False, wait_s=wait_s)
 
 
 def check(store: Store) -> None:

@@ -50,8 +50,8 @@ def fill(tx: Tx) -> None:
     """Three tasks in each state, and something in every table."""
     tx.machines.begin_incarnation("m1", "boot", NOON, name="here")
     tx.accounts.add(Account(harness="claude", name="work", home="/h", variables=("K",), created_at=NOON, by="ada"))
-    tx.accounts.observe("claude:work", "m1", SignInSeen(sign_in=SignIn.IN, at=NOON, says="", mark="1"))
-    tx.accounts.found(HarnessState(harness="claude", machine="m1", present=True, says="", at=NOON))
+    tx.accounts.observe("claude:work", "m1", SignInSeen(sign_in=SignIn.IN, at=NOON, detail="", mark="1"))
+    tx.accounts.record_harness(HarnessState(harness="claude", machine="m1", present=True, detail="", at=NOON))
     tx.rules.put(QueueRule(scope="harness", name="codex", paused=True, by="ada", at=NOON))
     for group in GROUPS:
         done = add(tx, make_task(f"done-{group}", spec=make_spec(labels=("night",), project=group)))
@@ -74,16 +74,16 @@ def fill(tx: Tx) -> None:
         authorise(tx, waits.id)
         _ = tx.journal.append("task.added", NOON, task_id=waits.id, data={"by": "ada", "title": "x"})
     add(tx, make_task("after", spec=make_spec(after=("queued-c",))))
-    tx.rules.tell("m1", tx.waits.facts("after").lane, "paused", NOON)
+    tx.rules.announce("m1", tx.waits.facts("after").lane, "paused", NOON)
     tx.queue.record_operation("o1", None, at=NOON)
     gone = add(tx, make_task("gone-a", spec=make_spec()))
-    tx.keeping.remove_task(gone.id)
+    tx.deletion.remove_task(gone.id)
 
 
 def authorise(tx: Tx, task_id: str) -> None:
     """Allow its launches."""
     allowed = Authorisation(
-        id=f"x-{task_id}", task_id=task_id, kind="person", by="ada", says="so", at=NOON, profile=make_profile(), directory="/d"
+        id=f"x-{task_id}", task_id=task_id, kind="person", by="ada", detail="so", at=NOON, profile=make_profile(), directory="/d"
     )  # fmt: skip
     tx.outcomes.authorise(allowed)
 
@@ -232,7 +232,7 @@ class SqliteTearing:
         self._root, self._count = root, 0
         whole = root / "whole"
         whole.mkdir()
-        store = SqliteStore.open(whole / "wk.db", whole / "turnstile", create=True, upgrade=False, wait_s=5)
+        store = SqliteStore.open(whole / "wk.db", whole / "write.lock", create=True, upgrade=False, wait_s=5)
         store.transact("fill", fill)
         store.close()
         self._whole = whole / "wk.db"
@@ -256,7 +256,7 @@ class SqliteTearing:
         if not self._tear(root / "wk.db", tear):
             yield None
             return
-        store = SqliteStore.open(root / "wk.db", root / "turnstile", create=False, upgrade=False, wait_s=5)
+        store = SqliteStore.open(root / "wk.db", root / "write.lock", create=False, upgrade=False, wait_s=5)
         try:
             yield store
         finally:

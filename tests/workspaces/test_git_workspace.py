@@ -206,7 +206,7 @@ def test_other_checkouts_inside_are_left_alone(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "says"),
+    ("spoil", "detail"),
     [
         ("bare", "bare repository"),
         ("inside", "git could not be asked"),
@@ -216,7 +216,7 @@ def test_other_checkouts_inside_are_left_alone(repository: Repository) -> None:
         ("slow", "took longer"),
     ],
 )
-def test_what_cannot_be_known_is_said(repository: Repository, tmp_path: Path, spoil: str, says: str) -> None:
+def test_what_cannot_be_known_is_said(repository: Repository, tmp_path: Path, spoil: str, detail: str) -> None:
     """Nothing raises, and the reason is a sentence."""
     cwd, looker = repository.top, workspace
     before = _before(cwd)
@@ -238,7 +238,7 @@ def test_what_cannot_be_known_is_said(repository: Repository, tmp_path: Path, sp
         looker = GitWorkspace({"PATH": f"{tmp_path}:{os.environ['PATH']}"}, timeout_s=0.2)
     changes = looker.changes(str(cwd), before)
     assert not changes.known
-    assert says in changes.why_unknown
+    assert detail in changes.why_unknown
     assert "why_unknown" in looker.snapshot(str(cwd))
 
 

@@ -139,7 +139,7 @@ def _new_directory(repo: Repo) -> str:
 
 
 @pytest.mark.parametrize(
-    ("where", "base", "branch", "says"),
+    ("where", "base", "branch", "detail"),
     [
         (lambda repo: str(repo.top.parent), None, "b", "is not in a git repository"),
         (lambda repo: str(repo.top / "gone"), None, "b", "does not exist"),
@@ -156,10 +156,10 @@ def _new_directory(repo: Repo) -> str:
     ],
 )
 def test_what_stands_against_it_is_said_at_hand_over(
-    repo: Repo, where: Callable[[Repo], str], base: str | None, branch: str, says: str
+    repo: Repo, where: Callable[[Repo], str], base: str | None, branch: str, detail: str
 ) -> None:
     """In one sentence, with what to do; and nothing was made."""
-    with pytest.raises(BadTask, match=says) as refused:
+    with pytest.raises(BadTask, match=detail) as refused:
         _ = repo.worktrees.start(where(repo), base, branch)
     assert refused.value.hint
     assert not repo.root.exists()

@@ -28,5 +28,5 @@ def _facts(tx: Tx, account: str, machine: str, seen: Seen) -> dict[str, object]:
         return {"quota_until": until}
     service: dict[str, object] = {"trouble": "", "quota_until": until}
     if state.trouble is not None:
-        service |= {"trouble": state.trouble.value, "says": state.trouble_says}
+        service |= {"trouble": state.trouble.value, "detail": state.trouble_detail}
     return service

@@ -5,10 +5,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
-from watchkeeper.app.announce import tell_added
+from watchkeeper.app.announce import announce_added
 from watchkeeper.app.approval import approval
 from watchkeeper.app.parts import Parts
-from watchkeeper.app.relations import check_relations, check_wishes
+from watchkeeper.app.relations import check_relations, check_spec
 from watchkeeper.app.secrets import refuse_secrets
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.handover import difference
@@ -16,7 +16,7 @@ from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.profile import LaunchProfile
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.errors import BadTask, KeyTaken, NotFound, StateDirectoryUnusable, system_says
+from watchkeeper.errors import BadTask, KeyTaken, NotFound, StateDirectoryUnusable, describe_os_error
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.ids import Ids
 from watchkeeper.ports.store import Authorisation, Tx
@@ -112,7 +112,7 @@ def hand_over(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
             crashpoint("add.environment.after")
     except OSError as error:
         what = "task" if len(checked) == 1 else "tasks"
-        msg = f"The {what} could not be kept ({system_says(error)}), so nothing was added."
+        msg = f"The {what} could not be kept ({describe_os_error(error)}), so nothing was added."
         raise StateDirectoryUnusable(msg, hint="`wk doctor` looks at the state directory.") from error
 
     def work(tx: Tx) -> list[Handed]:
@@ -148,7 +148,7 @@ def _made(ids: Ids, checked: Sequence[Checked], at: datetime) -> list[tuple[Task
     tasks: list[tuple[Task, Authorisation]] = []
     for each in checked:
         spec = replace(each.spec, after=tuple(dict.fromkeys(each.spec.after)))
-        check_wishes(spec, at)
+        check_spec(spec, at)
         task = Task(
             id=each.id or ids.task(),
             spec=spec,
@@ -190,7 +190,7 @@ def _add(tx: Tx, task: Task, allowed: Authorisation, wanted: Checked, at: dateti
     tx.outcomes.authorise(allowed)
     told = {"title": task.spec.title, "harness": task.spec.harness, "cwd": task.spec.cwd, "by": allowed.by}
     _ = tx.journal.append("task.added", at, task_id=task.id, data=told)
-    tell_added(tx, task, at)
+    announce_added(tx, task, at)
 
 
 def refuse_empty(prompt: str, argv: Sequence[str]) -> None:

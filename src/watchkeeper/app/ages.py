@@ -26,9 +26,9 @@ class Ages:
         """What is known of the wall clock now. Looks only. Raises OSError."""
         last = self.memory.last()
         now = Reading(boot_id=self.memory.boot_id(), boottime_s=self.clock.boottime_s(), wall=self.clock.now())
-        return clocks.look(last, now, self.store.read(_newest) if last is None else None)
+        return clocks.compare(last, now, self.store.read(_newest) if last is None else None)
 
-    def look(self) -> Watched:
+    def check(self) -> Watched:
         """The same, kept for the next look. Raises OSError: then nothing is known, and nothing may be let go of for its age."""
         watched = self.watched()
         self.memory.keep(watched)

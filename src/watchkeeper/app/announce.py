@@ -23,26 +23,26 @@ def first_own(tx: Tx, task: Task, at: datetime) -> Reason | None:
     return found[0] if found else None
 
 
-def tell_added(tx: Tx, task: Task, at: datetime) -> None:
+def announce_added(tx: Tx, task: Task, at: datetime) -> None:
     """A new task: tell why it does not start at once, if that is its own affair."""
     reason = first_own(tx, task, at)
     if reason is not None:
-        _tell(tx, task.id, reason, at)
+        _announce(tx, task.id, reason, at)
 
 
-def tell_edited(tx: Tx, task: Task, before: Reason | None, at: datetime) -> None:
+def announce_edited(tx: Tx, task: Task, before: Reason | None, at: datetime) -> None:
     """Another wish: tell what it waits for now, if that is something else."""
     now = first_own(tx, task, at)
     if now != before:
-        _tell(tx, task.id, now, at)
+        _announce(tx, task.id, now, at)
 
 
-def tell_parked(tx: Tx, at: datetime, task_id: str, holder: str) -> None:
+def announce_blocked(tx: Tx, at: datetime, task_id: str, holder: str) -> None:
     """A claim passed over the task, because another one works in its checkout."""
-    _tell(tx, task_id, busy((holder,)), at)
+    _announce(tx, task_id, busy((holder,)), at)
 
 
-def tell_dependents(tx: Tx, was: Task, task: Task, at: datetime) -> None:
+def announce_dependents(tx: Tx, was: Task, task: Task, at: datetime) -> None:
     """A task is done, has failed or was stopped, or no longer is: update the tasks that wait for it."""
     if _class(was.state) == _class(task.state):
         return
@@ -57,7 +57,7 @@ def tell_dependents(tx: Tx, was: Task, task: Task, at: datetime) -> None:
         on_others = reason is not None and reason.wait is Wait.DEPENDENCY and reason.tasks != (task.id,)
         # One of several that it waits for came, or went, and the others keep it: nothing has changed.
         if not on_others or task.state in _DEAD:
-            _tell(tx, other.id, reason, at)
+            _announce(tx, other.id, reason, at)
 
 
 def _class(state: TaskState) -> str:
@@ -66,11 +66,11 @@ def _class(state: TaskState) -> str:
     return "dead" if state in _DEAD else "open"
 
 
-def _tell(tx: Tx, task_id: str, reason: Reason | None, at: datetime) -> None:
+def _announce(tx: Tx, task_id: str, reason: Reason | None, at: datetime) -> None:
     if reason is None:
         _ = tx.journal.append("task.ready", at, task_id=task_id)
         return
-    data = {"wait": reason.wait.value, "says": reason.says}
+    data = {"wait": reason.wait.value, "detail": reason.detail}
     if reason.until is not None:
         data["until"] = reason.until.isoformat()
     _ = tx.journal.append("task.waiting", at, task_id=task_id, data=data)

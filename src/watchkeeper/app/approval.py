@@ -23,7 +23,7 @@ def approval(
         task_id=task.id,
         kind="person",
         by=by,
-        says=line(profile) if profile is not None else "",
+        detail=line(profile) if profile is not None else "",
         at=at,
         profile=profile,
         directory=task.spec.handed_over_in,

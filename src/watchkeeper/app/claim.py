@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 
-from watchkeeper.app.announce import tell_parked
-from watchkeeper.app.place import place
+from watchkeeper.app.announce import announce_blocked
+from watchkeeper.app.lane_conditions import lane_conditions
 from watchkeeper.app.record import apply_task
-from watchkeeper.domain.lanes import Lane, Place, Reason, closed, open_lanes, probed_accounts
+from watchkeeper.domain.lanes import Lane, LaneConditions, Reason, closed, open_lanes, probed_accounts
 from watchkeeper.domain.model import Cause, Run, RunState, Task
 from watchkeeper.domain.service import ProbeStarted, rests_until
 from watchkeeper.domain.task import Claimed
@@ -16,7 +16,7 @@ from watchkeeper.errors import DaemonError, DatabaseUnusable, RecordTorn, Refuse
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.damage import START
 from watchkeeper.ports.ids import Ids
-from watchkeeper.ports.store import Claim, Crowd, Damage, MachineRecord, Store, Tx
+from watchkeeper.ports.store import BatchLimitReached, Claim, Damage, MachineRecord, Store, Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +28,7 @@ class Claimant:
 
 
 class _Again:
-    """There was so much to wake or to park that the transaction ended with that."""
+    """There was so much to wake or to block that the transaction ended with that."""
 
 
 def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id: str) -> Claim | None:
@@ -55,21 +55,21 @@ def claim(store: Store, clock: Clock, ids: Ids, claimant: Claimant, operation_id
             return None  # we slept, or could not reach the database: the lease is renewed first
         if tx.queue.wake(at):
             return _Again()
-        here = place(tx, machine.id, claimant.limit, at)
-        bring_back(tx, here)
+        conditions = lane_conditions(tx, machine.id, claimant.limit, at)
+        unblock_free_checkouts(tx, conditions)
         lanes = tx.queue.lanes()
-        parked = partial(tell_parked, tx, at)
-        probed = probed_accounts(here)
-        task = tx.queue.first(open_lanes(lanes, here), machine.id, parked, probed)
-        if isinstance(task, Crowd):
+        blocked = partial(announce_blocked, tx, at)
+        probed = probed_accounts(conditions)
+        task = tx.queue.first(open_lanes(lanes, conditions), machine.id, blocked, probed)
+        if isinstance(task, BatchLimitReached):
             return _Again()
         if task is None:
-            _tell_closed(tx, lanes, here)
+            _announce_closed(tx, lanes, conditions)
             return None
         chosen.append(task.id)
         claimed = _reserve(tx, task, claimant, ids, at)
         if task.spec.account_id in probed:
-            _begin_probe(tx, task, claimed, here)
+            _begin_probe(tx, task, claimed, conditions)
         tx.queue.record_operation(operation_id, claimed, at=at)
         return claimed
 
@@ -107,7 +107,7 @@ def _try(
     except RecordTorn as torn:
         if torn.task_id is None:
             raise
-        damage = Damage.of(torn)
+        damage = Damage.from_error(torn)
     except (DatabaseUnusable, DaemonError):
         raise
     except WatchkeeperError as problem:
@@ -134,15 +134,15 @@ def _is_idle(tx: Tx, claimant: Claimant, operation_id: str, at: datetime) -> boo
     due = tx.queue.next_wake()
     if due is not None and due <= at:
         return False
-    told, lanes = tx.rules.told(claimant.machine.id), tx.queue.lanes()
-    parked = [lane for _, lane in tx.queue.parked_for_others(claimant.machine.id)]
-    if not lanes and not parked:
-        return not told
-    here = place(tx, claimant.machine.id, claimant.limit, at)
-    return not open_lanes([*lanes, *parked], here) and _closed(lanes, here) == told
+    announced, lanes = tx.rules.announced(claimant.machine.id), tx.queue.lanes()
+    blocked = [lane for _, lane in tx.queue.blocked_for_others(claimant.machine.id)]
+    if not lanes and not blocked:
+        return not announced
+    conditions = lane_conditions(tx, claimant.machine.id, claimant.limit, at)
+    return not open_lanes([*lanes, *blocked], conditions) and _closed(lanes, conditions) == announced
 
 
-def next_look(tx: Tx, machine: str, looked: datetime) -> datetime | None:
+def next_check_at(tx: Tx, machine: str, looked: datetime) -> datetime | None:
     """When a claim on that machine may find more than one that looked at `looked`, by the mere passing of time; None: never.
 
     The next task becomes due, or the next probe of a service.
@@ -152,20 +152,20 @@ def next_look(tx: Tx, machine: str, looked: datetime) -> datetime | None:
     return min((at for at in times if at is not None and at > looked), default=None)
 
 
-def _begin_probe(tx: Tx, task: Task, claimed: Claim, here: Place) -> None:
+def _begin_probe(tx: Tx, task: Task, claimed: Claim, conditions: LaneConditions) -> None:
     """The run tries the service for all tasks of its account: until it ends, or shows an answer, no other one starts."""
     account = task.spec.account_id
-    _ = tx.accounts.observe(account, here.machine, ProbeStarted(run_id=claimed.run_id))
-    data = {"account": account, "machine": here.machine}
+    _ = tx.accounts.observe(account, conditions.machine, ProbeStarted(run_id=claimed.run_id))
+    data = {"account": account, "machine": conditions.machine}
     run = tx.runs.get(claimed.run_id)
-    _ = tx.journal.append("account.probe", here.now, task_id=task.id, run=run, data=data)
+    _ = tx.journal.append("account.probe", conditions.now, task_id=task.id, run=run, data=data)
 
 
-def bring_back(tx: Tx, here: Place) -> None:
-    """Tasks that any machine may run, and that are parked for their checkout on another one, may be claimed here, where that checkout is free."""
-    for checkout, lane in tx.queue.parked_for_others(here.machine):
-        if open_lanes([lane], here):
-            tx.queue.bring_back(checkout, lane)
+def unblock_free_checkouts(tx: Tx, conditions: LaneConditions) -> None:
+    """Tasks that any machine may run, and that are blocked for their checkout on another one, may be claimed here, where that checkout is free."""
+    for checkout, lane in tx.queue.blocked_for_others(conditions.machine):
+        if open_lanes([lane], conditions):
+            tx.queue.unblock(checkout, lane)
 
 
 def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> Claim:
@@ -193,30 +193,35 @@ def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> 
     return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
 
 
-def _closed(lanes: Sequence[Lane], here: Place) -> dict[int, str]:
+def _closed(lanes: Sequence[Lane], conditions: LaneConditions) -> dict[int, str]:
     """By lane, the word for why it is closed; open ones are left out."""
-    return {lane: reason.wait.value for lane, reason in _first_reasons(lanes, here).items()}
+    return {lane: reason.wait.value for lane, reason in _first_reasons(lanes, conditions).items()}
 
 
-def _first_reasons(lanes: Sequence[Lane], here: Place) -> dict[int, Reason]:
+def _first_reasons(lanes: Sequence[Lane], conditions: LaneConditions) -> dict[int, Reason]:
     """By lane, the most lasting reason for which it is closed; open ones are left out."""
-    return {lane.id: reasons[0] for lane in lanes if (reasons := closed(lane, here))}
+    return {lane.id: reasons[0] for lane in lanes if (reasons := closed(lane, conditions))}
 
 
-def _tell_closed(tx: Tx, lanes: Sequence[Lane], here: Place) -> None:
+def _announce_closed(tx: Tx, lanes: Sequence[Lane], conditions: LaneConditions) -> None:
     """Journal each change of why a lane's tasks wait, once. A lane without ready tasks is skipped."""
-    told, reasons = tx.rules.told(here.machine), _first_reasons(lanes, here)
+    announced, reasons = tx.rules.announced(conditions.machine), _first_reasons(lanes, conditions)
     known = {lane.id: lane for lane in lanes}
-    for lane_id in told.keys() | reasons.keys():
+    for lane_id in announced.keys() | reasons.keys():
         reason = reasons.get(lane_id)
         word = None if reason is None else reason.wait.value
-        if told.get(lane_id) == word:
+        if announced.get(lane_id) == word:
             continue
         lane = known.get(lane_id)
         if lane is None:
-            tx.rules.forget(here.machine, lane_id)
+            tx.rules.forget(conditions.machine, lane_id)
             continue
-        tx.rules.tell(here.machine, lane, word, here.now)
-        about = {"machine": here.machine, "harness": lane.harness, "account": lane.account, "project": lane.project}
-        data = {**about, "wait": word, "says": "" if reason is None else reason.says}
-        _ = tx.journal.append("queue.moving" if reason is None else "queue.waiting", here.now, data=data)
+        tx.rules.announce(conditions.machine, lane, word, conditions.now)
+        about = {
+            "machine": conditions.machine,
+            "harness": lane.harness,
+            "account": lane.account,
+            "project": lane.project,
+        }
+        data = {**about, "wait": word, "detail": "" if reason is None else reason.detail}
+        _ = tx.journal.append("queue.moving" if reason is None else "queue.waiting", conditions.now, data=data)

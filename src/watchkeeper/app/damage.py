@@ -18,7 +18,7 @@ class Damaged:
     def keep(self) -> list[Damage]:
         """Put on record what was met since the last time, if it still cannot be read; returns everything that is on record now."""
         met = self.store.met.all()
-        torn, mended = self.store.read(lambda tx: self._look(tx, met))
+        torn, mended = self.store.read(lambda tx: self._compare(tx, met))
         known = {(each.place, each.id) for each in self.store.read(lambda tx: tx.damage.all())}
         if mended or any((each.place, each.id) not in known for each in torn):
             self.store.transact("damage", lambda tx: self._keep(tx, met))
@@ -33,7 +33,7 @@ class Damaged:
         return self.keep()
 
     def _keep(self, tx: Tx, met: Sequence[Damage]) -> None:
-        torn, mended = self._look(tx, met)
+        torn, mended = self._compare(tx, met)
         at = self.clock.now()
         for each in torn:
             set_aside(tx, each, at)
@@ -42,7 +42,7 @@ class Damaged:
             _ = tx.journal.append("record.mended", at, task_id=each.task_id, data={"record": each.name})
 
     @staticmethod
-    def _look(tx: Tx, met: Sequence[Damage]) -> tuple[list[Damage], list[Damage]]:
+    def _compare(tx: Tx, met: Sequence[Damage]) -> tuple[list[Damage], list[Damage]]:
         """Read again what was met and what is on record: what is torn, and what is on record and is not."""
         torn: dict[tuple[str, str], Damage] = {}
         mended: list[Damage] = []

@@ -5,13 +5,13 @@ from datetime import UTC, datetime
 
 from watchkeeper.app import account_choice, machines
 from watchkeeper.app.add import check
-from watchkeeper.app.announce import first_own, tell_edited
+from watchkeeper.app.announce import announce_edited, first_own
 from watchkeeper.app.approval import approval
 from watchkeeper.app.hand_over import task_ids, title
 from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.profiles import Limits, chosen, compile_profile, located
 from watchkeeper.app.record import apply_task
-from watchkeeper.app.relations import check_relations, check_wishes, refuse_circle
+from watchkeeper.app.relations import check_relations, check_spec, refuse_circle
 from watchkeeper.app.working_directories import expected, present
 from watchkeeper.domain.model import Task, TaskSpec, TaskState
 from watchkeeper.domain.plain_text import clean
@@ -221,7 +221,7 @@ def _profile(
     parts: Parts, caller: Caller, task: Task, spec: TaskSpec, request: EditRequest, stored: LaunchProfile | None
 ) -> LaunchProfile | None:
     """Check the task, and compile its launch profile anew if the edit is of something that it depends on, else None."""
-    check_wishes(spec if spec.not_before != task.spec.not_before else replace(spec, not_before=None), parts.clock.now())
+    check_spec(spec if spec.not_before != task.spec.not_before else replace(spec, not_before=None), parts.clock.now())
     if spec.account != task.spec.account:
         account_choice.require_no_keys(parts, caller.environ, task, spec)
     kept = parts.environments.get(task.environment_id)
@@ -233,7 +233,7 @@ def _profile(
     check(harness, spec, environment, caller.environ)
     if not authorises(task.spec, spec) and request.rights is None and not given:
         return None  # the program is looked for only where the answer is a part of what a person allows
-    limits = parts.limits if stored is None else Limits.of(stored)
+    limits = parts.limits if stored is None else Limits.from_profile(stored)
     wanted = account_choice.wanted(parts, spec, environment, options, limits)
     program = located(harness, spec, stored if "program" not in given else None, wanted.environment, options)
     return compile_profile(harness, spec, program, wanted)
@@ -266,8 +266,8 @@ def edit(store: Store, clock: Clock, ids: Ids, wanted: Edit, *, by: str) -> Task
             place = wanted.place if spec.cwd != task.spec.cwd else expected(tx, task.id, allowed)
             profile = wanted.profile or (allowed.profile if allowed is not None else None)
             approved = approval(authorisation_id, after, profile, by=by, at=at, place=place)
-            tx.outcomes.authorise(approved if profile or not allowed else replace(approved, says=allowed.says))
-        tell_edited(tx, after, before, at)
+            tx.outcomes.authorise(approved if profile or not allowed else replace(approved, detail=allowed.detail))
+        announce_edited(tx, after, before, at)
         return tx.tasks.get(task.id)
 
     return store.transact("edit", work)

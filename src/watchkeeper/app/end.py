@@ -19,7 +19,7 @@ class EndAnswer:
 
     over: bool
     """There is nothing more to try: its shim received the request, or nothing of it was found alive any more."""
-    says: str
+    detail: str
     sweep: SweepReport | None = None
     """The sweep that was made, if one was."""
 
@@ -28,21 +28,21 @@ def end_settled(
     runtime: Runtime, run: Run, effect: EndExecution, hide: Callable[[SweepReport], SweepReport]
 ) -> EndAnswer:
     """Try once to end what is left of a settled run; `hide` takes the secrets out of what a sweep tells. Raises OSError if the system is in trouble."""
-    verdict, evidence = _look(runtime, run)
+    verdict, evidence = _judge(runtime, run)
     match verdict.kind:
         case VerdictKind.NEVER_LAUNCHED | VerdictKind.LOST_TO_REBOOT:
-            return EndAnswer(over=True, says=verdict.reason)
+            return EndAnswer(over=True, detail=verdict.reason)
         case VerdictKind.ENDED if evidence.gone is not None:
-            return EndAnswer(over=True, says=verdict.reason)
+            return EndAnswer(over=True, detail=verdict.reason)
         case VerdictKind.SHIM_DIED:
             return _swept(hide(runtime.sweep(run)), surely=True)
         case VerdictKind.ENDED if verdict.final:
             return _swept(hide(runtime.sweep(run)), surely=True)
         case _:
-            return _tell(runtime, run, effect, verdict, hide)
+            return _send_request(runtime, run, effect, verdict, hide)
 
 
-def _look(runtime: Runtime, run: Run) -> tuple[Verdict, Evidence]:
+def _judge(runtime: Runtime, run: Run) -> tuple[Verdict, Evidence]:
     """What the evidence says; if nothing was decided yet, nothing ever will be launched from here on."""
     evidence = runtime.observe(run, stop_asked=True)
     verdict = judge(evidence)
@@ -53,15 +53,15 @@ def _look(runtime: Runtime, run: Run) -> tuple[Verdict, Evidence]:
     return verdict, evidence
 
 
-def _tell(
+def _send_request(
     runtime: Runtime, run: Run, effect: EndExecution, verdict: Verdict, hide: Callable[[SweepReport], SweepReport]
 ) -> EndAnswer:
     try:
         if runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why):
-            return EndAnswer(over=True, says="Its shim received the request.")
+            return EndAnswer(over=True, detail="Its shim received the request.")
     except ShimUnreachable as problem:
         if verdict.kind is VerdictKind.WAITING:
-            return EndAnswer(over=False, says=str(problem))  # it starts, and an agent may come after any sweep
+            return EndAnswer(over=False, detail=str(problem))  # it starts, and an agent may come after any sweep
     sweep = hide(runtime.sweep(run, asked=True))
     # If the agent was never seen, an empty search proves nothing: it may be about to start.
     return _swept(sweep, surely=run.agent is not None or bool(sweep.ended))
@@ -69,5 +69,5 @@ def _tell(
 
 def _swept(sweep: SweepReport, *, surely: bool) -> EndAnswer:
     over = surely and sweep.proof is not Proof.UNPROVEN
-    says = "Nothing of it is found alive." if over else " ".join(sweep.spared) or "Whether it has started is unknown."
-    return EndAnswer(over=over, says=says, sweep=sweep)
+    detail = "Nothing of it is found alive." if over else " ".join(sweep.spared) or "Whether it has started is unknown."
+    return EndAnswer(over=over, detail=detail, sweep=sweep)

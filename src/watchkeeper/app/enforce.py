@@ -38,35 +38,35 @@ class Step:
     """The effect is done: the shim has acknowledged it."""
     wait_s: float | None = None
     """When to try again; None: as late as its attempts say."""
-    says: str | None = None
+    detail: str | None = None
     """Why it has failed so far."""
     sweep: SweepReport | None = None
-    told: StopTold | None = None
+    event: StopTold | None = None
     swept: bool = False
     """Nothing of the run is found alive any more."""
 
 
 def step(runtime: Runtime, run: Run, effect: EndExecution, hide: Callable[[SweepReport], SweepReport]) -> Step:
     """Try once. `hide` takes the secrets out of what a sweep tells. Raises OSError if the system is in trouble."""
-    told = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
+    event = StopTold(how=effect.how) if effect.why.value == effect.how.value else None
     try:
         acknowledged = runtime.end(run, effect.how, grace_s=effect.grace_s, why=effect.why)
     except ShimUnreachable as problem:
         if effect.why not in _FORCED:
             return Step(done=False)
-        return _of(runtime.force(run, effect.how, grace_s=effect.grace_s, signalled=False), str(problem), hide)
+        return _step_from(runtime.force(run, effect.how, grace_s=effect.grace_s, signalled=False), str(problem), hide)
     if acknowledged or effect.why not in _FORCED:
-        return Step(done=True, told=told)
-    return _of(runtime.force(run, effect.how, grace_s=effect.grace_s, signalled=True), "Its shim is deaf.", hide)
+        return Step(done=True, event=event)
+    return _step_from(runtime.force(run, effect.how, grace_s=effect.grace_s, signalled=True), "Its shim is deaf.", hide)
 
 
-def _of(forced: Forced, why: str, hide: Callable[[SweepReport], SweepReport]) -> Step:
+def _step_from(forced: Forced, why: str, hide: Callable[[SweepReport], SweepReport]) -> Step:
     if forced.sweep is None:
         return Step(done=False, wait_s=forced.wait_s)
     sweep = hide(forced.sweep)
     if sweep.proof is not Proof.UNPROVEN:
         return Step(done=False, sweep=sweep, swept=True)
-    return Step(done=False, says=" ".join((why, *sweep.spared)), sweep=sweep)
+    return Step(done=False, detail=" ".join((why, *sweep.spared)), sweep=sweep)
 
 
 def record(tx: Tx, row: OutboxRow, run: Run, made: Step, clock: Clock, wait_s: float) -> None:
@@ -76,10 +76,10 @@ def record(tx: Tx, row: OutboxRow, run: Run, made: Step, clock: Clock, wait_s: f
     same = now.fence == run.fence and now.state is not RunState.SETTLED
     if made.sweep is not None and (made.sweep.ended or made.swept) and same:
         journal_sweep(tx, now, made.sweep, at)
-    if same and made.told is not None:
-        now = apply_run(tx, now, made.told, at)
-    if same and made.says is not None and now.stop_failed != made.says:
-        now = apply_run(tx, now, StopFailed(reason=made.says), at)
+    if same and made.event is not None:
+        now = apply_run(tx, now, made.event, at)
+    if same and made.detail is not None and now.stop_failed != made.detail:
+        now = apply_run(tx, now, StopFailed(reason=made.detail), at)
     if same and made.swept and now.state is RunState.HELD:
         _settle(tx, now, clock)
     if made.done:
@@ -114,7 +114,7 @@ def renew(store: Store, clock: Clock, machine: str) -> list[str]:
             run = tx.runs.get(run_id)
             task = tx.tasks.get(run.task_id)
             if task.stop is not None and run.state is not RunState.SETTLED:
-                event = StopOverdue(how=task.stop.how, reason=_overdue_says(run))
+                event = StopOverdue(how=task.stop.how, reason=_describe_overdue(run))
                 _ = apply_run(tx, run, event, clock.now())
 
     if late:
@@ -134,7 +134,7 @@ _LONGEST_GRACE_S = 15.0
 """Of a stop that names no grace: the usual one, and what its leftovers may take."""
 
 
-def _overdue_says(run: Run) -> str:
+def _describe_overdue(run: Run) -> str:
     if run.exit is not None:
         return "Its shim received the request and its agent has ended, but what that left has not, or the rest of the output waits for room on the disk."
     agent = f"its agent (pid {run.agent.pid})" if run.agent is not None else "its agent"

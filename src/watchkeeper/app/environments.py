@@ -32,7 +32,7 @@ class TaskEnvironments:
         """Whether it was handed over, or asked for again, on another machine."""
         return task.environment_machine not in {"", self.machine}
 
-    def of(self, task: Task, account: Account | None) -> Mapping[str, str]:
+    def for_task(self, task: Task, account: Account | None) -> Mapping[str, str]:
         """The environment to launch under.
 
         Raises:

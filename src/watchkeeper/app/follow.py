@@ -12,7 +12,7 @@ from watchkeeper.app.secrets import redactor_of
 from watchkeeper.domain.model import Run, RunState
 from watchkeeper.domain.run_events import (
     Answered,
-    Condemned,
+    EarlyFailSeen,
     Lingered,
     RunEvent,
     SessionSeen,
@@ -33,7 +33,7 @@ _LONGEST_REST_S = 60.0
 class Followed:
     """What one pass came to."""
 
-    told: bool
+    recorded: bool
     """Something was recorded."""
     problems: Mapping[str, Exception]
     """By run, what kept it from being followed."""
@@ -69,7 +69,7 @@ class Followers:
 
         `only_new`: only of those that are not followed yet.
         """
-        told, problems = False, dict[str, Exception]()
+        recorded, problems = False, dict[str, Exception]()
         working = {run.id: run for run in runs if run.state is RunState.RUNNING}
         for known in (self._by_run, self._troubles):
             for gone in known.keys() - working.keys():
@@ -82,7 +82,7 @@ class Followers:
             if trouble is not None and now_s < trouble.until_s:
                 continue
             try:
-                told = self._follow(run) or told
+                recorded = self._follow(run) or recorded
             except Exception as problem:  # noqa: BLE001 - a reader may come from a plug-in; after any error the other runs continue and this one is tried again
                 # What was read of it in part is read anew from the beginning.
                 self._by_run.pop(run.id, None)
@@ -91,7 +91,7 @@ class Followers:
                 problems[run.id] = problem
             else:
                 self._troubles.pop(run.id, None)
-        return Followed(told=told, problems=problems)
+        return Followed(recorded=recorded, problems=problems)
 
     def _follow(self, run: Run) -> bool:
         follower = self._follower(run)
@@ -102,14 +102,14 @@ class Followers:
         grew = follower.advance(started, now)
         grew = follower.advance_errors() or grew
         follower.watch(now, self.clock.boottime_s())
-        told = self._watch(run, follower) if follower.caught_up else False
+        recorded = self._watch(run, follower) if follower.caught_up else False
         if not grew:
-            return told
-        told = self._tell(run, follower) or told
+            return recorded
+        recorded = self._record_findings(run, follower) or recorded
         answered = follower.take_answer()
         if answered is None or not follower.account:
-            return told
-        return self._tell_answer(run, follower.account, answered) or told
+            return recorded
+        return self._record_answer(run, follower.account, answered) or recorded
 
     def _follower(self, run: Run) -> Follower | None:
         known = self._by_run.get(run.id)
@@ -128,21 +128,21 @@ class Followers:
             waits=spec.leftovers == "wait",
             redactor=cache(partial(redactor_of, self.executions, run, spec)),
             told_session=run.harness_session,
-            told_condemned=run.condemned is not None,
+            early_fail_recorded=run.early_fail is not None,
         )
         self._by_run[run.id] = follower
         return follower
 
-    def _tell(self, run: Run, follower: Follower) -> bool:
+    def _record_findings(self, run: Run, follower: Follower) -> bool:
         session = follower.session()
         if session is not None:
             self._apply(run, SessionSeen(harness_session=session), durable=False)
             follower.told_session = session
-        condemned = follower.condemned()
-        if condemned is not None:
-            self._apply(run, Condemned(condemnation=condemned), durable=True)
-            follower.told_condemned = True
-        return session is not None or condemned is not None
+        early_fail = follower.early_fail()
+        if early_fail is not None:
+            self._apply(run, EarlyFailSeen(early_fail=early_fail), durable=True)
+            follower.early_fail_recorded = True
+        return session is not None or early_fail is not None
 
     def _watch(self, run: Run, follower: Follower) -> bool:
         """Record what changes between the start and the end of a run: its final answer, and whether it makes progress. Nothing else is written."""
@@ -166,7 +166,7 @@ class Followers:
         self._apply(run, Stalled(since=since if stalled else None), durable=False)
         return True
 
-    def _tell_answer(self, run: Run, account: str, at: datetime) -> bool:
+    def _record_answer(self, run: Run, account: str, at: datetime) -> bool:
         """Record that the service answers, if that is worth a record; True if it lets tasks of the account continue."""
         now = self.clock.now()
         seen = ServiceAnswered(run_id=run.id, at=at, now=now)

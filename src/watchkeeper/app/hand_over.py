@@ -16,7 +16,7 @@ from watchkeeper.app import account_choice, harness_choice, machines, worktree_p
 from watchkeeper.app.add import Checked, Handed, check, handed_over, refuse_empty
 from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.profiles import check_isolation, chosen, compile_profile
-from watchkeeper.app.relations import check_wishes
+from watchkeeper.app.relations import check_spec
 from watchkeeper.app.secrets import refuse_secrets, refuse_words
 from watchkeeper.app.views.lookup import find
 from watchkeeper.app.working_directories import present
@@ -85,7 +85,7 @@ class HandOverRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class NumberedRequest:
     """One task of many that are handed over together."""
 
     number: int
@@ -104,7 +104,7 @@ class HandOver:
         self._settings = cache(parts.settings_in)
         self._harness = cache(partial(harness_choice.choose, parts, caller.environ, ask))
         self._checkout = cache(parts.workspace.checkout)
-        self._place = cache(partial(present, parts))
+        self._present = cache(partial(present, parts))
         self._programs: dict[object, Program] = {}
 
     def known(self, request: HandOverRequest) -> Handed | None:
@@ -121,7 +121,7 @@ class HandOver:
         """Check one task without storing it. Raises WatchkeeperError where it cannot be accepted."""
         return self._checked(_normal(request), {})
 
-    def check_all(self, lines: Sequence[Line]) -> list[Checked]:
+    def check_all(self, lines: Sequence[NumberedRequest]) -> list[Checked]:
         """Check many tasks, before any of them is stored.
 
         Raises:
@@ -142,7 +142,7 @@ class HandOver:
         store = self._parts.existing_store if key else None
         return None if store is None else store.read(lambda tx: handed_over(tx, key, digest))
 
-    def _lines(self, lines: Sequence[Line]) -> Iterator[Checked]:
+    def _lines(self, lines: Sequence[NumberedRequest]) -> Iterator[Checked]:
         ids: dict[str, str] = {}
         keys: dict[str, tuple[int, str]] = {}
         names = {line.name for line in lines}
@@ -177,7 +177,7 @@ class HandOver:
         check_isolation(harness, request.isolation)
         spec, environ, keys = account_choice.choose(parts, caller.environ, spec, request.account)
         spec = machines.bind(parts, spec, request.machine)
-        check_wishes(spec, parts.clock.now())
+        check_spec(spec, parts.clock.now())
         captured = capture(environ, (*spec.environment_names, *keys), harness)
         given = dict(request.options)
         options = chosen(
@@ -199,7 +199,7 @@ class HandOver:
             not_passed=left_out(caller.environ, (*spec.environment_names, *keys), harness),
             hidden_harness=parts.hidden_harness(spec.harness),
             machine=parts.machine,
-            place=self._place(spec.cwd),
+            place=self._present(spec.cwd),
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
@@ -293,7 +293,7 @@ def _refuse_doubled(first: tuple[int, str], number: int, key: str, digest: str) 
         )
 
 
-def _refuse_forward(line: Line, before: Mapping[str, str], names: set[str | None]) -> None:
+def _refuse_forward(line: NumberedRequest, before: Mapping[str, str], names: set[str | None]) -> None:
     """A name is never taken for the beginning of some other task's id. Raises BadTask."""
     for each in line.request.after:
         if each in names and each not in before:

@@ -12,7 +12,7 @@ NEVER_GUESSED = frozenset({"command", "demo"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class HarnessCandidate:
     """A harness, and its program or what is wrong."""
 
     name: str
@@ -27,20 +27,20 @@ class Found:
         return not self.problem
 
 
-Ask = Callable[[Sequence[Found]], str]
+Ask = Callable[[Sequence[HarnessCandidate]], str]
 """Asks a person which of these harnesses a task is for; returns the name."""
 
 
-def survey(parts: Parts, names: Sequence[str], environ: Mapping[str, str]) -> list[Found]:
+def survey(parts: Parts, names: Sequence[str], environ: Mapping[str, str]) -> list[HarnessCandidate]:
     """Look for the programs of these harnesses."""
-    found: list[Found] = []
+    found: list[HarnessCandidate] = []
     for name in names:
         try:
             program = parts.harness(name).find(environ, parts.harness_options(name))
         except (BadTask, HarnessError, SettingsError) as error:
-            found.append(Found(name=name, problem=str(error), hint=error.hint))
+            found.append(HarnessCandidate(name=name, problem=str(error), hint=error.hint))
         else:
-            found.append(Found(name=name, path=program.path, version=program.version))
+            found.append(HarnessCandidate(name=name, path=program.path, version=program.version))
     return found
 
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, of_task
 from watchkeeper.app.beside import place_of
-from watchkeeper.app.doing import LOOKS, MAKES, Doing, tell_nobody
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.route import route_of
+from watchkeeper.app.steps import LOOKS, MAKES, OnStep, ignore_step
 from watchkeeper.app.working_directories import expected
 from watchkeeper.app.worktree_environment import beside, told
 from watchkeeper.domain.account import Account
@@ -33,7 +33,7 @@ from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import BadTask, HarnessError, Refused, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, find_program
-from watchkeeper.ports.runtime import ExecutionOrder, Runtime
+from watchkeeper.ports.runtime import ExecutionRequest, Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
 from watchkeeper.ports.workspace import SILENT, Survey, Workspace
 from watchkeeper.ports.worktrees import Worktrees
@@ -78,7 +78,7 @@ class Launcher:
     """A harness by name; raises UnknownHarness."""
     rules: LaunchRules
     accounts: AccountEnvironments
-    doing: Doing = tell_nobody
+    on_step: OnStep = ignore_step
 
     def launch(self, run_id: str) -> None:
         """Prepare a reserved run. A run that is further, or was stopped, is left alone.
@@ -91,18 +91,18 @@ class Launcher:
         if run.state is not RunState.RESERVED or self._adopt(found):
             return
         try:
-            environment = self.environments.of(task, account)
+            environment = self.environments.for_task(task, account)
         except EnvironmentUnknown as problem:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
-            self._refuse(run, str(problem) or ROWS[kind].says, kind)
+            self._refuse(run, str(problem) or ROWS[kind].detail, kind)
             return
         if not self._make_worktree(run, task):
             return
         found = self.store.read(lambda tx: _load(tx, run_id))
         # From here on nothing else looks at the directory: where this look was answered, others are too.
-        self.doing(run.id, LOOKS, task.spec.cwd)
+        self.on_step(run.id, LOOKS, task.spec.cwd)
         survey = self.workspace.survey(task.spec.cwd, run.execution_id)
-        self.doing(run.id, "", "")
+        self.on_step(run.id, "", "")
         if survey.before.get(SILENT):
             self._refuse(run, str(survey.before["why_unknown"]))
             return
@@ -113,19 +113,19 @@ class Launcher:
             return
         # What will not be otherwise at the next try must not keep a place in the queue: the run is given up, and nothing was started for it.
         try:
-            profile, order = self._order(found, environment, survey)
+            profile, order = self._request(found, environment, survey)
             directory = self.runtime.prepare(order)
         except HomeGone as problem:
             # It may be on a disk that is not mounted now: the task keeps its place, as it does without a sign-in.
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
-            self._refuse(run, _says(problem, environment, task, account), FailureKind.PROGRAM_MISSING)
+            self._refuse(run, _redacted_reason(problem, environment, task, account), FailureKind.PROGRAM_MISSING)
         except DirectoryChanged as problem:
             self._refuse(run, str(problem), FailureKind.DIRECTORY_CHANGED)
         except NotAllowed as problem:
             self._refuse(run, str(problem), FailureKind.PERMISSION_DENIED)
         except (BadTask, Refused) as problem:
-            self._refuse(run, _says(problem, environment, task, account))
+            self._refuse(run, _redacted_reason(problem, environment, task, account))
         else:
             moved = new_commits(found.expected, order.place) if found.expected and order.place else ""
             self._record(run, directory, place_of(order.before, order.cwd), profile.version, moved)
@@ -135,9 +135,9 @@ class Launcher:
         tree = task.spec.worktree
         if tree is None or tree.state is not WorktreeState.PLANNED:
             return True
-        self.doing(run.id, MAKES, tree.path)
+        self.on_step(run.id, MAKES, tree.path)
         made = self.worktrees.make(tree, task.id)
-        self.doing(run.id, "", "")
+        self.on_step(run.id, "", "")
         place = made.place
         if place is not None and task.spec.cwd != tree.path:
             place = self.workspace.identify(task.spec.cwd)
@@ -150,7 +150,7 @@ class Launcher:
         self.store.transact("worktree_made", lambda tx: apply_task(tx, tx.tasks.get(task.id), event, event.at))
         return True
 
-    def _adopt(self, found: "_Found") -> bool:
+    def _adopt(self, found: "_LaunchFacts") -> bool:
         """Record a run as prepared whose directory tells that it went on: the database that knew it is lost, and this one is older, as after a restore.
 
         Whatever would keep it from being prepared now, such as an environment that went with its end, says nothing of what it did. The directory does, and is
@@ -164,16 +164,16 @@ class Launcher:
         self._record(run, directory, place_of(before, found.task.spec.cwd))
         return True
 
-    def _order(
-        self, found: "_Found", captured: Mapping[str, str], survey: Survey
-    ) -> tuple[LaunchProfile, ExecutionOrder]:
+    def _request(
+        self, found: "_LaunchFacts", captured: Mapping[str, str], survey: Survey
+    ) -> tuple[LaunchProfile, ExecutionRequest]:
         run, task = found.run, found.task
         spec = task.spec
         place, before = self._compare(found, survey)
         harness = self.harness(spec.harness)
         environment = self.accounts.apply(harness, found.account, captured, spec.environment_names)
         profile = self._profile(found, harness, environment)
-        order = ExecutionOrder(
+        request = ExecutionRequest(
             database_id=found.database_id,
             run=run,
             argv=profile.argv,
@@ -191,9 +191,9 @@ class Launcher:
             place=place,
             before=before,
         )
-        return profile, order
+        return profile, request
 
-    def _compare(self, found: "_Found", survey: Survey) -> tuple[WorkingDirectory | None, Mapping[str, object]]:
+    def _compare(self, found: "_LaunchFacts", survey: Survey) -> tuple[WorkingDirectory | None, Mapping[str, object]]:
         """Which directory the agent must enter, and what it looks like: one look, so that what was approved is what is compared afterwards.
 
         A directory that cannot be looked at is not refused here. The shim tries to enter it, and says by which error it could not.
@@ -216,7 +216,7 @@ class Launcher:
             survey = self.workspace.survey(cwd, found.run.execution_id)
         raise DirectoryChanged(f"'{cwd}' was switched to another branch while it was looked at. {again}")
 
-    def _profile(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
+    def _profile(self, found: "_LaunchFacts", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
         """The stored profile, with the program as it is on this machine now.
 
         Raises:
@@ -265,7 +265,7 @@ class Launcher:
         options = {name: value for name, value in profile.options if name != "program"}
         if local is not None:
             options["program"] = local
-        limits = Limits.of(profile)
+        limits = Limits.from_profile(profile)
         machine = self.environments.machine
         wanted = Wanted(environment=environment, options=options, limits=limits, machine=machine, home=home)
         here = compile_profile(harness, task.spec, find_program(harness, task.spec, environment, options), wanted)
@@ -278,13 +278,15 @@ class Launcher:
             )
         return here
 
-    def _of_an_older_version(self, found: "_Found", harness: Harness, environment: Mapping[str, str]) -> LaunchProfile:
+    def _of_an_older_version(
+        self, found: "_LaunchFacts", harness: Harness, environment: Mapping[str, str]
+    ) -> LaunchProfile:
         """The profile of a task that was accepted before profiles were stored, if it comes to the sentence that was allowed then."""
         spec, options = found.task.spec, self.rules.options(found.task.spec.harness)
         program = find_program(harness, spec, environment, options)
         wanted = Wanted(environment=environment, options=options, limits=self.rules.limits)
         profile = compile_profile(harness, spec, program, wanted)
-        said = "" if found.allowed is None else as_written_now(found.allowed.says)
+        said = "" if found.allowed is None else as_written_now(found.allowed.detail)
         rights = f"{profile.permits}; takes {profile.reads}" if profile.reads else profile.permits
         ending = f" in {spec.cwd}: {rights}; network: {profile.network}; sandbox: {profile.sandbox}."
         if not said.startswith(f"{harness.name} ") or not said.endswith(ending):
@@ -304,7 +306,7 @@ class Launcher:
             tx.runs.set_place(prepared, place)
             tx.outcomes.record_version(run.id, version)
             if moved:
-                data = {"says": moved}
+                data = {"detail": moved}
                 _ = tx.journal.append("run.new_commits", self.clock.now(), task_id=run.task_id, run=run, data=data)
 
         self.store.transact("prepared", work)
@@ -319,7 +321,7 @@ class Launcher:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _LaunchFacts:
     """What a launch is made of."""
 
     run: Run
@@ -334,7 +336,9 @@ class _Found:
     """The other tasks that work in the same repository now."""
 
 
-def _says(problem: WatchkeeperError, environment: Mapping[str, str], task: Task, account: Account | None) -> str:
+def _redacted_reason(
+    problem: WatchkeeperError, environment: Mapping[str, str], task: Task, account: Account | None
+) -> str:
     """What is stored of it; a program that did not start may have printed anything."""
     redactor = Redactor(secrets_of(environment, _asked(task, account)))
     return redactor.text(f"{problem} {problem.hint}".strip())
@@ -345,11 +349,11 @@ def _asked(task: Task, account: Account | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*task.spec.environment_names, *(account.names if account is not None else ()))))
 
 
-def _load(tx: Tx, run_id: str) -> _Found:
+def _load(tx: Tx, run_id: str) -> _LaunchFacts:
     run = tx.runs.get(run_id)
     task, launch = tx.tasks.get(run.task_id), tx.outcomes.launch(run_id)
     allowed = None if launch is None else launch.authorisation
-    return _Found(
+    return _LaunchFacts(
         run=run,
         task=task,
         database_id=tx.machines.database_id(),

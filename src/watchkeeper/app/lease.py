@@ -122,5 +122,5 @@ class Lease:
         return self.clock.now() + timedelta(seconds=seconds)
 
 
-Lost = Callable[[MachineRecord], None]
-"""Told once, of the daemon that took over."""
+OnTakeOver = Callable[[MachineRecord], None]
+"""Called once, with the daemon that took over."""

@@ -13,9 +13,9 @@ from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.secrets import refuse_values, refuse_words
 from watchkeeper.app.sign_ins import Asker, SignIns
 from watchkeeper.domain.account import IMPLICIT, Account
-from watchkeeper.errors import Refused, StateDirectoryUnusable, UsageError, system_says
+from watchkeeper.errors import Refused, StateDirectoryUnusable, UsageError, describe_os_error
 from watchkeeper.ports.harness import Harness
-from watchkeeper.ports.sign_in import Look, SignsIn, signs_in
+from watchkeeper.ports.sign_in import SignInCheck, SignsIn, signs_in
 
 
 class SignInParts(Parts, Protocol):
@@ -79,7 +79,7 @@ class LoginResult:
     """What a login came to."""
 
     exit_code: int
-    look: Look
+    look: SignInCheck
     """What the program reported afterwards; it is recorded."""
 
 
@@ -157,11 +157,11 @@ def log_in(parts: SignInParts, caller: Caller, request: LoginRequest) -> LoginRe
     return LoginResult(exit_code=code, look=check(parts, caller, account))
 
 
-def check(parts: SignInParts, caller: Caller, account: Account) -> Look:
+def check(parts: SignInParts, caller: Caller, account: Account) -> SignInCheck:
     """Ask the program of an account whether it is signed in, and record the answer. Unless it says no, tasks that wait for the account get another try."""
     environ = own_environment(caller.environ, account)
     seen = parts.asker.ask(account, environ)
-    _ = parts.sign_ins.record(account.id, seen, parts.sign_ins.mark(account, environ))
+    _ = parts.sign_ins.record(account.id, seen, parts.sign_ins.stamp(account, environ))
     return seen
 
 
@@ -230,5 +230,5 @@ def _named(what: str) -> Generator[None]:
         yield
     except OSError as error:
         raise StateDirectoryUnusable(
-            f"{what}: {system_says(error)}.", hint="`wk doctor` looks at the state directory."
+            f"{what}: {describe_os_error(error)}.", hint="`wk doctor` looks at the state directory."
         ) from error

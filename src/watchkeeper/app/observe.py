@@ -17,8 +17,8 @@ from watchkeeper.domain.run_events import (
     AgentSeen,
     ExitSeen,
     HeldBack,
-    Lost,
     NeverLaunched,
+    RunLost,
     StopWanted,
     Undecided,
 )
@@ -216,10 +216,10 @@ class Observer:
             case VerdictKind.NEVER_LAUNCHED if run.state is not RunState.RUNNING:
                 run = apply_run(tx, run, NeverLaunched(reason=verdict.reason), at)
             case VerdictKind.LOST_TO_REBOOT:
-                run = apply_run(tx, run, Lost(proof=Proof.PROVEN, reason=verdict.reason), at)
+                run = apply_run(tx, run, RunLost(proof=Proof.PROVEN, reason=verdict.reason), at)
             case VerdictKind.SHIM_DIED if sweep is not None:
                 reason = " ".join((verdict.reason, *sweep.spared))
-                run = apply_run(tx, run, Lost(proof=sweep.proof, reason=reason), at)
+                run = apply_run(tx, run, RunLost(proof=sweep.proof, reason=reason), at)
             case VerdictKind.WAITING if _nobody_was_started(run, evidence):
                 run = apply_run(tx, run, Undecided(), at)
             case VerdictKind.UNKNOWN | VerdictKind.NEVER_LAUNCHED if run.state is not RunState.HELD:

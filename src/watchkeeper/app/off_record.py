@@ -35,7 +35,7 @@ class Ended:
 
     over: bool
     """Its agent is not alive any more, or will never be."""
-    says: str = ""
+    detail: str = ""
     """Why not."""
 
 
@@ -63,7 +63,9 @@ def end_now(runtime: Runtime, run: Run, how: StopHow, grace_s: float) -> Ended:
         if made.swept or (made.done and _has_ended(runtime, run, deadline)):
             return Ended(over=True)
         if time.monotonic() >= deadline:
-            return Ended(over=False, says=made.says or "Its shim received the request, and its agent has not ended.")
+            return Ended(
+                over=False, detail=made.detail or "Its shim received the request, and its agent has not ended."
+            )
         time.sleep(min(made.wait_s or _AGAIN_S, _AGAIN_S))
 
 
@@ -149,10 +151,10 @@ def _record(store: Store, clock: Clock, note: StopNote) -> None:
         by_it = task.stop is not None and (task.stop.by, task.stop.how) == (note.by, note.how)
         if task != was or by_it:
             return
-    store.transact("stop_noted", lambda tx: _tell(tx, note, clock.now()))
+    store.transact("stop_noted", lambda tx: _record_stop(tx, note, clock.now()))
 
 
-def _tell(tx: Tx, note: StopNote, at: datetime) -> None:
+def _record_stop(tx: Tx, note: StopNote, at: datetime) -> None:
     """Put a stop into the history that changes nothing any more: its task was repaired, or came to its end otherwise. Twice is once."""
     told: dict[str, object] = {
         "how": note.how.value,

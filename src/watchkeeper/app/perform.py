@@ -52,7 +52,7 @@ class GivenUp:
     """The end of a settled run that came to nothing."""
 
     run_id: str
-    says: str
+    detail: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -297,7 +297,7 @@ class Performer:
         try:
             answer = end_settled(self.runtime, run, effect, lambda sweep: self._hide(run, sweep))
         except OSError as problem:
-            answer = EndAnswer(over=False, says=str(problem))
+            answer = EndAnswer(over=False, detail=str(problem))
         gives_up = not answer.over and row.attempts + 1 >= MAX_END_ATTEMPTS
 
         def work(tx: Tx) -> None:
@@ -305,17 +305,17 @@ class Performer:
             if answer.sweep is not None and (answer.sweep.ended or answer.over or gives_up):
                 journal_sweep(tx, run, answer.sweep, at)
             if gives_up:
-                told: dict[str, object] = {"attempts": row.attempts + 1, "reason": answer.says}
+                told: dict[str, object] = {"attempts": row.attempts + 1, "reason": answer.detail}
                 _ = tx.journal.append("run.end_given_up", at, task_id=run.task_id, run=run, data=told)
             elif answer.over and answer.sweep is None:
-                _ = tx.journal.append("run.end_told", at, task_id=run.task_id, run=run, data={"reason": answer.says})
+                _ = tx.journal.append("run.end_told", at, task_id=run.task_id, run=run, data={"reason": answer.detail})
             if answer.over or gives_up:
                 tx.outbox.done(row.id)
             else:
                 tx.outbox.again(row.id, at + timedelta(seconds=_wait_s(row)))
 
         if gives_up:
-            done.given_up.append(GivenUp(run_id=run.id, says=answer.says))
+            done.given_up.append(GivenUp(run_id=run.id, detail=answer.detail))
         return work
 
     def _hide(self, run: Run, sweep: SweepReport) -> SweepReport:

@@ -16,7 +16,7 @@ from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.plain_text import clean
 from watchkeeper.domain.profile import CHOICES, LaunchProfile, RightsLevel, environment_changes
 from watchkeeper.errors import BadTask, ProgramMissing, UsageError
-from watchkeeper.ports.harness import FindsForTask, Harness, Order, Program, declared, find_program
+from watchkeeper.ports.harness import FindsForTask, Harness, LaunchRequest, Program, declared, find_program
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class Limits:
     """Umask, niceness and limits of the caller; None: not captured, as for tasks of older versions."""
 
     @classmethod
-    def of(cls, profile: LaunchProfile) -> Self:
+    def from_profile(cls, profile: LaunchProfile) -> Self:
         """Those that were allowed."""
         return cls(grace_s=profile.grace_s, log_limit_bytes=profile.log_limit_bytes, inherits=profile.inherits)
 
@@ -97,7 +97,7 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
     isolation = _isolation(harness, spec, options)
     route = route_of(harness, spec, wanted.environment, options, wanted.caller)
     plan = harness.plan(
-        Order(
+        LaunchRequest(
             spec=spec, program=program, environment=wanted.environment, directory=spec.cwd, options=options, route=route
         )
     )
@@ -118,11 +118,11 @@ def compile_profile(harness: Harness, spec: TaskSpec, program: Program, wanted: 
         rights=level,
         options=tuple(sorted(options.items())),
         isolation=isolation,
-        permits=rights.says,
+        permits=rights.detail,
         reads=rights.reads,
         network=rights.network,
         sandbox=rights.sandbox,
-        brief=rights.brief or (f"sandbox: {rights.sandbox}", f"network: {rights.network}", rights.says),
+        brief=rights.brief or (f"sandbox: {rights.sandbox}", f"network: {rights.network}", rights.detail),
         host=route.host,
         host_source=route.source,
         argv=plan.argv,
@@ -151,16 +151,16 @@ def check_isolation(harness: Harness, asked: str | None) -> None:
     """Refuse an isolation that a person asked for and that the harness does not have. Raises UsageError."""
     known = declared(harness).isolations
     if asked is not None and known and asked not in known:
-        says, hint = _no_isolation(harness, asked)
-        raise UsageError(says, hint=hint)
+        detail, hint = _no_isolation(harness, asked)
+        raise UsageError(detail, hint=hint)
 
 
 def _isolation(harness: Harness, spec: TaskSpec, options: Mapping[str, str]) -> str:
     known = declared(harness)
     chosen = known.isolation(spec.isolation, options)
     if known.isolations and chosen not in known.isolations:
-        says, hint = _no_isolation(harness, chosen)
-        raise BadTask(says, hint=hint)
+        detail, hint = _no_isolation(harness, chosen)
+        raise BadTask(detail, hint=hint)
     return chosen
 
 

@@ -43,12 +43,12 @@ class Pruner:
                 problems.append(problem)
             else:
                 removed.append(run.execution_id)
-                self.store.transact("pruned", lambda tx, run=run: self._tell(tx, run), durable=False)
+                self.store.transact("pruned", lambda tx, run=run: self._record_pruned(tx, run), durable=False)
         if problems:
             raise problems[0]
         return removed
 
-    def _tell(self, tx: Tx, run: Run) -> None:
+    def _record_pruned(self, tx: Tx, run: Run) -> None:
         """Record it, so that `wk logs` can report what became of the output."""
         data = {"execution": run.execution_id, "after_days": self.keep_days}
         _ = tx.journal.append("execution.pruned", self.clock.now(), task_id=run.task_id, run=run, data=data)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from watchkeeper.app.secrets import hide_trace
-from watchkeeper.domain.model import Condemnation, ExitFact, Run, TaskSpec, Trace
+from watchkeeper.domain.model import EarlyFail, ExitFact, Run, TaskSpec, Trace
 from watchkeeper.domain.progress import LOOKED_AT, Progress
 from watchkeeper.ports.harness import EventKind, Harness, StreamEvent, StreamReader, has_answered
 from watchkeeper.ports.runtime import Executions, Hole, Log
@@ -127,7 +127,7 @@ class Follower:
     offset: int = 0
     errors_offset: int = -1
     told_session: str | None = None
-    told_condemned: bool = field(default=False)
+    early_fail_recorded: bool = field(default=False)
     read_at: datetime | None = None
     """When all that was printed had been read, so that what is read next was printed after it; None: not yet."""
     progress: Progress = field(default_factory=Progress)
@@ -194,9 +194,9 @@ class Follower:
         found, self.answered = self.answered, None
         return found
 
-    def condemned(self) -> Condemnation | None:
+    def early_fail(self) -> EarlyFail | None:
         """A verdict of the stream that was not told yet, in words without secrets."""
-        found = None if self.told_condemned else self.reader.condemned()
+        found = None if self.early_fail_recorded else self.reader.early_fail()
         return None if found is None else replace(found, reason=self.redactor().text(found.reason))
 
     def session(self) -> str | None:

@@ -6,11 +6,12 @@ from datetime import datetime
 from enum import Enum
 from typing import cast
 
-from watchkeeper.app.announce import tell_dependents
+from watchkeeper.app.announce import announce_dependents
 from watchkeeper.domain.model import Run, Task
 from watchkeeper.domain.run import decide_run
 from watchkeeper.domain.run_events import (
     RunEvent,
+    RunLost,
 )
 from watchkeeper.domain.task import TaskEvent, decide_task
 from watchkeeper.ports.runtime import SweepReport
@@ -53,7 +54,7 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
     )  # all that a task's effects concern is its environment
     facts: dict[str, object] = {"state": decision.task.state.value, **_facts(event)}
     _ = tx.journal.append(f"task.{_kind(event)}", at, task_id=task.id, data=facts)
-    tell_dependents(tx, task, decision.task, at)
+    announce_dependents(tx, task, decision.task, at)
     return tx.tasks.get(task.id)
 
 
@@ -68,8 +69,9 @@ def journal_sweep(tx: Tx, run: Run, sweep: SweepReport, at: datetime) -> None:
 
 
 def _kind(event: object) -> str:
-    """`ShimStarted` is journalled as `shim_started`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    """`ShimStarted` is journalled as `shim_started`, and `RunLost` as `lost`, because a run is what it is about."""
+    name = "Lost" if isinstance(event, RunLost) else type(event).__name__
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
 
 
 def _facts(event: RunEvent | TaskEvent) -> dict[str, object]:

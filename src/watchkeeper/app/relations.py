@@ -20,7 +20,7 @@ LONGEST_WAIT = timedelta(days=3660)
 """A later start is a slip of the hand, and near the end of the calendar there are zones in which it cannot be shown."""
 
 
-def check_wishes(spec: TaskSpec, now: datetime) -> None:
+def check_spec(spec: TaskSpec, now: datetime) -> None:
     """Refuse what can be seen to be wrong without asking the database.
 
     Raises:

@@ -17,7 +17,7 @@ from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_ali
 from watchkeeper.domain.waiting import Dependency
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.runtime import ExecutionName, Executions, Prepared, Runtime
+from watchkeeper.ports.runtime import ExecutionName, Executions, PreparedExecution, Runtime
 from watchkeeper.ports.store import OutboxRow, Store, Tx
 
 MAX_ATTEMPTS = 12
@@ -31,7 +31,7 @@ class NotRemovable(Refused):
         """Name every reason."""
         self.reasons = reasons
         hints = " ".join(dict.fromkeys(each.hint for each in reasons))
-        super().__init__(f"Task '{task_id}' was not removed: {'; '.join(each.says for each in reasons)}.", hint=hints)
+        super().__init__(f"Task '{task_id}' was not removed: {'; '.join(each.detail for each in reasons)}.", hint=hints)
 
     @property
     def is_awaited(self) -> bool:
@@ -59,7 +59,7 @@ class Remover:
     keeper: Keeper | None = None
     """Removes the worktrees of tasks that are removed; None: a task that has one stays."""
 
-    def _look(self, task_id: str, *, trusting: bool, keep_worktree: bool) -> tuple[Obstacle, ...]:
+    def _obstacles(self, task_id: str, *, trusting: bool, keep_worktree: bool) -> tuple[Obstacle, ...]:
         """Every reason against removing a task."""
         task, runs, dependents = self.store.read(lambda tx: _load(tx, task_id))
         seen = () if task.state is TaskState.RUNNING else self._seen_alive(runs)
@@ -85,7 +85,7 @@ class Remover:
             NoSuchTask: there is none.
             NotRemovable: with every reason.
         """
-        reasons = self._look(task_id, trusting=trusting, keep_worktree=keep_worktree)
+        reasons = self._obstacles(task_id, trusting=trusting, keep_worktree=keep_worktree)
         if reasons:
             raise NotRemovable(task_id, reasons)
 
@@ -115,7 +115,7 @@ class Remover:
             if again:
                 raise NotRemovable(task_id, again)
             at = self.clock.now()
-            tx.keeping.remove_task(task_id)
+            tx.deletion.remove_task(task_id)
             for run in runs:
                 effect = _effect(run, keep_logs=keep_logs)
                 tx.outbox.put([effect], at, run.machine if self.store.is_shared else "")
@@ -148,7 +148,7 @@ Forget = Callable[[str, Sequence[str]], str]
 """Lets go of the files that a repository keeps under names; says why that failed, else nothing."""
 
 
-def forget_files(executions: Executions, forget: Forget, run: Prepared) -> str:
+def forget_files(executions: Executions, forget: Forget, run: PreparedExecution) -> str:
     """Let go of the files that a repository keeps of a run; why that failed, else empty. Its directory names the repository, so it goes after them."""
     repository = executions.repository(run)
     problem = "" if repository is None else forget(repository, [run.execution_id])
@@ -167,7 +167,7 @@ def discard(
     Raises:
         OSError: the system failed; try again.
     """
-    name = ExecutionName.of(effect)
+    name = ExecutionName.from_effect(effect)
     problem = forget_files(executions, forget, name)
     if problem and row.attempts + 1 < MAX_ATTEMPTS:
         return False

@@ -56,7 +56,7 @@ class Since:
         return tuple(one for one in self.unknown if one.lock is not LockState.FREE)
 
 
-def look_around(store: Store, facts: BackupFacts, described: list[DescribedExecution]) -> Since:
+def reconcile_copy(store: Store, facts: BackupFacts, described: list[DescribedExecution]) -> Since:
     """Compare a backup with the directories that are there. Changes nothing."""
     ours = [one for one in described if one.database_id == facts.database_id]
     unknown = tuple(one for one in ours if not store.read(lambda tx, one=one: _is_known(tx, one.execution_id)))
@@ -88,7 +88,7 @@ def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
             _ = record_stop(store, clock, task_id, StopRequest(how=StopHow.STOP, by=BY, at=clock.now()))
             store.transact("restored_reason", lambda tx, name=task_id: _say_why(tx, name))
 
-    def tell(tx: Tx) -> None:
+    def journal(tx: Tx) -> None:
         newest, at = staged.facts.newest, clock.now()
         if since.waiting:
             known = [rule for rule in tx.rules.all() if rule.scope == "all"]
@@ -97,7 +97,7 @@ def make_fit(staged: Staged, since: Since, clock: Clock) -> None:
         data = {"backup_of": newest and newest.isoformat(), "may_have_run": list(since.may_have_run)}
         _ = tx.journal.append("database.restored", at, data=data)
 
-    store.transact("restored", tell)
+    store.transact("restored", journal)
 
 
 def _take_over(tx: Tx, one: DescribedExecution, clock: Clock) -> None:

@@ -87,7 +87,7 @@ class Retention:
         while (
             self.store.transact(
                 "forget_operations",
-                lambda tx: tx.keeping.forget_operations(notes, _PAGE),
+                lambda tx: tx.deletion.forget_operations(notes, _PAGE),
                 durable=False,
             )
             == _PAGE
@@ -98,7 +98,7 @@ class Retention:
         while True:
             gone, on = self.store.transact(
                 "forget_history",
-                lambda tx, at=after: tx.keeping.forget_history(before, _HISTORY_PAGE, at),
+                lambda tx, at=after: tx.deletion.forget_history(before, _HISTORY_PAGE, at),
                 durable=False,
             )
             count += gone
@@ -126,6 +126,6 @@ class Retention:
         """Every task that ended before, found page by page: what goes meanwhile makes none of them be passed over."""
         for state in sorted(FINAL_TASK_STATES):
             after = 0
-            while page := self.store.read(lambda tx, s=state, a=after: tx.keeping.ended(s, before, _PAGE, a)):
+            while page := self.store.read(lambda tx, s=state, a=after: tx.deletion.ended(s, before, _PAGE, a)):
                 yield from (task_id for _, task_id in page)
                 after = page[-1][0]

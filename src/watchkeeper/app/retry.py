@@ -29,7 +29,7 @@ from watchkeeper.domain.task_worktree import refuse_removed
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.environment import capture
-from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale, system_says
+from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale, describe_os_error
 from watchkeeper.ports.harness import find_program
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Authorisation, Store, Tx
@@ -78,7 +78,7 @@ def prepare(parts: Parts, caller: Caller, task_id: str) -> Again:
         return task.spec, allowed, expected(tx, task_id, allowed)
 
     spec, allowed, approved = parts.store.read(read)
-    place = _place(parts, spec, allowed)
+    place = _present_directory(parts, spec, allowed)
     environ, keys = account_choice.environment(parts, caller.environ, spec)
     environment = capture(environ, (*spec.environment_names, *keys), parts.harness(spec.harness))
     profile = _profile(parts, caller, spec, environment, None if allowed is None else allowed.profile)
@@ -93,7 +93,7 @@ def prepare(parts: Parts, caller: Caller, task_id: str) -> Again:
     )
 
 
-def _place(parts: Parts, spec: TaskSpec, allowed: Authorisation | None) -> WorkingDirectory | None:
+def _present_directory(parts: Parts, spec: TaskSpec, allowed: Authorisation | None) -> WorkingDirectory | None:
     """The working directory as it is now. Of one that is on another machine, what was approved stays.
 
     Raises:
@@ -125,7 +125,7 @@ def _profile(
     configured = parts.harness_options(spec.harness)
     options, limits = configured, replace(parts.limits, inherits=caller.inherits)
     if stored is not None:
-        options, limits = dict(stored.options), Limits.of(stored)
+        options, limits = dict(stored.options), Limits.from_profile(stored)
         limits = replace(limits, inherits=stored.inherits or caller.inherits)  # an older version did not ask for it
     wanted = account_choice.wanted(parts, spec, environment, options, limits)
     applied = wanted.environment
@@ -162,7 +162,7 @@ def retry(parts: Parts, again: Again, *, by: str) -> Task:
     try:
         environments.keep(environment_id, again.environment)
     except OSError as error:
-        msg = f"The environment could not be kept ({system_says(error)}), so nothing was changed."
+        msg = f"The environment could not be kept ({describe_os_error(error)}), so nothing was changed."
         raise BadTask(msg, hint="`wk doctor` looks at the state directory.") from error
     crashpoint("retry.environment.after")
 

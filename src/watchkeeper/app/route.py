@@ -40,7 +40,7 @@ def route_of(
     return route
 
 
-def says(route: Route) -> str:
+def describe(route: Route) -> str:
     """Where requests go, for people: `127.0.0.1:8080, by your Codex configuration (…)`. Empty where nothing is known."""
     if not route.host:
         return f"not known: {route.source}" if route.source else ""

@@ -142,7 +142,7 @@ def refuse_values(variables: Sequence[str], caller: Mapping[str, str]) -> None:
 def _refuse(places: Iterable[tuple[str, str]], known: Sequence[Secret]) -> None:
     redactor = Redactor(known)
     for where, text in places:
-        kind = _found(text, redactor)
+        kind = _secret_names(text, redactor)
         if kind is not None:
             raise BadTask(f"{where} holds {kind}.", hint=_HINT)
 
@@ -167,7 +167,7 @@ def _places(spec: TaskSpec) -> Iterator[tuple[str, str]]:
     yield from (("A variable's name", name) for name in spec.environment_names)
 
 
-def _found(text: str, redactor: Redactor) -> str | None:
+def _secret_names(text: str, redactor: Redactor) -> str | None:
     known = redactor.first(text)
     if known is not None:
         return f"the value of the variable '{known}'"

@@ -6,13 +6,13 @@ from datetime import datetime
 
 from watchkeeper.app.account_seen import see
 from watchkeeper.app.beside import with_others
-from watchkeeper.app.doing import LOOKS, READS, Doing, tell_nobody
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.read_output import Read, read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
+from watchkeeper.app.steps import LOOKS, READS, OnStep, ignore_step
 from watchkeeper.domain import settlement
-from watchkeeper.domain.account import Bearing
+from watchkeeper.domain.account import CredentialState
 from watchkeeper.domain.evidence import VerdictKind, judge, restarted_since
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness, of_service
@@ -44,9 +44,9 @@ class Settler:
     harness: Callable[[str], Harness]
     policy: RetryPolicy
     probing: ProbePolicy = field(default_factory=ProbePolicy)
-    bearing: Callable[[Task], Bearing] = lambda _: Bearing()
+    credential_state: Callable[[Task], CredentialState] = lambda _: CredentialState()
     """What a task's run has to do with its account's sign-in; a look from outside."""
-    doing: Doing = tell_nobody
+    on_step: OnStep = ignore_step
 
     def settle(self, run_id: str) -> Outcome | None:
         """Settle an ended run, or hold it; None if it is not to be settled, or not yet: what the agent left behind is still being ended.
@@ -69,7 +69,7 @@ class Settler:
         swept = hide_sweep(lambda: redactor, swept)
         (trace, unread), changes = self._gather(run, task, redactor)
         leftovers = hide_leftovers(redactor, gone.leftovers if gone else ())
-        bearing = self.bearing(task)
+        credential_state = self.credential_state(task)
 
         def work(tx: Tx) -> Outcome | None:
             now, owner = _load(tx, run_id)
@@ -89,7 +89,7 @@ class Settler:
                 swept=swept.proof if swept else None,
                 policy=self.policy,
                 probing=self.probing,
-                bearing=bearing,
+                credential_state=credential_state,
                 host="" if settlement.is_stopped_by_us(owner, now) else _host(tx, run_id),
                 service_answered=_service_answered(tx, owner, now, trace, at),
             )
@@ -119,11 +119,11 @@ class Settler:
         except HarnessError:
             read = Read(None, f"the harness {task.spec.harness} is not installed any more")
         else:
-            self.doing(run.id, READS, "")
+            self.on_step(run.id, READS, "")
             read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
-        self.doing(run.id, LOOKS, task.spec.cwd)
+        self.on_step(run.id, LOOKS, task.spec.cwd)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run), run.execution_id)
-        self.doing(run.id, "", "")
+        self.on_step(run.id, "", "")
         return read, hide_changes(redactor, changes)
 
 
@@ -161,11 +161,11 @@ def _service_answered(tx: Tx, task: Task, run: Run, trace: Trace | None, at: dat
 def _learn(tx: Tx, facts: Facts, outcome: Outcome) -> None:
     """Record what the outcome tells of the account, its service and the machine; what is news is journalled."""
     task, run = facts.task, facts.run
-    for seen in (*of_account(run, outcome, facts.bearing), *of_service(facts, outcome)):
+    for seen in (*of_account(run, outcome, facts.credential_state), *of_service(facts, outcome)):
         _ = see(tx, task.spec.account_id, run.machine, seen, outcome.at)
     found = of_harness(task, run, outcome)
-    if found is not None and tx.accounts.found(found):
-        data = {"harness": found.harness, "machine": found.machine, "present": found.present, "says": found.says}
+    if found is not None and tx.accounts.record_harness(found):
+        data = {"harness": found.harness, "machine": found.machine, "present": found.present, "detail": found.detail}
         _ = tx.journal.append("harness.seen", outcome.at, data=data)
 
 

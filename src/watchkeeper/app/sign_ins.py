@@ -11,7 +11,7 @@ from watchkeeper.app.account_seen import see
 from watchkeeper.app.accounts import AccountEnvironments, HomeGone, find_any, key_of
 from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import at_its_place
-from watchkeeper.domain.account import KEY, Account, AccountState, Bearing, SignIn, SignInSeen
+from watchkeeper.domain.account import KEY, Account, AccountState, CredentialState, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.profile import LaunchProfile
@@ -19,7 +19,7 @@ from watchkeeper.domain.sign_in_change import Change, Tried, change, looked
 from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness, Program, find_program
-from watchkeeper.ports.sign_in import Look, Looker, signs_in
+from watchkeeper.ports.sign_in import Looker, SignInCheck, signs_in
 from watchkeeper.ports.store import Store, Tx
 
 _SOME = 500
@@ -59,32 +59,32 @@ class SignIns:
     tried: dict[str, Tried] = field(default_factory=dict[str, Tried])
     """By account, what was looked at; a memory only, see `Tried`."""
 
-    def bearing(self, task: Task) -> Bearing:
+    def credential_state(self, task: Task) -> CredentialState:
         """What a task's run had to do with its account's sign-in. Never raises: where nothing can be told, a refusal is for a person."""
         spec = task.spec
         try:
             harness = self.harness(spec.harness)
             told = signs_in(harness)
             if told is None:
-                return Bearing(opens=False)
+                return CredentialState(opens=False)
             if spec.account == KEY:
-                return Bearing(keyed=True, own_key=True)
+                return CredentialState(keyed=True, own_key=True)
             account = self._account(spec.account_id)
-            kept = self.environments.of(task, account)
+            kept = self.environments.for_task(task, account)
             environment = self.accounts.apply(harness, account, kept, spec.environment_names)
         except HomeGone:
-            return Bearing()
+            return CredentialState()
         except (HarnessError, EnvironmentUnknown, OSError):
-            return Bearing(opens=False)
+            return CredentialState(opens=False)
         if any(environment.get(name) for name in told.key_variables):
-            return Bearing(keyed=True, own_key=account is not None and key_of(harness, account) is not None)
-        return Bearing(mark=self.looker.mark(told, environment).text)
+            return CredentialState(keyed=True, own_key=account is not None and key_of(harness, account) is not None)
+        return CredentialState(mark=self.looker.stamp(told, environment).text)
 
     def lacks(self) -> list[Lack]:
         """What closes the way of tasks here that a look could open."""
         return self.store.read(self._lacks)
 
-    def look_again(self, lack: Lack) -> Look | None:
+    def check_again(self, lack: Lack) -> SignInCheck | None:
         """Look at what is lacking, if anything about it is new; what it opens is recorded. None if nothing is new."""
         if lack.state is None:
             return self._program(lack)
@@ -97,33 +97,33 @@ class SignIns:
         told = signs_in(harness)
         if told is None:
             return None
-        mark = self.looker.mark(told, environment)
+        mark = self.looker.stamp(told, environment)
         tried = self.tried.get(lack.account_id, Tried())
         what = change(lack.state, mark.text, mark.changed_ns, tried)
         if what is Change.NONE:
             return None
-        look = self.looker.look(harness, environment, self.options(lack.harness))
+        check = self.looker.check(harness, environment, self.options(lack.harness))
         # Looked at again afterwards: a program may write its files when it is asked.
-        for seen in (mark.text, self.looker.mark(told, environment).text):
+        for seen in (mark.text, self.looker.stamp(told, environment).text):
             tried = looked(tried, seen, what)
         self.tried[lack.account_id] = tried
-        if look.sign_in is not SignIn.OUT:
-            self.record(lack.account_id, look, mark.text)
-        return look
+        if check.sign_in is not SignIn.OUT:
+            self.record(lack.account_id, check, mark.text)
+        return check
 
-    def mark(self, account: Account, environ: Mapping[str, str]) -> str:
+    def stamp(self, account: Account, environ: Mapping[str, str]) -> str:
         """What the sign-in's files of an account look like now; empty if that cannot be told."""
         try:
             harness = self.harness(account.harness)
             told = signs_in(harness)
-            return self.looker.mark(told, self.accounts.apply(harness, account, environ)).text if told else ""
+            return self.looker.stamp(told, self.accounts.apply(harness, account, environ)).text if told else ""
         except (HomeGone, HarnessError):
             return ""
 
-    def record(self, account_id: str, look: Look, mark: str = "") -> bool:
+    def record(self, account_id: str, check: SignInCheck, mark: str = "") -> bool:
         """Record what was seen just now; True if it is news."""
         at = self.clock.now()
-        seen = SignInSeen(sign_in=look.sign_in, at=at, says=look.says, mark=mark)
+        seen = SignInSeen(sign_in=check.sign_in, at=at, detail=check.detail, mark=mark)
 
         return self.store.transact("account.seen", lambda tx: see(tx, account_id, self.machine, seen, at))
 
@@ -153,21 +153,21 @@ class SignIns:
         known = {task.id for task in newest}
         return newest + [task for task in tx.queue.firsts(lanes) if task.id not in known]
 
-    def _program(self, lack: Lack) -> Look | None:
+    def _program(self, lack: Lack) -> SignInCheck | None:
         """Whether a program that was missing is there now. Costs a look at the PATH while it is not."""
-        program = next(filter(None, map(self._found, self._waiting_for(lack.harness))), None)
+        program = next(filter(None, map(self._program_found, self._waiting_for(lack.harness))), None)
         if program is None:
             return None
         at = self.clock.now()
-        state = HarnessState(harness=lack.harness, machine=self.machine, present=True, says=program.path, at=at)
+        state = HarnessState(harness=lack.harness, machine=self.machine, present=True, detail=program.path, at=at)
 
         def work(tx: Tx) -> None:
-            if tx.accounts.found(state):
-                data = {"harness": state.harness, "machine": state.machine, "present": True, "says": state.says}
+            if tx.accounts.record_harness(state):
+                data = {"harness": state.harness, "machine": state.machine, "present": True, "detail": state.detail}
                 _ = tx.journal.append("harness.seen", at, data=data)
 
         self.store.transact("harness.seen", work)
-        return Look(sign_in=SignIn.UNKNOWN, says=f"the program is there: {program.path}")
+        return SignInCheck(sign_in=SignIn.UNKNOWN, detail=f"the program is there: {program.path}")
 
     def _waiting_for(self, harness: str) -> list[tuple[Task, LaunchProfile]]:
         """Tasks that wait for this harness, one for each place in which its program was when they were accepted."""
@@ -183,11 +183,11 @@ class SignIns:
 
         return self.store.read(read)
 
-    def _found(self, waiting: tuple[Task, LaunchProfile]) -> Program | None:
+    def _program_found(self, waiting: tuple[Task, LaunchProfile]) -> Program | None:
         """The program of a task, if a launch would find it now."""
         task, profile = waiting
         try:
-            environment = self.environments.of(task, self._account(task.spec.account_id))
+            environment = self.environments.for_task(task, self._account(task.spec.account_id))
             harness = self.harness(profile.harness)
             if self.environments.is_from_elsewhere(task):
                 options = {**dict(profile.options), **self.options(profile.harness)}
@@ -200,7 +200,7 @@ class SignIns:
         return self.store.read(lambda tx: find_any(tx, account_id))
 
     def _lent(self, lack: Lack) -> Mapping[str, str]:
-        return self.environ if lack.lender is None else self.environments.of(lack.lender, lack.account)
+        return self.environ if lack.lender is None else self.environments.for_task(lack.lender, lack.account)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,19 +212,21 @@ class Asker:
     accounts: AccountEnvironments
     looker: Looker
 
-    def ask(self, account: Account, environ: Mapping[str, str]) -> Look:
+    def ask(self, account: Account, environ: Mapping[str, str]) -> SignInCheck:
         """What the program of an account reports, under a task's environment."""
         try:
             harness = self.harness(account.harness)
             environment = self.accounts.apply(harness, account, environ)
         except HomeGone as problem:
-            return Look(sign_in=SignIn.OUT, says=str(problem).rstrip("."))
+            return SignInCheck(sign_in=SignIn.OUT, detail=str(problem).rstrip("."))
         except HarnessError as problem:
-            return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
+            return SignInCheck(sign_in=SignIn.UNKNOWN, detail=str(problem).rstrip("."))
         key = key_of(harness, account)
         if key is not None and not any(environment.get(name) for name in (key[0], *key[1].split(" or "))):
-            return Look(sign_in=SignIn.UNKNOWN, says=f"it works with the key in {key[1]}, which is not set here")
-        return self.looker.look(harness, environment, self.options(account.harness))
+            return SignInCheck(
+                sign_in=SignIn.UNKNOWN, detail=f"it works with the key in {key[1]}, which is not set here"
+            )
+        return self.looker.check(harness, environment, self.options(account.harness))
 
 
 def _lack(tx: Tx, account_id: str, state: AccountState | None, lenders: list[Task]) -> Lack:

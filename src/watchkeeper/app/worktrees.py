@@ -178,10 +178,12 @@ class Keeper:
 
 def needed(tree: Worktree, seen: WorktreeSeen) -> WorktreeNeeded:
     """The refusal, with every reason."""
-    says = "; ".join(obstacles(tree, seen))
-    refusal = WorktreeNeeded(f"The worktree of {tree.branch} stays, because it holds {says}.", hint=advice(tree, seen))
+    detail = "; ".join(obstacles(tree, seen))
+    refusal = WorktreeNeeded(
+        f"The worktree of {tree.branch} stays, because it holds {detail}.", hint=advice(tree, seen)
+    )
     if seen.problem:
         refusal = WorktreeNeeded(seen.problem, hint=advice(tree, seen))
     else:
-        refusal.because = f"its worktree holds {says}"
+        refusal.because = f"its worktree holds {detail}"
     return refusal

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from watchkeeper.app.views.accounts import AccountRow
     from watchkeeper.cli.call import Call
-    from watchkeeper.ports.sign_in import Look
+    from watchkeeper.ports.sign_in import SignInCheck
 
 LABEL = 12
 _NAMED = 8
@@ -134,7 +134,7 @@ def users(call: "Call", account: Account) -> list[Task]:
     return [] if store is None else store.read(lambda tx: app.users(tx, account.id))
 
 
-def look(call: "Call", account: Account) -> "Look":
+def check_sign_in(call: "Call", account: Account) -> "SignInCheck":
     """Ask the program of an account."""
     from watchkeeper.app.manage_accounts import own_environment
 
@@ -184,7 +184,7 @@ def lines(call: "Call", found: "AccountRow", tasks: Sequence[Task]) -> list[str]
     if account.variables:
         told.append(("variables", ", ".join(account.variables)))
     seen = f", seen {age(state.sign_in_at, now)} ago" if state.sign_in_at else ""
-    told.append(("signed in", f"{_word(call, found)}{seen}{f': {clean(state.says)}' if state.says else ''}"))
+    told.append(("signed in", f"{_word(call, found)}{seen}{f': {clean(state.detail)}' if state.detail else ''}"))
     told += services.lines(state, now)
     if tasks:
         told.append(("tasks", ", ".join(task.id for task in tasks[:_NAMED]) + (" …" if len(tasks) > _NAMED else "")))

@@ -6,7 +6,7 @@ from dataclasses import fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
-from watchkeeper.cli import asking
+from watchkeeper.cli import task_options
 from watchkeeper.cli.render import clean
 from watchkeeper.cli.types import from_now
 from watchkeeper.domain.duration import parse_duration
@@ -14,7 +14,7 @@ from watchkeeper.domain.task_record import EXPECTATIONS
 from watchkeeper.errors import BadTask
 
 if TYPE_CHECKING:
-    from watchkeeper.app.hand_over import HandOverRequest, Line
+    from watchkeeper.app.hand_over import HandOverRequest, NumberedRequest
     from watchkeeper.cli.call import Call
 
 _FLAGS = ("shared", "worktree")
@@ -43,15 +43,17 @@ def _kinds() -> Mapping[str, str]:
     return {key: kind for key, kind in kinds.items() if key not in _INTERNAL} | dict.fromkeys(_LINES, "str")
 
 
-def from_lines(text: str, common: "HandOverRequest") -> "list[Line]":
+def from_lines(text: str, common: "HandOverRequest") -> "list[NumberedRequest]":
     """A task for each line that is not empty; `common` holds for each of them."""
-    from watchkeeper.app.hand_over import Line
+    from watchkeeper.app.hand_over import NumberedRequest
 
     lines = enumerate(text.splitlines(), 1)
-    return [Line(number=at, request=replace(common, prompt=line.strip())) for at, line in lines if line.strip()]
+    return [
+        NumberedRequest(number=at, request=replace(common, prompt=line.strip())) for at, line in lines if line.strip()
+    ]
 
 
-def from_json(call: "Call", text: str, common: "HandOverRequest") -> "list[Line]":
+def from_json(call: "Call", text: str, common: "HandOverRequest") -> "list[NumberedRequest]":
     """A task for each line that is not empty, each a JSON object.
 
     Raises:
@@ -70,8 +72,8 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> "Line":
-    from watchkeeper.app.hand_over import Line
+def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> "NumberedRequest":
+    from watchkeeper.app.hand_over import NumberedRequest
 
     def wrong(what: str, hint: str = "") -> BadTask:
         return BadTask(f"Line {number}: {what}", hint=hint or f"Known keys: {', '.join(sorted(_kinds()))}.")
@@ -96,7 +98,9 @@ def _parsed(call: "Call", number: int, line: str, common: "HandOverRequest") -> 
         raise wrong("a command line (`argv`) is for the harness command.", "Leave `harness` or `argv` away.")
     if "cwd" in values:
         values["cwd"] = call.directory(cast("str", values["cwd"]))
-    return Line(number=number, request=replace(common, **asking.starting(call, _merged(values, common))), name=name)
+    return NumberedRequest(
+        number=number, request=replace(common, **task_options.starting(call, _merged(values, common))), name=name
+    )
 
 
 def _merged(values: Mapping[str, object], common: "HandOverRequest") -> dict[str, Any]:

@@ -128,7 +128,7 @@ class Call:
         """The database, or None if nothing was ever written. Raises StateError."""
         return self.reading.existing_store
 
-    def tell_damage(self) -> None:
+    def report_damage(self) -> None:
         """Say on the error output that records were met that cannot be read, so that no list looks whole that is not."""
         met = [each for parts in self._opened for each in parts.met.all()]
         if met and not self.names_damage:

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 TRUST = "If the clock is right: wk prune --trust-clock"
 
 
-def look(ages: "Ages", *, trust: bool, keep: bool) -> "Watched":
+def compare(ages: "Ages", *, trust: bool, keep: bool) -> "Watched":
     """Look at the clocks, and keep what was seen if `keep`. Raises OSError."""
     from watchkeeper.domain import clocks
 
     if keep:
-        return ages.trust() if trust else ages.look()
+        return ages.trust() if trust else ages.check()
     return clocks.trusting(ages.watched()) if trust else ages.watched()
 
 
-def says(watched: "Watched") -> str:
+def describe(watched: "Watched") -> str:
     """What is wrong with the clock, as a sentence; empty if nothing is known to be."""
     if not watched.jumps:
         return ""
@@ -34,7 +34,7 @@ def says(watched: "Watched") -> str:
 
 def warn(call: "Call", watched: "Watched") -> None:
     """Print it to the person who prunes."""
-    told = says(watched)
+    told = describe(watched)
     if told:
         call.terminal.note(f"{told}, so what ended before is kept. {TRUST}")
 

@@ -19,7 +19,7 @@ _SHOWN = 40
 SETTINGS: dict[str, object] = {"help_option_names": ["-h", "--help"], "max_content_width": HELP_WIDTH}
 
 
-class Command(click.Command):
+class WkCommand(click.Command):
     """A command that takes `--debug` itself, too; everything after the first `--` can be kept apart.
 
     Every command is one: here, and nowhere else, a command that an agent may not give is refused, before its arguments are parsed.
@@ -88,7 +88,7 @@ def is_dashed_text(word: str) -> bool:
     return word.startswith("-") and any(letter.isspace() for letter in word)
 
 
-class SplittingCommand(Command):
+class SplittingCommand(WkCommand):
     """A command whose arguments end at `--`."""
 
     splits = True

@@ -76,7 +76,7 @@ ENDS = (
 NONE = "No daemon runs, so nothing new is started or settled until one does"
 
 
-class Vigil:
+class DaemonWatcher:
     """Checks during a wait whether there is still a daemon for the awaited tasks, and reports again and again when there is none."""
 
     def __init__(self, call: "Call") -> None:
@@ -84,17 +84,17 @@ class Vigil:
         self._call = call
         self._next = time.monotonic() + _FIRST_LOOK_S
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Look if it is time to, and say what is new, or what has not been said for long."""
         now = time.monotonic()
         if now < self._next:
             return
-        says = self._says()
-        if says:
-            self._call.terminal.note(says)
-        self._next = now + (_SAY_AGAIN_S if says else _FIRST_LOOK_S)
+        detail = self._describe()
+        if detail:
+            self._call.terminal.note(detail)
+        self._next = now + (_SAY_AGAIN_S if detail else _FIRST_LOOK_S)
 
-    def _says(self) -> str:
+    def _describe(self) -> str:
         try:
             host = self._call.reading.daemon_host
             if not host.is_held():
@@ -107,15 +107,15 @@ class Vigil:
 
 def poke(call: "Call") -> bool:
     """Have a running daemon look; False if none runs. Starts none."""
-    from watchkeeper.ports.service import Order
+    from watchkeeper.ports.service import DaemonRequest
 
     try:
-        return call.writing.daemon_host.tell(Order.LOOK)
+        return call.writing.daemon_host.send(DaemonRequest.LOOK)
     except OSError:
         return False
 
 
-def frozen_says(info: "DaemonInfo") -> str:
+def describe_frozen(info: "DaemonInfo") -> str:
     """How a suspended daemon is described."""
     return f"The daemon is stopped (SIGSTOP) and does nothing: kill -CONT {info.pid}"
 
@@ -182,6 +182,6 @@ def found_by_newest(call: "Call") -> dict[str, str]:
     return {}
 
 
-def found_says(found: "Mapping[str, str]") -> str:
+def describe_found(found: "Mapping[str, str]") -> str:
     """How many runs a daemon found of each word: `298 adopted, 2 lost`."""
     return ", ".join(f"{count} {word}" for word, count in Counter(found.values()).most_common())

@@ -36,10 +36,10 @@ def remarks(found: "StoreFacts") -> list[str]:
 def server(call: "Call") -> "StoreFacts | None":
     """The facts of the database if a server keeps it. Raises DatabaseUnusable and its kinds."""
     from watchkeeper.app.views.database import facts
-    from watchkeeper.compose.databases import place
+    from watchkeeper.compose.databases import location
 
     store, parts = call.reading.store, call.reading
     if not store.is_shared:
         return None
-    there = place(parts.settings.store_url, parts.state, host=parts.host_name)
-    return facts(store, there.says, parts.system_clock, thorough=False)
+    there = location(parts.settings.store_url, parts.state, host=parts.host_name)
+    return facts(store, there.detail, parts.system_clock, thorough=False)

@@ -69,7 +69,7 @@ def is_away(error: BaseException) -> bool:
     return isinstance(error, DatabaseUnusable) and not isinstance(error, NoDatabase)
 
 
-def says(error: BaseException) -> str:
+def describe(error: BaseException) -> str:
     """Why something is off the record."""
     return next((why for kind, why in _WHY if isinstance(error, kind)), "the database cannot be used")
 
@@ -141,7 +141,7 @@ def end_all(runtime: "Runtime", runs: "Sequence[Run]", how: "StopHow", grace_s: 
         try:
             return end_now(runtime, run, how, grace_s)
         except OSError as problem:
-            return Ended(over=False, says=f"The system is in trouble: {problem.strerror or problem}.")
+            return Ended(over=False, detail=f"The system is in trouble: {problem.strerror or problem}.")
 
     if not runs:
         return []

@@ -29,7 +29,9 @@ def usage(error: "click.ClickException", terminal: Terminal, *, as_json: bool) -
     """Tell that the command line is off."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else "wk"
-    _tell(terminal, "UsageError", error.format_message(), f"`{path} --help` says how.", Exit.USAGE, as_json=as_json)
+    _print_error(
+        terminal, "UsageError", error.format_message(), f"`{path} --help` says how.", Exit.USAGE, as_json=as_json
+    )
     return Exit.USAGE
 
 
@@ -38,7 +40,7 @@ def ours(error: WatchkeeperError, terminal: Terminal, *, as_json: bool) -> int:
     more: dict[str, object] = {}
     if isinstance(error, AmbiguousId):
         more = {"candidates": error.candidates, "more_candidates": error.more}
-    _tell(terminal, type(error).__name__, str(error), error.hint, error.exit_code, as_json=as_json, more=more)
+    _print_error(terminal, type(error).__name__, str(error), error.hint, error.exit_code, as_json=as_json, more=more)
     return error.exit_code
 
 
@@ -47,7 +49,7 @@ def unknown(error: BaseException, terminal: Terminal, log: str, *, as_json: bool
     where = f" The daemon's log is {log}." if log else ""
     message = f"Something went wrong inside wk: {type(error).__name__}: {error}."
     hint = f"Your tasks are not affected. `wk --debug …` shows where it happened.{where}"
-    _tell(terminal, type(error).__name__, message, hint, Exit.INTERNAL, as_json=as_json)
+    _print_error(terminal, type(error).__name__, message, hint, Exit.INTERNAL, as_json=as_json)
     return Exit.INTERNAL
 
 
@@ -58,7 +60,7 @@ def trace(error: BaseException, terminal: Terminal) -> None:
     terminal.note(terminal.conceal("".join(traceback.format_exception(error)).rstrip()))
 
 
-def _tell(
+def _print_error(
     terminal: Terminal,
     kind: str,
     message: str,

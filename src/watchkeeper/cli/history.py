@@ -22,7 +22,7 @@ _SIGN_INS = {"in": "is signed in", "out": "is signed out", "unknown": "may be si
 _TERM = 0x7F
 
 
-def says(entry: "JournalEntry") -> str:
+def describe(entry: "JournalEntry") -> str:
     """The entry in words. A kind that has none comes from another version."""
     words = _WORDS.get(entry.kind)
     if words is None:
@@ -142,8 +142,8 @@ def _account_seen(facts: Facts) -> str:
     if "sign_in" in facts:
         return f"{account} {_SIGN_INS.get(_get(facts, 'sign_in'), 'was looked at')}"
     if trouble := _get(facts, "trouble"):
-        says = _get(facts, "says")
-        return f"{account}: its service is in trouble ({trouble}){f': {says}' if says else ''}"
+        detail = _get(facts, "detail")
+        return f"{account}: its service is in trouble ({trouble}){f': {detail}' if detail else ''}"
     until = facts.get("quota_until")
     if isinstance(until, str) and until:
         return f"{account} has used up its limit, until {render.clock(datetime.fromisoformat(until))}"
@@ -152,9 +152,9 @@ def _account_seen(facts: Facts) -> str:
 
 def _harness_seen(facts: Facts) -> str:
     if facts.get("present"):
-        where = _get(facts, "says")
+        where = _get(facts, "detail")
         return f"the program of harness {_get(facts, 'harness')} is there{f': {where}' if where else ''}"
-    return f"the program of harness {_get(facts, 'harness')} is missing: {_get(facts, 'says')}"
+    return f"the program of harness {_get(facts, 'harness')} is missing: {_get(facts, 'detail')}"
 
 
 def _restored(facts: Facts) -> str:
@@ -166,7 +166,7 @@ def _restored(facts: Facts) -> str:
 def _waits(facts: Facts) -> str:
     until = facts.get("until")
     at = f", until {render.clock(datetime.fromisoformat(until))}" if isinstance(until, str) else ""
-    return f"waits ({_get(facts, 'wait')}): {_get(facts, 'says')}{at}"
+    return f"waits ({_get(facts, 'wait')}): {_get(facts, 'detail')}{at}"
 
 
 def _lane(facts: Facts) -> str:
@@ -204,7 +204,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "worktree.removed": _with("the worktree that it left was removed", "by", " by "),
     "task.waiting": _waits,
     "task.ready": "waits for nothing of its own any more",
-    "queue.waiting": lambda facts: f"{_lane(facts)} wait ({_get(facts, 'wait')}): {_get(facts, 'says')}",
+    "queue.waiting": lambda facts: f"{_lane(facts)} wait ({_get(facts, 'wait')}): {_get(facts, 'detail')}",
     "queue.moving": lambda facts: f"{_lane(facts)} are started again",
     "account.probe": lambda facts: f"tries the service of {_get(facts, 'account')} for all its tasks",
     "queue.paused": _rule("was paused"),
@@ -212,7 +212,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "queue.limited": _rule("got another limit, LIMIT,"),
     "run.reserved": "a run was made for it",
     "run.prepared": "everything is prepared for its agent",
-    "run.new_commits": _with("there are new commits in its checkout", "says"),
+    "run.new_commits": _with("there are new commits in its checkout", "detail"),
     "run.shim_started": "its shim was started",
     "run.agent_seen": _works,
     "run.exit_seen": _ended,
@@ -220,7 +220,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.lost": _lost,
     "run.held_back": _with("what became of it is uncertain", "reason"),
     "run.undecided": "its directory is there again, and nothing had begun in it",
-    "run.condemned": _with("can only fail, so wk ends it early", "condemnation_reason"),
+    "run.early_fail_seen": _with("can only fail, so wk ends it early", "early_fail_reason"),
     "run.delayed": _with("waits", "reason"),
     "run.answered": _answered,
     "run.lingered": "it went on for too long after its answer, so it is ended",

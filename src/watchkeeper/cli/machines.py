@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.store import MachineRecord
 
 
-def here(call: "Call") -> "Here":
+def this_machine(call: "Call") -> "Here":
     """This machine at this moment. Looks only: what has no id yet gets none by this."""
     from watchkeeper.app.views.why import Here
 
@@ -33,7 +33,7 @@ def where(call: "Call", task: "Task") -> str:
     run, there = one(store, call.runtime, task.id).run, None
     if run is not None:
         there = elsewhere(run, store.read(lambda tx: of_run(store, tx, run)), call.runtime())
-    return f" ({clean(there.says)})" if there is not None else ""
+    return f" ({clean(there.detail)})" if there is not None else ""
 
 
 def names(call: "Call", machines: "Iterable[MachineRecord]", own_id: str) -> dict[str, str]:

@@ -167,7 +167,7 @@ def _call(call: Call, arguments: list[str], *, as_json: bool) -> int:
         if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
             raise  # it is the output that has no room: the state directory's own troubles come as StateError
         return _unknown(call, error, as_json=as_json)
-    call.tell_damage()
+    call.report_damage()
     return int(result) if isinstance(result, int) else Exit.OK
 
 

@@ -177,8 +177,8 @@ class _Hiding:
 
         run = self._store.read(lambda tx: tx.runs.get(self._run.id))
         if self._executions.environment(run) is None:
-            says = "cannot be read: only what looks like a secret is hidden in its output."
-            self._call.terminal.note(f"The environment of run {run.number} {says}")
+            detail = "cannot be read: only what looks like a secret is hidden in its output."
+            self._call.terminal.note(f"The environment of run {run.number} {detail}")
         return redactor_of(self._executions, run, self._task.spec)
 
     @cached_property

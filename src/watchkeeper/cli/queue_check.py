@@ -10,28 +10,28 @@ if TYPE_CHECKING:
 _NAMED = 3
 
 
-class Found(NamedTuple):
+class QueueFinding(NamedTuple):
     """What the look found."""
 
     level: str
     """`ok`, `note` or `bad`."""
-    says: str
+    detail: str
     hint: str = ""
     faults: tuple[str, ...] = ()
 
 
-def look(call: "Call") -> Found:
+def check_queue(call: "Call") -> QueueFinding:
     """Compare every kept fact about a wait with what it is derived from. Raises StateError."""
     store = call.store
     if store is None:
-        return Found("ok", "empty")
+        return QueueFinding("ok", "empty")
     faults, rules = store.read(lambda tx: (tuple(tx.waits.audit()), tx.rules.all()))
     if faults:
         more = f" And {len(faults) - _NAMED} more." if len(faults) > _NAMED else ""
         hint = "wk store repair"
-        return Found("note", " ".join(faults[:_NAMED]) + more, hint, faults)
+        return QueueFinding("note", " ".join(faults[:_NAMED]) + more, hint, faults)
     paused = [rule for rule in rules if rule.paused]
     if any(rule.scope == "all" for rule in paused):
-        return Found("note", "paused: nothing is started", "`wk queue resume` resumes it.")
+        return QueueFinding("note", "paused: nothing is started", "`wk queue resume` resumes it.")
     parts = f"; {counted(len(paused), 'part')} paused (wk queue show)" if paused else ""
-    return Found("ok", f"waiting reasons are consistent{parts}")
+    return QueueFinding("ok", f"waiting reasons are consistent{parts}")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.cli import render
 from watchkeeper.cli.machines import names
-from watchkeeper.domain.lanes import scope_says
+from watchkeeper.domain.lanes import describe_scope
 from watchkeeper.domain.wait import Wait
 
 if TYPE_CHECKING:
@@ -47,12 +47,12 @@ def show(call: "Call", found: "QueueView", here: "Here") -> None:
 
 
 def _rule(rule: "QueueRule", at_work: int, called: dict[str, str], now: "datetime") -> str:
-    what = render.clean(scope_says(rule.scope, rule.name, called))
-    says = ["paused"] if rule.paused else []
+    what = render.clean(describe_scope(rule.scope, rule.name, called))
+    detail = ["paused"] if rule.paused else []
     if rule.max_running is not None:
-        says.append(f"at most {rule.max_running} at once, {at_work} at work")
+        detail.append(f"at most {rule.max_running} at once, {at_work} at work")
     by = f" ({render.clean(rule.by)}, {render.age(rule.at, now)} ago)" if rule.by and rule.at else ""
-    return f"{what}: {'; '.join(says)}{by}"
+    return f"{what}: {'; '.join(detail)}{by}"
 
 
 def _lane(view: "LaneView", called: dict[str, str], *, several: bool) -> "Iterator[str]":
@@ -64,27 +64,27 @@ def _lane(view: "LaneView", called: dict[str, str], *, several: bool) -> "Iterat
         parts.append(f"on {called.get(lane.machine, lane.machine) if lane.machine else 'any machine'}")
     yield render.clean(f"{', '.join(parts)}: {view.waiting} waiting")
     for reason in view.reasons:
-        yield f"  {says(reason)}"
+        yield f"  {describe(reason)}"
 
 
 def _row(each: "Why", lane: "LaneView", now: "datetime") -> tuple[str, str, str, str]:
     """The lane's own reasons stand above its tasks; here are those that a task has by itself."""
     own = [reason for reason in each.reasons if reason not in lane.reasons]
     title = render.clean(each.task.spec.title)
-    shown = f"{title} ({says(own[0])})" if own else title
+    shown = f"{title} ({describe(own[0])})" if own else title
     return f"  {each.task.id}", str(each.task.spec.priority), render.age(each.task.created_at, now), shown
 
 
-def says(reason: "Reason") -> str:
+def describe(reason: "Reason") -> str:
     """A reason in a line."""
     if reason.wait is Wait.NOT_BEFORE and reason.until is not None:
-        return f"{reason.wait.value} {render.clock(reason.until)}, {render.clean(reason.says)}"
+        return f"{reason.wait.value} {render.clock(reason.until)}, {render.clean(reason.detail)}"
     since = f" since {render.clock(reason.since)}" if reason.since is not None else ""
     until = f", until {render.clock(reason.until)}" if reason.until is not None else ""
     if reason.wait is Wait.SERVICE:
         until = next_probe(reason.until, reason.tasks)
     apart = " (a task with --worktree does not wait)" if reason.wait is Wait.CHECKOUT_BUSY else ""
-    return f"{reason.wait.value}: {render.clean(reason.says)}{apart}{since}{until}"
+    return f"{reason.wait.value}: {render.clean(reason.detail)}{apart}{since}{until}"
 
 
 def next_probe(at: "datetime | None", probes: "Sequence[str]") -> str:

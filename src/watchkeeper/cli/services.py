@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.cli.queue_view import next_probe
 from watchkeeper.cli.render import clean, clock, counted
-from watchkeeper.domain.lanes import SERVICE_SAYS
+from watchkeeper.domain.lanes import SERVICE_DETAILS
 from watchkeeper.domain.service import Phase, overdue, phase, rests_until
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def line(found: "AccountRow", now: "datetime") -> str:
     until = rests_until(state, now)
     probe = () if state.probe_run is None else (state.probe_run.rpartition(".")[0],)
     if state.trouble is not None and state.trouble_since is not None:
-        how = f"{SERVICE_SAYS[state.trouble]} since {clock(state.trouble_since)}"
+        how = f"{SERVICE_DETAILS[state.trouble]} since {clock(state.trouble_since)}"
         return f"The service of {account} {how}{next_probe(until, probe)}{waiting}."
     if until is None:
         return f"The limit of {account} should be over{next_probe(None, probe)}{waiting}."
@@ -59,8 +59,8 @@ def lines(state: "AccountState", now: "datetime") -> list[tuple[str, str]]:
         told.append(("limit", ends if state.quota_until > now else f"{ends}{next_probe(until, probe)}"))
     if state.trouble is not None and state.trouble_since is not None:
         failed = f"; {counted(state.probes, 'probe')} failed" if state.probes else ""
-        how = f"{SERVICE_SAYS[state.trouble]} since {clock(state.trouble_since)}{failed}{next_probe(until, probe)}"
+        how = f"{SERVICE_DETAILS[state.trouble]} since {clock(state.trouble_since)}{failed}{next_probe(until, probe)}"
         told.append(("service", how))
-        if state.trouble_says:
-            told.append(("", clean(state.trouble_says)))
+        if state.trouble_detail:
+            told.append(("", clean(state.trouble_detail)))
     return told

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli.output import pieces
-from watchkeeper.cli.printing import Lines, Printer
+from watchkeeper.cli.printers import Lines, Printer
 from watchkeeper.cli.render import counted
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.ports.harness import EventKind, StreamEvent
@@ -22,7 +22,7 @@ STDERR_LINES = 50
 _NO_FAILURE = frozenset({None, FailureKind.ASKED, FailureKind.STOPPED})
 
 
-def tell_stderr(
+def print_stderr(
     call: "Call",
     store: "Store",
     task_id: str,

@@ -24,7 +24,7 @@ class Check:
 
     name: str
     level: Level
-    says: str
+    detail: str
     hint: str = ""
     code: Exit = Exit.OK
     """The exit code if it is bad."""
@@ -33,7 +33,7 @@ class Check:
 
 def python() -> Check:
     """Which Python this is."""
-    return Check(name="python", level=Level.OK, says=f"{platform.python_version()} at {sys.executable}")
+    return Check(name="python", level=Level.OK, detail=f"{platform.python_version()} at {sys.executable}")
 
 
 def kernel() -> Check:
@@ -41,13 +41,13 @@ def kernel() -> Check:
     missing = [name for name, there in (("pidfd", _has_pidfd()), ("OFD locks", _has_ofd_locks())) if not there]
     if _kernel_version() < (3, 4):
         missing.append("subreaper")
-    says = f"{platform.system()} {platform.release()}"
+    detail = f"{platform.system()} {platform.release()}"
     if missing:
         return Check(
-            name="kernel", level=Level.BAD, says=f"{says} lacks {', '.join(missing)}", hint="Use a kernel of 5.4 or newer.",
+            name="kernel", level=Level.BAD, detail=f"{detail} lacks {', '.join(missing)}", hint="Use a kernel of 5.4 or newer.",
             code=Exit.STATE,
         )  # fmt: skip
-    return Check(name="kernel", level=Level.OK, says=f"{says}: pidfd, OFD locks, subreaper")
+    return Check(name="kernel", level=Level.OK, detail=f"{detail}: pidfd, OFD locks, subreaper")
 
 
 def _has_pidfd() -> bool:

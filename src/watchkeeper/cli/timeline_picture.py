@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.cli import render
-from watchkeeper.domain.timeline import Doing
+from watchkeeper.domain.timeline import OnStep
 from watchkeeper.errors import StateError, UsageError
 
 if TYPE_CHECKING:
@@ -15,28 +15,28 @@ if TYPE_CHECKING:
     from watchkeeper.domain.timeline import Span
 
 MARKS = {
-    Doing.WAITING: "·",
-    Doing.STARTING: "-",
-    Doing.WORKING: "█",
-    Doing.ENDING: "-",
-    Doing.HELD: "?",
-    Doing.NEEDS_YOU: "!",
+    OnStep.WAITING: "·",
+    OnStep.STARTING: "-",
+    OnStep.WORKING: "█",
+    OnStep.ENDING: "-",
+    OnStep.HELD: "?",
+    OnStep.NEEDS_YOU: "!",
 }
 """One letter for each; in this order the later one wins where a cell holds several."""
 _STRENGTH = {
     each: rank
     for rank, each in enumerate(
-        (Doing.WAITING, Doing.NEEDS_YOU, Doing.ENDING, Doing.STARTING, Doing.HELD, Doing.WORKING)
+        (OnStep.WAITING, OnStep.NEEDS_YOU, OnStep.ENDING, OnStep.STARTING, OnStep.HELD, OnStep.WORKING)
     )
 }
 _ASCII = {"█": "#", "·": "."}
 _COLOURS = {
-    Doing.WAITING: "#c8c8c8",
-    Doing.STARTING: "#9ecae1",
-    Doing.WORKING: "#2b7bba",
-    Doing.ENDING: "#9ecae1",
-    Doing.HELD: "#e6a700",
-    Doing.NEEDS_YOU: "#f2cf66",
+    OnStep.WAITING: "#c8c8c8",
+    OnStep.STARTING: "#9ecae1",
+    OnStep.WORKING: "#2b7bba",
+    OnStep.ENDING: "#9ecae1",
+    OnStep.HELD: "#e6a700",
+    OnStep.NEEDS_YOU: "#f2cf66",
 }
 _FORMATS = (".svg", ".png")
 _ROW_INCHES = 0.28
@@ -55,9 +55,9 @@ def bar(spans: "Sequence[Span]", start: datetime, end: datetime, columns: int, *
         first = max(0, int((span.start - start) / step))
         last = min(columns - 1, max(first, -int(-((span.end - start) / step) // 1) - 1))
         for cell in range(first, last + 1):
-            if _STRENGTH[span.doing] > rank[cell]:
-                rank[cell] = _STRENGTH[span.doing]
-                cells[cell] = MARKS[span.doing]
+            if _STRENGTH[span.on_step] > rank[cell]:
+                rank[cell] = _STRENGTH[span.on_step]
+                cells[cell] = MARKS[span.on_step]
     text = "".join(cells)
     return text.translate(str.maketrans(_ASCII)) if ascii_only else text
 
@@ -115,7 +115,7 @@ def _draw(axes: Any, found: "Timeline") -> None:  # noqa: ANN401 - the library h
         for span in row.spans:
             start, end = max(span.start, found.start).astimezone(), span.end.astimezone()
             if end > start:
-                axes.barh(at, end - start, left=start, height=0.7, color=_COLOURS[span.doing], linewidth=0)
+                axes.barh(at, end - start, left=start, height=0.7, color=_COLOURS[span.on_step], linewidth=0)
     axes.set_yticks(range(len(rows)), [_label(row) for row in rows], fontsize=8)
     axes.set_ylim(-0.6, max(0.6, len(rows) - 0.4))
     zone = found.start.astimezone().tzinfo
@@ -123,8 +123,8 @@ def _draw(axes: Any, found: "Timeline") -> None:  # noqa: ANN401 - the library h
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))
     axes.set_title(f"At most {render.counted(found.at_once, 'agent')} at once", fontsize=9, loc="left")
-    used = {span.doing for row in rows for span in row.spans}
-    handles = [Patch(color=colour, label=doing.value) for doing, colour in _COLOURS.items() if doing in used]
+    used = {span.on_step for row in rows for span in row.spans}
+    handles = [Patch(color=colour, label=on_step.value) for on_step, colour in _COLOURS.items() if on_step in used]
     axes.legend(
         handles=handles, fontsize=8, ncols=len(handles) or 1, loc="lower right", bbox_to_anchor=(1, 1), frameon=False
     )

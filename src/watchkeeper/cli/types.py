@@ -73,7 +73,7 @@ class TaskIdType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument]
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Ids that start like this, newest first, with their titles. Looks only."""
         del ctx, param
-        from watchkeeper.cli.completing import ids
+        from watchkeeper.cli.completions import ids
 
         return [CompletionItem(task_id, help=title) for task_id, title in ids(incomplete, _OFFERED)]
 
@@ -106,7 +106,7 @@ class HarnessType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names that start like this."""
         del ctx, param
-        from watchkeeper.cli.completing import harness_names
+        from watchkeeper.cli.completions import harness_names
 
         return [CompletionItem(name) for name in harness_names() if name.startswith(incomplete)]
 
@@ -119,7 +119,7 @@ class IsolationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgume
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Words of the harness that was named, or of every harness."""
         del param
-        from watchkeeper.cli.completing import isolations
+        from watchkeeper.cli.completions import isolations
 
         return [CompletionItem(each) for each in isolations(ctx.params.get("harness")) if each.startswith(incomplete)]
 
@@ -132,7 +132,7 @@ class AccountType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Ids that start like this. Looks only."""
         del ctx, param
-        from watchkeeper.cli.completing import accounts
+        from watchkeeper.cli.completions import accounts
 
         return [CompletionItem(each) for each in accounts() if each.startswith(incomplete)]
 
@@ -145,7 +145,7 @@ class MachineType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Names that start like this. Looks only."""
         del ctx, param
-        from watchkeeper.cli.completing import machines
+        from watchkeeper.cli.completions import machines
 
         return [CompletionItem(each) for each in machines() if each.startswith(incomplete)]
 
@@ -158,7 +158,7 @@ class LabelType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """Labels that start like this. Looks only."""
         del ctx, param
-        from watchkeeper.cli.completing import labels
+        from watchkeeper.cli.completions import labels
 
         return [CompletionItem(each) for each in labels(incomplete, _OFFERED)]
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.service import Wake
     from watchkeeper.ports.store import Tx
     from watchkeeper.runtimes.state_directory import StateDirectory
-    from watchkeeper.store.moving import OpenStore, Place
+    from watchkeeper.store.moving import DatabaseLocation, OpenStore
 
 
 @contextmanager
@@ -40,7 +40,7 @@ def open_store(
         return open_postgres(url, host=host, create=create, upgrade=upgrade, met=met)
     from watchkeeper.store.sqlite.store import SqliteStore
 
-    return SqliteStore.open(state.database, state.turnstile, create=create, upgrade=upgrade, met=met)
+    return SqliteStore.open(state.database, state.write_lock, create=create, upgrade=upgrade, met=met)
 
 
 def open_postgres(url: str, *, host: str, create: bool, upgrade: bool, met: "Met | None" = None) -> "OpenStore":
@@ -59,15 +59,15 @@ def listen(url: str | None, *, host: str) -> "Wake | None":
     return PostgresWake(url, application=_application(host))
 
 
-def place(url: str | None, state: "StateDirectory", *, host: str) -> "Place":
+def location(url: str | None, state: "StateDirectory", *, host: str) -> "DatabaseLocation":
     """Where a database is that everything is moved from or to. Raises SettingsError."""
     if url is None:
-        from watchkeeper.store.sqlite.place import SqlitePlace
+        from watchkeeper.store.sqlite.location import SqliteLocation
 
-        return SqlitePlace(state.database, state.turnstile)
+        return SqliteLocation(state.database, state.write_lock)
     with driver():
-        from watchkeeper.store.postgres.place import PostgresPlace
-    return PostgresPlace(url, _application(host))
+        from watchkeeper.store.postgres.location import PostgresLocation
+    return PostgresLocation(url, _application(host))
 
 
 def _application(host: str) -> str:
@@ -76,7 +76,12 @@ def _application(host: str) -> str:
 
 
 def move(
-    source: "Place", destination: "Place", *, shared: bool, node: str, progress: Callable[[int, int], None]
+    source: "DatabaseLocation",
+    destination: "DatabaseLocation",
+    *,
+    shared: bool,
+    node: str,
+    progress: Callable[[int, int], None],
 ) -> "MovedFacts":
     """Move everything from one database into the other, an empty one, and leave the first one marked.
 
@@ -106,14 +111,14 @@ def move(
 
     # What became of a database that was moved before, `move_all` finds out.
     with suppress(DatabaseMoved), closing(source.open()) as store:
-        refuse_at_work(store, source.says, node, shared=shared)
+        refuse_at_work(store, source.detail, node, shared=shared)
     moved = move_all(source, destination, adapt=adapt, progress=progress)
     return MovedFacts(
         rows=sum(moved.counts.values()),
         tasks=moved.counts["task"],
         digest=moved.digest,
-        source=source.says,
-        destination=destination.says,
+        source=source.detail,
+        destination=destination.detail,
         finished_earlier=moved.finished_earlier,
         bound=bound,
     )

@@ -114,10 +114,10 @@ class Watchkeeper(ThisMachine):
 
     def repair_record(self, damage: "Damage", what: "Repair", *, reason: str, by: str, known: "Known") -> None:
         """Do to a record what a person chose, and journal it. Raises Refused, DatabaseUnusable and its kinds."""
-        from watchkeeper.compose.databases import place
+        from watchkeeper.compose.databases import location
         from watchkeeper.store.repair import repair
 
-        there = place(self.settings.store_url, self.state, host=self.host_name)
+        there = location(self.settings.store_url, self.state, host=self.host_name)
         repair(self._database, there, damage, what, reason=reason, by=by, at=self.clock.now(), known=known)
 
     def has_content(self, url: str) -> bool:
@@ -151,7 +151,7 @@ class Watchkeeper(ThisMachine):
             raise Refused("The database is on PostgreSQL, whose own programs copy it.", hint=hint)
         from watchkeeper.store.sqlite.backup import SqliteBackups
 
-        return SqliteBackups(self.state.database, self.state.turnstile)
+        return SqliteBackups(self.state.database, self.state.write_lock)
 
     @cached_property
     def descriptions(self) -> "Descriptions":
@@ -289,7 +289,7 @@ class Watchkeeper(ThisMachine):
     def hidden_harness(self, name: str) -> str:
         """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
         found = self.harnesses.ignored_file(name)
-        return "" if found is None else found.says
+        return "" if found is None else found.detail
 
     def harness_names(self) -> list[str]:
         """Every name that can be given."""
@@ -377,7 +377,7 @@ class Watchkeeper(ThisMachine):
             harness=self.harness,
             policy=policy,
             probing=ProbePolicy(base_s=self.settings.queue_probe_base_s, cap_s=self.settings.queue_probe_cap_s),
-            bearing=self.sign_ins.bearing,
+            credential_state=self.sign_ins.credential_state,
         )
 
     @cached_property

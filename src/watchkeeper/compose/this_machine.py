@@ -127,8 +127,8 @@ class ThisMachine:
 
         return run_login(argv, environment)
 
-    def tell_parent(self, word: str) -> None:
+    def notify_parent(self, word: str) -> None:
         """Report to the process that started this daemon that it is ready, or why not."""
-        from watchkeeper.runtimes.daemon_host import tell_parent
+        from watchkeeper.runtimes.daemon_host import notify_parent
 
-        tell_parent(word)
+        notify_parent(word)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from watchkeeper.app.claim import Claimant, claim, next_look
+from watchkeeper.app.claim import Claimant, claim, next_check_at
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.ports.clock import Clock
@@ -59,7 +59,7 @@ class ClaimLoop(Loop):
         One that was due when the last claim looked was seen by it, unless it may not claim at all. One that became due since then is due at once: no process
         else tells of it.
         """
-        wake_at = self._store.read(lambda tx: next_look(tx, self._claimant.machine.id, looked))
+        wake_at = self._store.read(lambda tx: next_check_at(tx, self._claimant.machine.id, looked))
         if wake_at is None or self.closed:
             return None
         return max(0.0, (wake_at - self._clock.now()).total_seconds())

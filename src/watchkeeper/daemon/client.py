@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.errors import DaemonError, InsideAgent
-from watchkeeper.ports.service import DaemonHost, DaemonInfo, Order, SpawnAnswer, inside_agent
+from watchkeeper.ports.service import DaemonHost, DaemonInfo, DaemonRequest, SpawnAnswer, inside_agent
 
 _WORD_S = 0.1
 """How long a command that has done its own work already waits for a new daemon's word."""
@@ -43,7 +43,7 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
     host = parts.daemon_host
     began = time.monotonic()
     while True:
-        heard = host.tell(Order.LOOK)
+        heard = host.send(DaemonRequest.LOOK)
         # Asked after the order was sent: a daemon that reports that it is ending may have missed the order.
         info = host.info()
         ending = info.ending if info is not None else ""
@@ -52,7 +52,7 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
                 f"The daemon that runs works on another database ({info.store}).",
                 hint="`wk daemon stop` ends it; agents continue. `wk config show` says which database is set here.",
             )
-        if heard and ending != Order.LEAVE:
+        if heard and ending != DaemonRequest.LEAVE:
             return Ensured.ENDING if ending else Ensured.ALREADY
         if not host.is_held():
             return _spawn(parts, within_s)
@@ -72,7 +72,7 @@ def _spawn(parts: Watchkeeper, within_s: float) -> Ensured:
         case SpawnAnswer.READY:
             return Ensured.STARTED
         case SpawnAnswer.ALREADY:
-            _ = host.tell(Order.LOOK)
+            _ = host.send(DaemonRequest.LOOK)
             return Ensured.ALREADY
         case SpawnAnswer.STARTING:
             return Ensured.STARTING
@@ -97,7 +97,7 @@ def _start_service(parts: Watchkeeper) -> bool:
 def _answer_of_service(host: DaemonHost, within_s: float) -> Ensured:
     """The service was started: wait a moment until it listens."""
     deadline = time.monotonic() + within_s
-    while not host.tell(Order.LOOK):
+    while not host.send(DaemonRequest.LOOK):
         if time.monotonic() >= deadline:
             return Ensured.STARTING
         # The daemon is systemd's child, not ours: only another look tells that it listens, and it may not even hold its lock yet.
@@ -131,10 +131,10 @@ def stop(
         DaemonError: it did not hear, or did not end in time.
     """
     host = parts.daemon_host
-    order = Order(how)
-    if not _tell_when_it_listens(host, order):
+    request = DaemonRequest(how)
+    if not _send_when_it_listens(host, request):
         return False
-    left = within_s if within_s is not None else (_START_S if order is Order.LEAVE else None)
+    left = within_s if within_s is not None else (_START_S if request is DaemonRequest.LEAVE else None)
     while not host.wait_gone(1.0 if left is None else min(1.0, left)):
         if on_wait is not None:
             info = host.info()
@@ -148,11 +148,11 @@ def stop(
     return True
 
 
-def _tell_when_it_listens(host: DaemonHost, order: Order) -> bool:
+def _send_when_it_listens(host: DaemonHost, request: DaemonRequest) -> bool:
     """Send the order, and wait for a daemon that is still starting; False if none runs. Raises DaemonError."""
     deadline = time.monotonic() + _START_S
     while host.is_held():
-        if host.tell(order):
+        if host.send(request):
             return True
         if time.monotonic() >= deadline:
             raise DaemonError(

@@ -30,7 +30,7 @@ class DamageLoop(Loop):
         self._store = store
         self._clock = clock
         self._damaged = damaged
-        self._tell = tell
+        self._report = tell
         self._read_s = self._checked_s = float("-inf")
         self._search_at_s = clock.boottime_s() + _FIRST_SEARCH_S
         self._named: set[str] = set()
@@ -57,13 +57,13 @@ class DamageLoop(Loop):
             return  # a single record, which is on record by itself
         except DatabaseCorrupt as damaged:
             self.log.problem("database damaged", damaged)
-            self._tell(str(damaged))
+            self._report(str(damaged))
         else:
-            self._tell("")
+            self._report("")
 
     def _say(self, damages: list[Damage]) -> None:
         names = {each.name for each in damages}
         for each in damages:
             if each.name not in self._named:
-                self.log.info("record torn", record=each.name, task=each.task_id, says=each.reason)
+                self.log.info("record torn", record=each.name, task=each.task_id, detail=each.reason)
         self._named = names

@@ -45,4 +45,4 @@ class FollowLoop(Loop):
                 self._said[run_id] = said
         for gone in self._said.keys() - {run.id for run in working}:
             del self._said[gone]
-        return Ticked(worked=done.told, due_s=self._due_s - now_s if working else None)
+        return Ticked(worked=done.recorded, due_s=self._due_s - now_s if working else None)

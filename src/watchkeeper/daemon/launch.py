@@ -15,7 +15,7 @@ class LaunchLoop(WorkLoop[None]):
 
     name = "launch"
     state = RunState.RESERVED
-    says = "Its launch has been prepared"
+    detail = "Its launch has been prepared"
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class LaunchLoop(WorkLoop[None]):
     ) -> None:
         """Prepare with `launcher`."""
         super().__init__(log, every_s, store, clock, machine, abandon_s=abandon_s)
-        self._launcher = replace(launcher, doing=self.workers.doing)
+        self._launcher = replace(launcher, on_step=self.workers.on_step)
 
     def work(self, run_id: str) -> None:
         """Prepare one run."""

@@ -1,6 +1,6 @@
 """Keep this machine's lease, on a connection of its own: whatever else waits for the database, this does not wait behind it."""
 
-from watchkeeper.app.lease import Lease, Lost
+from watchkeeper.app.lease import Lease, OnTakeOver
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
 from watchkeeper.domain.lease import LEASE_S, RENEW_S
@@ -11,7 +11,7 @@ class LeaseLoop(Loop):
 
     name = "lease"
 
-    def __init__(self, log: Log, lease: Lease, lost: Lost) -> None:
+    def __init__(self, log: Log, lease: Lease, lost: OnTakeOver) -> None:
         """`lost` is called, from this loop's thread, when another daemon took over."""
         super().__init__(log, RENEW_S)
         self._lease = lease

@@ -18,7 +18,7 @@ MESSAGES: Mapping[str, str] = {
     "run found": "one line for each run that a starting daemon finds; `word` says what became of it",
     "claimed": "a task was claimed for a new run",
     "prepared": "an execution directory was written and recorded",
-    "run waits": "the work for a run takes long, and `says` names what it waits for; all other runs continue",
+    "run waits": "the work for a run takes long, and `detail` names what it waits for; all other runs continue",
     "observed": "evidence moved a run to another state",
     "spared": "a sweep left a process alone, and why",
     "settled": "a run's outcome was decided and applied",
@@ -65,7 +65,7 @@ class Log:
 
     def problem(self, message: str, problem: BaseException, **values: object) -> None:
         """Say that something failed."""
-        self._write("problem", message, {**values, "error": type(problem).__name__, "says": str(problem)})
+        self._write("problem", message, {**values, "error": type(problem).__name__, "detail": str(problem)})
         if self._debug:
             self._put("".join(traceback.format_exception(problem)))
 

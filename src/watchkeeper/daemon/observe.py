@@ -41,7 +41,7 @@ class ObserveLoop(Loop):
             hints, self._hints = self._hints, set()
         chosen = self._store.read(lambda tx: self._chosen(tx, hints))
         try:
-            after = look(chosen, self._observer, self.log)
+            after = observe_each(chosen, self._observer, self.log)
         except Exception:
             with self._guard:
                 self._hints |= hints  # looked at in vain: they are looked at again
@@ -58,7 +58,7 @@ class ObserveLoop(Loop):
         return undecided + tx.runs.live(self._machine, OBSERVED - UNDECIDED_RUN_STATES, named=hints)
 
 
-def look(runs: list[Run], observer: Observer, log: Log) -> list[Run]:
+def observe_each(runs: list[Run], observer: Observer, log: Log) -> list[Run]:
     """Observe each of the runs and log what moved; returns them as they are now. One that fails does not keep the others from being looked at."""
     after: list[Run] = []
     problems: list[Exception] = []
@@ -80,8 +80,8 @@ def look(runs: list[Run], observer: Observer, log: Log) -> list[Run]:
 def say(was: Run, found: Observation, log: Log) -> None:
     """Log what a look found, if it found anything new."""
     for sentence in found.sweep.spared if found.sweep else ():
-        log.info("spared", run=was.id, says=sentence)
+        log.info("spared", run=was.id, detail=sentence)
     if found.run.state is RunState.HELD and was.state is not RunState.HELD:
-        log.info("held", run=was.id, says=found.run.reason)
+        log.info("held", run=was.id, detail=found.run.reason)
     elif found.run.state is not was.state:
         log.info("observed", run=was.id, was=was.state.value, now=found.run.state.value)

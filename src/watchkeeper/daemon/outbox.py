@@ -35,7 +35,7 @@ class OutboxLoop(Loop):
         for run_id in done.silent:
             self.log.info("shim silent", run=run_id)
         for given_up in done.given_up:
-            self.log.info("not ended", run=given_up.run_id, says=given_up.says)
+            self.log.info("not ended", run=given_up.run_id, detail=given_up.detail)
         return Ticked(worked=bool(done.touched), due_s=self._due_s())
 
     def _due_s(self) -> float | None:

@@ -29,7 +29,7 @@ class PruneLoop(Loop):
     def tick(self) -> Ticked:
         """Prune."""
         # The clocks before anything else: what cannot be told to be old stays.
-        watched = ages_of(self._parts).look()
+        watched = ages_of(self._parts).check()
         if watched.shift:
             self.log.info("clock changed", by_s=round(watched.shift.total_seconds()))
         ago = ago_by(watched)

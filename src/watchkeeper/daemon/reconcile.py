@@ -13,7 +13,7 @@ from watchkeeper.app.enforce import renew
 from watchkeeper.app.observe import OBSERVED, Observer
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop, Ticked
-from watchkeeper.daemon.observe import look
+from watchkeeper.daemon.observe import observe_each
 from watchkeeper.domain.model import LIVE_RUN_STATES, RunState
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
@@ -75,7 +75,7 @@ class ReconcileLoop(Loop):
         used_s = time.thread_time()
         runs = self._store.read(lambda tx: tx.runs.live(self._machine, LIVE_RUN_STATES - {RunState.RESERVED}))
         self._set_room_aside()
-        _ = look([run for run in runs if run.state in OBSERVED], self._observer, self.log)
+        _ = observe_each([run for run in runs if run.state in OBSERVED], self._observer, self.log)
         for run_id in renew(self._store, self._clock, self._machine):
             self.log.info("stop overdue", run=run_id)
         rest_s = min(_LONGEST_REST_S, (time.thread_time() - used_s) * _REST_PER_LOOK)
@@ -88,7 +88,7 @@ class ReconcileLoop(Loop):
         runs = self._store.read(lambda tx: tx.runs.live(self._machine, {RunState.RUNNING}))
         executions = self._observer.runtime.executions()
         ended = [run for run in runs if executions.has_exit(run)]
-        _ = look(ended, self._observer, self.log)
+        _ = observe_each(ended, self._observer, self.log)
         return bool(ended)
 
     def _set_room_aside(self) -> None:

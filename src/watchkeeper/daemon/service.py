@@ -39,7 +39,7 @@ from watchkeeper.errors import (
     StateError,
     WatchkeeperError,
 )
-from watchkeeper.ports.service import DaemonInfo, Inbox, LastWords, Order, inside_agent
+from watchkeeper.ports.service import DaemonInfo, DaemonRequest, Inbox, LastWords, inside_agent
 from watchkeeper.ports.store import MachineRecord, Tx
 
 LEAVE_S = 8.0
@@ -80,7 +80,7 @@ def run(parts: Watchkeeper, log: Log) -> None:
             _serve(service, log)
             service.let_go()
     except WatchkeeperError as problem:
-        parts.tell_parent(f"{problem} {problem.hint}".strip())
+        parts.notify_parent(f"{problem} {problem.hint}".strip())
         raise
 
 
@@ -90,7 +90,7 @@ def _last_words(parts: Watchkeeper) -> Generator[None]:
     try:
         yield
     except WatchkeeperError as problem:
-        words = LastWords(pid=os.getpid(), at=parts.system_clock.now(), says=f"{problem} {problem.hint}".strip())
+        words = LastWords(pid=os.getpid(), at=parts.system_clock.now(), detail=f"{problem} {problem.hint}".strip())
         with contextlib.suppress(OSError):  # it is in the log, and on stderr
             parts.daemon_host.leave_words(words)
         raise
@@ -133,7 +133,7 @@ def _describe(parts: Watchkeeper, incarnation: int, ending: str = "", trouble: s
 
 def _begin(parts: Watchkeeper) -> MachineRecord:
     """From here on every claim of an earlier daemon is refused. Raises DaemonError if another directory acts under our id."""
-    word = f"{parts.ids.operation()}.{parts.state.place()}"
+    word = f"{parts.ids.operation()}.{parts.state.identity()}"
     me = Me(
         id=parts.state.node(),
         holder=Holder(word=word, name=parts.host_name, boot_id=parts.own_identity.boot_id),
@@ -153,7 +153,7 @@ class _Service:
         self._retiring = self._interrupt_wanted = False
         self._retiring_parts = parts.sibling()
         """What an order is obeyed with, on a thread of its own; opened while that is sure to be possible."""
-        self._order = Order.LEAVE
+        self._order = DaemonRequest.LEAVE
         """The last order that it ends under."""
         self._inbox: Inbox | None = None
         self._lost: DaemonError | None = None
@@ -190,7 +190,7 @@ class _Service:
                 tasks.start_soon(steadily, self._log, "inbox", partial(self._obey_inbox, tasks, loops))
                 tasks.start_soon(steadily, self._log, "commits", partial(self._hear_commits, loops))
                 self._log.info("started", pid=os.getpid(), incarnation=self._machine.incarnation, version=__version__)
-                parts.tell_parent("ready")
+                parts.notify_parent("ready")
         finally:
             self._drop_inbox()
             self._log.info("stopped", pid=os.getpid())
@@ -200,7 +200,7 @@ class _Service:
         parts = self._parts
         try:
             # Before we write to the journal, whose newest entry tells where no earlier look does.
-            _ = ages_of(parts).look()
+            _ = ages_of(parts).check()
         except OSError as problem:
             self._log.problem("tick failed", problem, loop="stock")
         _ = put_on_record(parts.store, parts.clock, parts.runtime)
@@ -239,7 +239,7 @@ class _Service:
         """Look at every poll whether lock file, state directory and incarnation are still ours."""
 
         def end(reason: str) -> None:
-            self._log.info("lost", says=reason)
+            self._log.info("lost", detail=reason)
             self._give_up(
                 tasks, loops, reason, "Look at the directory and the lock file that it names, then: wk daemon start"
             )
@@ -277,7 +277,7 @@ class _Service:
     async def _obey_signals(self, tasks: TaskGroup, loops: Loops) -> None:
         with anyio.open_signal_receiver(*heeded()) as signals:
             async for received in signals:
-                await self._obey(Order.LEAVE, tasks, loops, by=signal.Signals(received).name)
+                await self._obey(DaemonRequest.LEAVE, tasks, loops, by=signal.Signals(received).name)
 
     async def _obey_inbox(self, tasks: TaskGroup, loops: Loops) -> None:
         poll_s = self._parts.settings.daemon_poll_s
@@ -302,8 +302,8 @@ class _Service:
             raise
 
     async def _heard(self, word: str, tasks: TaskGroup, loops: Loops) -> None:
-        if word in {Order.LEAVE, Order.DRAIN, Order.INTERRUPT}:
-            await self._obey(Order(word), tasks, loops, by="wk")
+        if word in {DaemonRequest.LEAVE, DaemonRequest.DRAIN, DaemonRequest.INTERRUPT}:
+            await self._obey(DaemonRequest(word), tasks, loops, by="wk")
         else:
             loops.observe.hint(word)
         loops.nudge()
@@ -334,17 +334,17 @@ class _Service:
             if not self._parts.daemon_host.lost():  # or the address is rightly another daemon's
                 self._inbox = self._parts.daemon_host.listen()
 
-    async def _obey(self, order: Order, tasks: TaskGroup, loops: Loops, *, by: str) -> None:
-        self._log.info("order", order=order.value, by=by)
-        crashpoint(f"daemon.{order.value}.before")
-        if order is Order.LEAVE:
+    async def _obey(self, request: DaemonRequest, tasks: TaskGroup, loops: Loops, *, by: str) -> None:
+        self._log.info("order", order=request.value, by=by)
+        crashpoint(f"daemon.{request.value}.before")
+        if request is DaemonRequest.LEAVE:
             self._leave(tasks)
             return
         # Announce first, then end: a caller that hands work over after the announcement knows of it, and one that did so before is served or counted.
-        self._order = order
-        self._say_ending(order)
+        self._order = request
+        self._say_ending(request)
         loops.claim.closed = True
-        self._interrupt_wanted = self._interrupt_wanted or order is Order.INTERRUPT
+        self._interrupt_wanted = self._interrupt_wanted or request is DaemonRequest.INTERRUPT
         if not self._retiring:
             self._retiring = True
             work = partial(self._retire, tasks, loops)
@@ -353,17 +353,17 @@ class _Service:
     def _leave(self, tasks: TaskGroup) -> None:
         """From here on a command that needs a daemon sees that none listens, and starts a successor when this one has ended."""
         end_within(LEAVE_S, lambda: self._log.info("gave up", pid=os.getpid()))
-        self._say_ending(Order.LEAVE)
+        self._say_ending(DaemonRequest.LEAVE)
         self._drop_inbox()
         tasks.cancel_scope.cancel()
 
-    def _say_trouble(self, says: str) -> None:
-        self._say_ending(self._order, says)
+    def _say_trouble(self, detail: str) -> None:
+        self._say_ending(self._order, detail)
 
-    def _say_ending(self, order: Order, trouble: str = "") -> None:
+    def _say_ending(self, request: DaemonRequest, trouble: str = "") -> None:
         # The daemon ends even if the record cannot be written: the caller learns what waits.
         with contextlib.suppress(OSError):
-            self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, order.value, trouble))
+            self._parts.daemon_host.describe(_describe(self._parts, self._machine.incarnation, request.value, trouble))
 
     async def _retire(self, tasks: TaskGroup, loops: Loops) -> None:
         """End when no run is live but those that wait for a person, and what was asked for meanwhile is done, if that does not take long."""

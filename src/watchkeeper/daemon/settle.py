@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from watchkeeper.app.doing import LOOKS
 from watchkeeper.app.settle import Settler
+from watchkeeper.app.steps import LOOKS
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.work import WorkLoop
 from watchkeeper.domain.model import Outcome, RunState
@@ -18,7 +18,7 @@ class SettleLoop(WorkLoop[Outcome | None]):
 
     name = "settle"
     state = RunState.ENDED
-    says = "Its outcome has been gathered"
+    detail = "Its outcome has been gathered"
     apart = LOOKS
 
     def __init__(
@@ -26,7 +26,7 @@ class SettleLoop(WorkLoop[Outcome | None]):
     ) -> None:
         """Settle with `settler`."""
         super().__init__(log, every_s, store, clock, machine, abandon_s=abandon_s)
-        self._settler = replace(settler, doing=self.workers.doing)
+        self._settler = replace(settler, on_step=self.workers.on_step)
 
     def work(self, run_id: str) -> Outcome | None:
         """Settle one run, if it can be."""
@@ -45,7 +45,7 @@ class SettleLoop(WorkLoop[Outcome | None]):
             return True
         run = self._store.read(lambda tx: tx.runs.get(run_id))
         if run.state is RunState.HELD:
-            self.log.info("held", run=run_id, says=run.reason)
+            self.log.info("held", run=run_id, detail=run.reason)
         if run.state is RunState.ENDED:
             self.workers.rest(run_id, _WHILE_LEFTOVERS_S)
         return run.state is not RunState.ENDED

@@ -21,8 +21,8 @@ class SignInLoop(Loop):
         lacks = self._sign_ins.lacks()
         opened = 0
         for lack in lacks:
-            look = self._sign_ins.look_again(lack)
+            look = self._sign_ins.check_again(lack)
             if look is not None:
-                self.log.info("looked", account=lack.account_id, sign_in=look.sign_in.value, says=look.says)
+                self.log.info("looked", account=lack.account_id, sign_in=look.sign_in.value, detail=look.detail)
                 opened += 1
         return Ticked(worked=opened > 0, due_s=self._poll_s if lacks else None)

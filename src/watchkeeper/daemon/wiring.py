@@ -80,7 +80,7 @@ class Loops:
 
 def _damage_loop(log: Log, every_s: float, parts: Watchkeeper) -> DamageLoop:
     damaged = Damaged(store=parts.store, clock=parts.clock)
-    return DamageLoop(log, every_s, parts.store, parts.clock, damaged, parts.state.tell_damage)
+    return DamageLoop(log, every_s, parts.store, parts.clock, damaged, parts.state.report_damage)
 
 
 def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup) -> Loops:

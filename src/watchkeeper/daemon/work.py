@@ -24,7 +24,7 @@ class WorkLoop(Loop, Generic[T]):
     """Does the work of every run of this machine that is in one state."""
 
     state: RunState
-    says: str
+    detail: str
     """What a work is at that says nothing else, as the beginning of a sentence."""
     apart: str | None = None
     """The step of a work in which it waits for another process, by what it says."""
@@ -33,7 +33,7 @@ class WorkLoop(Loop, Generic[T]):
         """Abandon a work that takes longer than `abandon_s`."""
         super().__init__(log, every_s)
         self.workers: Workers[T] = Workers(
-            self.name, lambda more: self.nudge_from_thread(more=more), says=self.says, abandon_s=abandon_s,
+            self.name, lambda more: self.nudge_from_thread(more=more), detail=self.detail, abandon_s=abandon_s,
             apart=self.apart,
         )  # fmt: skip
         self._store = store
@@ -96,13 +96,13 @@ class WorkLoop(Loop, Generic[T]):
 
     def _say_late(self, late: Late, *, is_there: bool) -> None:
         """Say it in the log, and on record, where `wk why` and `wk show` find it."""
-        self.log.info("run waits", run=late.run_id, says=late.says)
+        self.log.info("run waits", run=late.run_id, detail=late.detail)
         if not is_there:
             return
 
         def record(tx: Tx) -> None:
             run = tx.runs.get(late.run_id)
             if run.state is self.state:
-                _ = apply_run(tx, run, Delayed(reason=late.says), self._clock.now())
+                _ = apply_run(tx, run, Delayed(reason=late.detail), self._clock.now())
 
         self._store.transact("delayed", record, durable=False)

@@ -33,7 +33,7 @@ _LONGEST_REST_S = 30.0
 class Step(NamedTuple):
     """What a work is at, as the beginning of a sentence, and what that is about."""
 
-    says: str
+    detail: str
     about: str = ""
 
 
@@ -42,7 +42,7 @@ class _Work:
     thread: threading.Thread
     began_s: float
     step: Step
-    told: bool = False
+    reported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,9 @@ class Late:
     step: Step
 
     @property
-    def says(self) -> str:
+    def detail(self) -> str:
         """What it waits for, in a sentence that stays true."""
-        return f"{self.step.says} for {LATE_S:g} s and more{f': {self.step.about}' if self.step.about else '.'}"
+        return f"{self.step.detail} for {LATE_S:g} s and more{f': {self.step.about}' if self.step.about else '.'}"
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Workers(Generic[T]):
         name: str,
         done: Callable[[bool], None],
         *,
-        says: str,
+        detail: str,
         abandon_s: float,
         most: int = MOST,
         apart: str | None = None,
@@ -93,14 +93,14 @@ class Workers(Generic[T]):
         Args:
             name: of the loop.
             done: called, from the work's own thread, whenever one is over, with whether others are running.
-            says: what a work is at that says nothing else, as the beginning of a sentence.
+            detail: what a work is at that says nothing else, as the beginning of a sentence.
             abandon_s: one that takes longer is abandoned.
             most: works at once that are not abandoned.
             apart: the step, by what it says, in which a work waits for another process: it takes up the room of another kind, of which there is more.
             now_s: a monotonic clock that stops while the machine sleeps.
         """
         self._name = name
-        self._usual = Step(says)
+        self._usual = Step(detail)
         self._done = done
         self._abandon_s = abandon_s
         self._most = most
@@ -131,12 +131,12 @@ class Workers(Generic[T]):
                 return False
             return True
 
-    def doing(self, run_id: str, says: str = "", about: str = "") -> None:
+    def on_step(self, run_id: str, detail: str = "", about: str = "") -> None:
         """The current step of a run's work, to explain why it takes long; empty: the usual."""
         with self._guard:
             if run_id in self._works:
-                self._works[run_id].step = Step(says, about) if says else self._usual
-        if says and says == self._apart:
+                self._works[run_id].step = Step(detail, about) if detail else self._usual
+        if detail and detail == self._apart:
             self._done(True)  # noqa: FBT003 - as at the end of a work: there may be room for another one
 
     def rest(self, run_id: str, for_s: float) -> None:
@@ -167,8 +167,8 @@ class Workers(Generic[T]):
         with self._guard:
             now_s, found = self._now_s(), list[Late]()
             for run_id, work in self._works.items():
-                if not work.told and now_s - work.began_s >= LATE_S:
-                    work.told = True
+                if not work.reported and now_s - work.began_s >= LATE_S:
+                    work.reported = True
                     found.append(Late(run_id=run_id, step=work.step))
             return found
 
@@ -185,7 +185,7 @@ class Workers(Generic[T]):
             now_s = self._now_s()
             times = [rest.until_s for rest in self._rests.values()]
             for work in self._works.values():
-                times += [] if work.told else [work.began_s + LATE_S]
+                times += [] if work.reported else [work.began_s + LATE_S]
                 times += [work.began_s + self._abandon_s] if now_s - work.began_s < self._abandon_s else []
             return max(0.02, min(times) - now_s) if times else None
 
@@ -200,7 +200,7 @@ class Workers(Generic[T]):
         for work in self._works.values():
             if now_s - work.began_s >= self._abandon_s:
                 abandoned += 1
-            elif work.step.says == self._apart:
+            elif work.step.detail == self._apart:
                 apart += 1
         busy = len(self._works) - abandoned - apart
         return abandoned < MOST_ABANDONED and apart < MOST_APART and busy < self._most

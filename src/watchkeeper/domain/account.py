@@ -62,7 +62,7 @@ class AccountState:
     machine: str
     sign_in: SignIn = SignIn.UNKNOWN
     sign_in_at: datetime | None = None
-    says: str = ""
+    detail: str = ""
     mark: str = ""
     """What the sign-in's file looked like at that time (no content), so that a change can be noticed."""
     quota_until: datetime | None = None
@@ -71,7 +71,7 @@ class AccountState:
     """When that was observed."""
     trouble: FailureKind | None = None
     """How the service behind the account fails, `overloaded` or `network`; None: nothing is known to be wrong with it."""
-    trouble_says: str = ""
+    trouble_detail: str = ""
     """What the run reported that failed."""
     trouble_since: datetime | None = None
     trouble_at: datetime | None = None
@@ -87,7 +87,7 @@ class AccountState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearing:
+class CredentialState:
     """What a run has to do with its account's sign-in."""
 
     keyed: bool = False
@@ -106,7 +106,7 @@ class SignInSeen:
 
     sign_in: SignIn
     at: datetime
-    says: str = ""
+    detail: str = ""
     mark: str = ""
 
 
@@ -114,4 +114,4 @@ def observed(state: AccountState, seen: SignInSeen) -> AccountState:
     """What an observation of the sign-in makes of what was known. An older one never overwrites a newer one; of two at one time the later told counts."""
     if state.sign_in_at is not None and seen.at < state.sign_in_at:
         return state
-    return replace(state, sign_in=seen.sign_in, sign_in_at=seen.at, says=seen.says, mark=seen.mark)
+    return replace(state, sign_in=seen.sign_in, sign_in_at=seen.at, detail=seen.detail, mark=seen.mark)

@@ -53,7 +53,7 @@ class Watched:
     """How far the wall clock moved against the others since the look before: forward, or back if it is negative."""
 
 
-def look(last: Watched | None, now: Reading, newest: datetime | None) -> Watched:
+def compare(last: Watched | None, now: Reading, newest: datetime | None) -> Watched:
     """Compare the clocks with the last look; where there was none, with the newest entry of the journal, if there is one."""
     known = newest if last is None else last.reading.wall
     jumps = _up_to(now.wall, () if last is None else last.jumps)

@@ -44,6 +44,6 @@ def _nothing_recorded(task_id: str, expect: str, trace: Trace) -> str:
         return f"The agent says that it is done, but gave no answer. `wk retry {task_id}` asks again."
     if not trace.text.strip():
         return f"The agent says that it is done, but said and did nothing. `wk retry {task_id}` tries again."
-    says = "The agent says that it is done, but it called no tool and changed nothing"
+    detail = "The agent says that it is done, but it called no tool and changed nothing"
     then = f"`wk show {task_id}` has what it said; `wk retry {task_id}` tries again"
-    return f"{says}. {then}; if words are all you want, hand it over with `--expect answer`."
+    return f"{detail}. {then}; if words are all you want, hand it over with `--expect answer`."

@@ -27,32 +27,32 @@ class FailureRow:
     """Another run may start by itself, within the task's budget."""
     counts: bool
     """The run uses up one of the task's attempts."""
-    parks: bool
+    defers: bool
     """The next try waits for the time that the program named, which closes the lanes of the account until then."""
     waits: bool
     """The task goes back to its place in the queue, where the account, the program or the service that it lacks is the reason that it waits."""
     then: Follow
     """What becomes of the task otherwise."""
-    says: str
+    detail: str
     """The plain sentence that a person reads."""
 
 
 def _row(
-    says: str,
+    detail: str,
     then: Follow = Follow.FAILED,
     *,
     retried: bool = False,
     counts: bool = True,
-    parks: bool = False,
+    defers: bool = False,
     waits: bool = False,
 ) -> FailureRow:
     return FailureRow(
         retried=retried,
         counts=counts,
-        parks=parks,
+        defers=defers,
         waits=waits,
         then=then,
-        says=says,
+        detail=detail,
     )
 
 
@@ -63,7 +63,7 @@ ROWS: dict[FailureKind, FailureRow] = {
         Follow.NEEDS_INPUT,
         retried=True,
         counts=False,
-        parks=True,
+        defers=True,
     ),
     FailureKind.OVERLOADED: _row("The model's service was overloaded.", retried=True, counts=False, waits=True),
     FailureKind.NETWORK: _row("The model's service could not be reached.", retried=True, counts=False, waits=True),

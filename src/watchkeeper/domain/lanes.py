@@ -69,7 +69,7 @@ class HarnessState:
     harness: str
     machine: str
     present: bool
-    says: str
+    detail: str
     at: datetime
 
 
@@ -78,7 +78,7 @@ class Reason:
     """One reason why a task waits, in a sentence for people."""
 
     wait: Wait
-    says: str
+    detail: str
     since: datetime | None = None
     """Since when, if that is known."""
     until: datetime | None = None
@@ -88,8 +88,8 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where the question is asked: a machine, with everything that may close a lane there."""
+class LaneConditions:
+    """What may close a lane on one machine."""
 
     machine: str
     now: datetime
@@ -104,20 +104,20 @@ class Place:
     """What machines are called, by their ids."""
 
 
-def open_lanes(lanes: Sequence[Lane], place: Place) -> list[Lane]:
+def open_lanes(lanes: Sequence[Lane], conditions: LaneConditions) -> list[Lane]:
     """The lanes whose tasks may be claimed at this place now."""
-    return [lane for lane in lanes if not closed(lane, place)]
+    return [lane for lane in lanes if not closed(lane, conditions)]
 
 
-def closed(lane: Lane, place: Place) -> tuple[Reason, ...]:
+def closed(lane: Lane, conditions: LaneConditions) -> tuple[Reason, ...]:
     """Everything that closes a lane at this place, the most lasting reason first; empty if it is open."""
     found = (
-        _other_machine(lane, place),
-        _harness_missing(lane, place),
-        _signed_out(lane, place),
-        _service(lane, place),
+        _other_machine(lane, conditions),
+        _harness_missing(lane, conditions),
+        _signed_out(lane, conditions),
+        _service(lane, conditions),
     )
-    return (*_paused(lane, place), *(reason for reason in found if reason is not None), *_limits(lane, place))
+    return (*_paused(lane, conditions), *(reason for reason in found if reason is not None), *_limits(lane, conditions))
 
 
 def concerns(rule: QueueRule, lane: Lane, machine: str) -> bool:
@@ -141,80 +141,84 @@ def check_limit(at_once: int | None) -> None:
         )
 
 
-def scope_says(scope: str, name: str, names: Mapping[str, str]) -> str:
+def describe_scope(scope: str, name: str, names: Mapping[str, str]) -> str:
     """`the queue`, `harness claude`, `machine m2`."""
     return "the queue" if scope == "all" else f"{scope} {names.get(name, name) if scope == 'machine' else name}"
 
 
-def _paused(lane: Lane, place: Place) -> Iterator[Reason]:
-    for rule in place.rules:
-        if rule.paused and concerns(rule, lane, place.machine):
-            what = scope_says(rule.scope, rule.name, place.names)
+def _paused(lane: Lane, conditions: LaneConditions) -> Iterator[Reason]:
+    for rule in conditions.rules:
+        if rule.paused and concerns(rule, lane, conditions.machine):
+            what = describe_scope(rule.scope, rule.name, conditions.names)
             by = f" by {rule.by}" if rule.by else ""
-            part = "" if rule.scope == "all" else f" --{rule.scope} {quote(place.names.get(rule.name, rule.name))}"
-            yield Reason(wait=Wait.PAUSED, says=f"{what} is paused{by}; `wk queue resume{part}` resumes it")
+            part = "" if rule.scope == "all" else f" --{rule.scope} {quote(conditions.names.get(rule.name, rule.name))}"
+            yield Reason(wait=Wait.PAUSED, detail=f"{what} is paused{by}; `wk queue resume{part}` resumes it")
 
 
-def _other_machine(lane: Lane, place: Place) -> Reason | None:
-    if lane.machine is None or lane.machine == place.machine:
+def _other_machine(lane: Lane, conditions: LaneConditions) -> Reason | None:
+    if lane.machine is None or lane.machine == conditions.machine:
         return None
-    return Reason(wait=Wait.MACHINE, says=f"only machine {place.names.get(lane.machine, lane.machine)} may run it")
+    return Reason(
+        wait=Wait.MACHINE, detail=f"only machine {conditions.names.get(lane.machine, lane.machine)} may run it"
+    )
 
 
-def _harness_missing(lane: Lane, place: Place) -> Reason | None:
-    state = place.harnesses.get(lane.harness)
+def _harness_missing(lane: Lane, conditions: LaneConditions) -> Reason | None:
+    state = conditions.harnesses.get(lane.harness)
     if state is None or state.present:
         return None
     return Reason(
-        wait=Wait.HARNESS_MISSING, says=state.says or f"the program of harness {lane.harness} is missing here"
+        wait=Wait.HARNESS_MISSING, detail=state.detail or f"the program of harness {lane.harness} is missing here"
     )
 
 
-def _signed_out(lane: Lane, place: Place) -> Reason | None:
-    state = place.accounts.get(lane.account)
+def _signed_out(lane: Lane, conditions: LaneConditions) -> Reason | None:
+    state = conditions.accounts.get(lane.account)
     if state is None or state.sign_in is not SignIn.OUT:
         return None
     return Reason(
-        wait=Wait.SIGNED_OUT, says=f"account {lane.account} is signed out; `wk account login {lane.account}` signs in"
+        wait=Wait.SIGNED_OUT, detail=f"account {lane.account} is signed out; `wk account login {lane.account}` signs in"
     )
 
 
-def _service(lane: Lane, place: Place) -> Reason | None:
+def _service(lane: Lane, conditions: LaneConditions) -> Reason | None:
     """Its limit is used up, or its service fails; and when a pause is over, one task is the probe for all."""
-    state = place.accounts.get(lane.account)
-    if state is None or phase(state, place.now) in {Phase.OPEN, Phase.DUE}:
+    state = conditions.accounts.get(lane.account)
+    if state is None or phase(state, conditions.now) in {Phase.OPEN, Phase.DUE}:
         return None
-    until = rests_until(state, place.now)
+    until = rests_until(state, conditions.now)
     probe = () if until is not None or state.probe_run is None else (state.probe_run.rpartition(".")[0],)
     if state.trouble is not None and (until is None or until == state.probe_at):
-        says = f"the service of {lane.account} {SERVICE_SAYS[state.trouble]}"
-        return Reason(wait=Wait.SERVICE, says=says, since=state.trouble_since, until=until, tasks=probe)
-    says = f"the limit of account {lane.account} is used up"
+        detail = f"the service of {lane.account} {SERVICE_DETAILS[state.trouble]}"
+        return Reason(wait=Wait.SERVICE, detail=detail, since=state.trouble_since, until=until, tasks=probe)
+    detail = f"the limit of account {lane.account} is used up"
     if probe:
-        says = f"the limit of account {lane.account} should be over, and task {probe[0]} tries it"
-    return Reason(wait=Wait.QUOTA_UNTIL, says=says, until=until, tasks=probe)
+        detail = f"the limit of account {lane.account} should be over, and task {probe[0]} tries it"
+    return Reason(wait=Wait.QUOTA_UNTIL, detail=detail, until=until, tasks=probe)
 
 
-SERVICE_SAYS: Mapping[FailureKind, str] = {
+SERVICE_DETAILS: Mapping[FailureKind, str] = {
     FailureKind.OVERLOADED: "is overloaded",
     FailureKind.NETWORK: "cannot be reached",
 }
 """What is said of a service, by how it fails."""
 
 
-def probed_accounts(place: Place) -> frozenset[str]:
+def probed_accounts(conditions: LaneConditions) -> frozenset[str]:
     """The accounts of which exactly one task may start now, to try the service."""
-    return frozenset(account for account, state in place.accounts.items() if phase(state, place.now) is Phase.DUE)
+    return frozenset(
+        account for account, state in conditions.accounts.items() if phase(state, conditions.now) is Phase.DUE
+    )
 
 
-def _limits(lane: Lane, place: Place) -> Iterator[Reason]:
-    here = sum(each.agents for each in place.occupied if each.machine == place.machine)
-    if here >= place.limit:
-        yield Reason(wait=Wait.LIMIT, says=f"{here} of {place.limit} agents are running on this machine")
-    for rule in place.rules:
-        if rule.max_running is None or not concerns(rule, lane, place.machine):
+def _limits(lane: Lane, conditions: LaneConditions) -> Iterator[Reason]:
+    here = sum(each.agents for each in conditions.occupied if each.machine == conditions.machine)
+    if here >= conditions.limit:
+        yield Reason(wait=Wait.LIMIT, detail=f"{here} of {conditions.limit} agents are running on this machine")
+    for rule in conditions.rules:
+        if rule.max_running is None or not concerns(rule, lane, conditions.machine):
             continue
-        at_work = sum(each.agents for each in place.occupied if concerns(rule, each.lane, each.machine))
+        at_work = sum(each.agents for each in conditions.occupied if concerns(rule, each.lane, each.machine))
         if at_work >= rule.max_running:
-            what = scope_says(rule.scope, rule.name, place.names)
-            yield Reason(wait=Wait.LIMIT, says=f"{at_work} of {rule.max_running} agents of {what} are running")
+            what = describe_scope(rule.scope, rule.name, conditions.names)
+            yield Reason(wait=Wait.LIMIT, detail=f"{at_work} of {rule.max_running} agents of {what} are running")

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from watchkeeper.domain.account import Bearing, SignIn, SignInSeen
+from watchkeeper.domain.account import CredentialState, SignIn, SignInSeen
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.lanes import HarnessState
 from watchkeeper.domain.model import Outcome, Run, Task
@@ -26,30 +26,32 @@ _ANSWERS = frozenset(
 """Ends that only an answer of the service leads to; None is success."""
 
 
-def of_account(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen, ...]:
+def of_account(run: Run, outcome: Outcome, credential_state: CredentialState) -> tuple[SignInSeen, ...]:
     """What is learnt of the account's sign-in.
 
     A refusal speaks of the sign-in with which the agent started, so a sign-in that was made while it worked is not undone by it; a success speaks of the
     end.
     """
-    if bearing.keyed:
-        return _of_key(run, outcome, bearing)
+    if credential_state.keyed:
+        return _of_key(run, outcome, credential_state)
     match outcome.kind:
-        case FailureKind.SIGNED_OUT if bearing.opens:
-            return (SignInSeen(sign_in=SignIn.OUT, at=_started(run), says=outcome.reason, mark=bearing.mark),)
+        case FailureKind.SIGNED_OUT if credential_state.opens:
+            return (
+                SignInSeen(sign_in=SignIn.OUT, at=_started(run), detail=outcome.reason, mark=credential_state.mark),
+            )
         case None | FailureKind.ASKED if run.exit is not None:
             return (SignInSeen(sign_in=SignIn.IN, at=run.exit.at),)
         case _:
             return ()
 
 
-def _of_key(run: Run, outcome: Outcome, bearing: Bearing) -> tuple[SignInSeen, ...]:
+def _of_key(run: Run, outcome: Outcome, credential_state: CredentialState) -> tuple[SignInSeen, ...]:
     """What is learnt of an account that works with a key. The next task may bring another key, so a refusal closes nothing."""
-    if not bearing.own_key or run.exit is None:
+    if not credential_state.own_key or run.exit is None:
         return ()
     match outcome.kind:
         case FailureKind.SIGNED_OUT:
-            return (SignInSeen(sign_in=SignIn.UNKNOWN, at=run.exit.at, says=outcome.reason),)
+            return (SignInSeen(sign_in=SignIn.UNKNOWN, at=run.exit.at, detail=outcome.reason),)
         case None:
             return (SignInSeen(sign_in=SignIn.IN, at=run.exit.at),)
         case _:
@@ -72,7 +74,7 @@ def of_service(facts: Facts, outcome: Outcome) -> tuple[QuotaSeen | ServiceFaile
         return (*began, QuotaSeen(until=until, at=ended, now=now, run_id=run.id, policy=facts.probing))
     if outcome.kind is not None and outcome.kind in SERVICE_KINDS:
         failed = ServiceFailed(
-            run_id=run.id, kind=outcome.kind, says=outcome.reason, at=ended, now=now, policy=facts.probing
+            run_id=run.id, kind=outcome.kind, detail=outcome.reason, at=ended, now=now, policy=facts.probing
         )
         return (*began, failed)
     if outcome.kind in _ANSWERS:
@@ -85,7 +87,7 @@ def of_harness(task: Task, run: Run, outcome: Outcome) -> HarnessState | None:
     if outcome.kind is not FailureKind.PROGRAM_MISSING or task.spec.argv or run.exit is not None:
         return None
     return HarnessState(
-        harness=task.spec.harness, machine=run.machine, present=False, says=outcome.reason, at=outcome.at
+        harness=task.spec.harness, machine=run.machine, present=False, detail=outcome.reason, at=outcome.at
     )
 
 

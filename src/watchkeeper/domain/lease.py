@@ -30,7 +30,7 @@ class Holder:
     lease_until: datetime | None = None
 
     @property
-    def place(self) -> str:
+    def directory(self) -> str:
         """Which directory on its host."""
         return self.word.partition(".")[2]
 
@@ -51,5 +51,5 @@ def contest(other: Holder, me: Holder, now: datetime) -> Contest:
     if other.lease_until is None or other.lease_until <= now:
         return Contest.FREE
     if other.boot_id == me.boot_id:
-        return Contest.FREE if other.place == me.place else Contest.TAKEN
-    return Contest.WATCH if (other.name, other.place) == (me.name, me.place) else Contest.TAKEN
+        return Contest.FREE if other.directory == me.directory else Contest.TAKEN
+    return Contest.WATCH if (other.name, other.directory) == (me.name, me.directory) else Contest.TAKEN

@@ -27,7 +27,7 @@ class Obstacle:
     """One reason, as the rest of a sentence that begins with the task, and what would take it away."""
 
     kind: ObstacleKind
-    says: str
+    detail: str
     hint: str
 
 
@@ -53,13 +53,15 @@ def obstacles(
     """
     found: list[Obstacle] = []
     if task.state not in FINAL_TASK_STATES:
-        kind, says, hint = _OPEN[task.state]
-        found.append(Obstacle(kind=kind, says=says, hint=hint.format(id=task.id)))
+        kind, detail, hint = _OPEN[task.state]
+        found.append(Obstacle(kind=kind, detail=detail, hint=hint.format(id=task.id)))
     else:
         found += [] if trusting else [_unproven(run) for run in runs if may_be_alive(run)]
     found += [_awaited(each) for each in dependents if _needs(each, task)]
     if task.pinned_at is not None:
-        found.append(Obstacle(kind=ObstacleKind.PINNED, says="it is pinned", hint=f"`wk unpin {task.id}` lets it go."))
+        found.append(
+            Obstacle(kind=ObstacleKind.PINNED, detail="it is pinned", hint=f"`wk unpin {task.id}` lets it go.")
+        )
     return tuple(found)
 
 
@@ -71,20 +73,20 @@ def may_be_alive(run: Run) -> bool:
 def alive(run: Run, what: str) -> Obstacle:
     """A process of a run was seen alive: a person's statement does not override that."""
     return Obstacle(
-        kind=ObstacleKind.ALIVE, says=f"{what} of run {run.number} is alive", hint=f"`wk kill {run.task_id}` ends it."
+        kind=ObstacleKind.ALIVE, detail=f"{what} of run {run.number} is alive", hint=f"`wk kill {run.task_id}` ends it."
     )
 
 
-def worktree_needed(says: str, hint: str) -> Obstacle:
+def worktree_needed(detail: str, hint: str) -> Obstacle:
     """Its worktree cannot go. `says` is a sentence or its end."""
-    text = says.rstrip(".")
-    return Obstacle(kind=ObstacleKind.WORKTREE, says=f"{text[:1].lower()}{text[1:]}", hint=hint)
+    text = detail.rstrip(".")
+    return Obstacle(kind=ObstacleKind.WORKTREE, detail=f"{text[:1].lower()}{text[1:]}", hint=hint)
 
 
 def _unproven(run: Run) -> Obstacle:
     return Obstacle(
         kind=ObstacleKind.UNPROVEN,
-        says=f"it is not proven that run {run.number} has ended completely",
+        detail=f"it is not proven that run {run.number} has ended completely",
         hint="Look for it; --force removes it on your word.",
     )
 
@@ -92,7 +94,7 @@ def _unproven(run: Run) -> Obstacle:
 def _awaited(dependent: Dependency) -> Obstacle:
     return Obstacle(
         kind=ObstacleKind.AWAITED,
-        says=f"{dependent.task_id} is to run after it",
+        detail=f"{dependent.task_id} is to run after it",
         hint=f"Stop and remove {dependent.task_id} first.",
     )
 

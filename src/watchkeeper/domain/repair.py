@@ -53,7 +53,7 @@ def choices(place: str, *, of_task: bool) -> dict[Repair, str]:
     """What can be done about a record of that table; `of_task`: it is about a task that is there."""
     found = CHOICES.get(place, {})
     if not of_task:
-        return {choice: says for choice, says in found.items() if choice not in _OF_A_TASK}
+        return {choice: detail for choice, detail in found.items() if choice not in _OF_A_TASK}
     return _OF_A_TASK if place == "claim" else found
 
 

@@ -25,16 +25,16 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.run_events import (
     AgentSeen,
     Answered,
-    Condemned,
     Delayed,
+    EarlyFailSeen,
     ExitSeen,
     HeldBack,
     InterruptWanted,
     Lingered,
-    Lost,
     NeverLaunched,
     Prepared,
     RunEvent,
+    RunLost,
     SessionSeen,
     Settled,
     ShimStarted,
@@ -79,7 +79,7 @@ def decide_run(run: Run, event: RunEvent) -> RunDecision:
             return _start(replace(run, state=S.PREPARED, kind=None, reason=""))
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED | S.HELD), Undecided()):
             return RunDecision(run=run)
-        case _, AgentSeen() | ExitSeen() | NeverLaunched() | Lost() | HeldBack():
+        case _, AgentSeen() | ExitSeen() | NeverLaunched() | RunLost() | HeldBack():
             return RunDecision(run=run if _too_late_for(run, event) else _observed(run, event))
         case _, Settled(outcome=outcome):
             return RunDecision(run=_settled(run, outcome))
@@ -102,7 +102,7 @@ def _is_untouched(run: Run) -> bool:
     return (run.shim_started_at, run.agent, run.exit, run.proof) == (None, None, None, None)
 
 
-def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | HeldBack) -> Run:
+def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | RunLost | HeldBack) -> Run:
     """What evidence makes of a run that is not settled."""
     match run.state, event:
         case ((S.PREPARED | S.STARTING | S.HELD), AgentSeen(agent=agent)):
@@ -115,9 +115,9 @@ def _observed(run: Run, event: AgentSeen | ExitSeen | NeverLaunched | Lost | Hel
             return run
         case ((S.RESERVED | S.PREPARED | S.STARTING | S.HELD), NeverLaunched(reason=reason, kind=kind)):
             return replace(run, state=S.ENDED, kind=kind, reason=reason, proof=Proof.PROVEN, stop_failed=None)
-        case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), Lost(proof=proof, reason=reason)):
+        case ((S.PREPARED | S.STARTING | S.RUNNING | S.HELD), RunLost(proof=proof, reason=reason)):
             return replace(run, state=S.ENDED, kind=FailureKind.LOST, reason=reason, proof=proof, stop_failed=None)
-        case S.ENDED, NeverLaunched() | Lost():
+        case S.ENDED, NeverLaunched() | RunLost():
             return run
         case ((S.PREPARED | S.STARTING | S.RUNNING | S.ENDED), HeldBack(reason=reason)):
             return replace(run, state=S.HELD, reason=reason, kind=run.kind or FailureKind.UNKNOWN)
@@ -147,12 +147,12 @@ def _watched(run: Run, event: Delayed | Answered | Lingered | Stalled) -> RunDec
 def _steered(run: Run, event: RunEvent) -> RunDecision:
     """What people, and our own judgement, want of a run that is not settled."""
     match run.state, event:
-        case ((S.PREPARED | S.STARTING | S.RUNNING), Condemned(condemnation=condemnation)):
-            if run.condemned is not None:
+        case ((S.PREPARED | S.STARTING | S.RUNNING), EarlyFailSeen(early_fail=early_fail)):
+            if run.early_fail is not None:
                 return RunDecision(run=run)
-            end = _end(run, StopHow.STOP, None, EndReason.CONDEMNED)
-            return RunDecision(run=replace(run, condemned=condemnation), effects=(end,))
-        case ((S.ENDED | S.HELD), Condemned()):
+            end = _end(run, StopHow.STOP, None, EndReason.EARLY_FAIL)
+            return RunDecision(run=replace(run, early_fail=early_fail), effects=(end,))
+        case ((S.ENDED | S.HELD), EarlyFailSeen()):
             return RunDecision(run=run)
         case _, StopWanted(how=how, grace_s=grace_s):
             wanted = (_end(run, how, grace_s, EndReason(how.value)),) if _may_be_alive(run) else ()
@@ -230,7 +230,7 @@ def _too_late_for(run: Run, event: RunEvent) -> bool:
     if run.state is not S.HELD:
         return False
     match event:
-        case AgentSeen() | Lost():
+        case AgentSeen() | RunLost():
             return run.proof is not None or run.exit is not None
         case NeverLaunched():
             return run.proof is not None or run.exit is not None or run.agent is not None

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import AgentIdentity, Condemnation, DirectoryIdentity, ExitFact, Outcome, Proof, StopHow
+from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EarlyFail, ExitFact, Outcome, Proof, StopHow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class NeverLaunched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lost:
+class RunLost:
     """The agent may have worked, is gone, and left no record of its end."""
 
     proof: Proof
@@ -65,10 +65,10 @@ class Undecided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condemned:
+class EarlyFailSeen:
     """What the agent printed can only end one way; it is ended now."""
 
-    condemnation: Condemnation
+    early_fail: EarlyFail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +152,10 @@ RunEvent = (
     | AgentSeen
     | ExitSeen
     | NeverLaunched
-    | Lost
+    | RunLost
     | HeldBack
     | Undecided
-    | Condemned
+    | EarlyFailSeen
     | Delayed
     | Answered
     | Lingered
@@ -175,10 +175,10 @@ RUN_EVENTS: tuple[type[RunEvent], ...] = (
     AgentSeen,
     ExitSeen,
     NeverLaunched,
-    Lost,
+    RunLost,
     HeldBack,
     Undecided,
-    Condemned,
+    EarlyFailSeen,
     Delayed,
     Answered,
     Lingered,

@@ -5,6 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.former_names import END_REASONS
 from watchkeeper.domain.task_record import StopHow
 
 
@@ -51,9 +52,15 @@ class EndReason(StrEnum):
     DEADLINE = "deadline"
     SILENCE = "silence"
     INTERRUPTED = "interrupted"
-    CONDEMNED = "condemned"
+    EARLY_FAIL = "early_fail"
     ANSWERED = "answered"
     SPAWN_FAILED = "spawn_failed"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "EndReason | None":
+        # What an earlier version stored.
+        name = END_REASONS.get(value) if isinstance(value, str) else None
+        return None if name is None else cls(name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +120,7 @@ class ExitFact:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Condemnation:
+class EarlyFail:
     """The supervisor's own decision to end a run early, because what it printed can only end one way."""
 
     kind: FailureKind
@@ -138,7 +145,7 @@ class Run:
     shim_started_at: datetime | None = None
     agent: AgentIdentity | None = None
     exit: ExitFact | None = None
-    condemned: Condemnation | None = None
+    early_fail: EarlyFail | None = None
     stop_told: StopHow | None = None
     """The strongest stop that the shim has acknowledged."""
     proof: Proof | None = None

@@ -59,7 +59,7 @@ class ServiceFailed:
 
     run_id: str
     kind: FailureKind
-    says: str
+    detail: str
     at: datetime
     """When the agent gave up."""
     now: datetime
@@ -192,7 +192,7 @@ def _failed(state: AccountState, seen: ServiceFailed) -> AccountState:
         return replace(
             state,
             trouble=seen.kind,
-            trouble_says=seen.says,
+            trouble_detail=seen.detail,
             trouble_since=since,
             trouble_at=at,
             probes=probes,
@@ -207,7 +207,7 @@ def _failed(state: AccountState, seen: ServiceFailed) -> AccountState:
     return replace(
         state,
         trouble=seen.kind,
-        trouble_says=seen.says,
+        trouble_detail=seen.detail,
         trouble_since=at,
         trouble_at=at,
         probes=0,
@@ -262,7 +262,7 @@ def _lifted(state: AccountState, at: datetime) -> AccountState:
 
 
 def _untroubled(state: AccountState) -> AccountState:
-    return replace(state, trouble=None, trouble_says="", trouble_since=None, trouble_at=None, probe_at=None)
+    return replace(state, trouble=None, trouble_detail="", trouble_since=None, trouble_at=None, probe_at=None)
 
 
 def _past(at: datetime | None, now: datetime) -> datetime | None:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from watchkeeper.domain.account import Bearing
+from watchkeeper.domain.account import CredentialState
 from watchkeeper.domain.expectation import judge_success
 from watchkeeper.domain.failure import ROWS, FailureKind, Follow
 from watchkeeper.domain.model import (
@@ -93,7 +93,7 @@ class Facts:
     """What a sweep came to, where the shim died after the agent's end and before the proof."""
     policy: RetryPolicy = field(default_factory=RetryPolicy)
     probing: ProbePolicy = field(default_factory=ProbePolicy)
-    bearing: Bearing = field(default_factory=Bearing)
+    credential_state: CredentialState = field(default_factory=CredentialState)
     host: str = ""
     """Where its requests went, as its launch profile says; empty: not known."""
     service_answered: bool = False
@@ -111,8 +111,8 @@ def settle(facts: Facts) -> Outcome | Hold:
     """Decide the outcome of an ended run, or hold it."""
     kind, reason = _judge(facts)
     if kind is not None and is_stopped_by_us(facts.task, facts.run):
-        says = ROWS[FailureKind.STOPPED].says
-        kind, reason = FailureKind.STOPPED, says if facts.run.exit is not None else f"{says} {reason}"
+        detail = ROWS[FailureKind.STOPPED].detail
+        kind, reason = FailureKind.STOPPED, detail if facts.run.exit is not None else f"{detail} {reason}"
     if kind is not None:
         reason = with_host(kind, reason, facts.host)
     proof = _proof(facts)
@@ -180,42 +180,42 @@ def _judge(facts: Facts) -> tuple[FailureKind | None, str]:
     run = facts.run
     if run.exit is None:
         kind = run.kind or FailureKind.UNKNOWN
-        return kind, run.reason or ROWS[kind].says
+        return kind, run.reason or ROWS[kind].detail
     if run.exit.reason in _AFTER_ANSWER and facts.trace is not None and facts.trace.answered:
         kind, reason = _judge_trace(facts, run.exit)
         if kind is None:
             return None, f"{reason} {_AFTER_ANSWER[run.exit.reason]}"
     match run.exit.reason:
         case EndReason.STOP | EndReason.KILL:
-            return FailureKind.STOPPED, ROWS[FailureKind.STOPPED].says
+            return FailureKind.STOPPED, ROWS[FailureKind.STOPPED].detail
         case EndReason.DEADLINE:
-            return FailureKind.DEADLINE, _deadline_says(facts)
+            return FailureKind.DEADLINE, _describe_deadline(facts)
         case EndReason.SILENCE:
-            return FailureKind.SILENCE, _silence_says(facts)
+            return FailureKind.SILENCE, _describe_silence(facts)
         case EndReason.INTERRUPTED:
-            return FailureKind.INTERRUPTED, ROWS[FailureKind.INTERRUPTED].says
-        case EndReason.CONDEMNED if run.condemned is not None:
-            return _programs_word(run.condemned.kind, run.condemned.reason)
+            return FailureKind.INTERRUPTED, ROWS[FailureKind.INTERRUPTED].detail
+        case EndReason.EARLY_FAIL if run.early_fail is not None:
+            return _programs_word(run.early_fail.kind, run.early_fail.reason)
         case EndReason.SPAWN_FAILED:
             return judge_spawn(run.exit, facts.task.id)
         case _:
             return _judge_trace(facts, run.exit)
 
 
-def _deadline_says(facts: Facts) -> str:
+def _describe_deadline(facts: Facts) -> str:
     limit = facts.task.spec.deadline_s
-    return f"The deadline of {limit:g} s passed." if limit is not None else ROWS[FailureKind.DEADLINE].says
+    return f"The deadline of {limit:g} s passed." if limit is not None else ROWS[FailureKind.DEADLINE].detail
 
 
-def _silence_says(facts: Facts) -> str:
+def _describe_silence(facts: Facts) -> str:
     limit = facts.task.spec.silence_s
-    return f"The agent printed nothing for {limit:g} s." if limit is not None else ROWS[FailureKind.SILENCE].says
+    return f"The agent printed nothing for {limit:g} s." if limit is not None else ROWS[FailureKind.SILENCE].detail
 
 
 def _programs_word(kind: FailureKind, reason: str) -> tuple[FailureKind, str]:
     """A kind that was read out of what the program printed."""
     believed = FailureKind.UNKNOWN if kind in _OURS_TO_SAY else kind
-    return believed, reason or ROWS[believed].says
+    return believed, reason or ROWS[believed].detail
 
 
 def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None, str]:
@@ -229,15 +229,15 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
     if trace.kind is not None:
         return _programs_word(trace.kind, trace.reason)
     if not trace.finished and not trace.whole and exit_fact.signal is None:
-        says = "and the part of its output that says how it went could not be read"
-        return FailureKind.UNKNOWN, f"The agent program ended ({describe_exit(exit_fact)}), {says}."
+        detail = "and the part of its output that says how it went could not be read"
+        return FailureKind.UNKNOWN, f"The agent program ended ({describe_exit(exit_fact)}), {detail}."
     if not trace.finished:
         return (
             FailureKind.CRASH,
             f"The agent program ended without a result ({describe_exit(exit_fact)}).",
         )
     if not trace.ok:
-        return FailureKind.UNKNOWN, trace.reason or ROWS[FailureKind.UNKNOWN].says
+        return FailureKind.UNKNOWN, trace.reason or ROWS[FailureKind.UNKNOWN].detail
     return judge_success(facts.task.id, facts.task.spec.expect, trace, facts.changes)
 
 
@@ -286,7 +286,7 @@ def _dispose(facts: Facts, kind: FailureKind | None) -> tuple[Disposition, datet
 
 def limit_of(facts: Facts, kind: FailureKind | None) -> datetime | None:
     """Until when the limit of the task's account is used up, as its program says; None if it is not, or if it is a key's own limit."""
-    if kind is not FailureKind.QUOTA or facts.bearing.keyed or facts.run.exit is None or facts.trace is None:
+    if kind is not FailureKind.QUOTA or facts.credential_state.keyed or facts.run.exit is None or facts.trace is None:
         return None
     return facts.trace.quota_until
 
@@ -294,7 +294,7 @@ def limit_of(facts: Facts, kind: FailureKind | None) -> datetime | None:
 def _is_lacking(facts: Facts, kind: FailureKind) -> bool:
     """What failed is the account's or the machine's lack, and it can be noticed when that is over."""
     if kind is FailureKind.SIGNED_OUT:
-        return facts.bearing.opens and not facts.bearing.keyed and not facts.task.spec.argv
+        return facts.credential_state.opens and not facts.credential_state.keyed and not facts.task.spec.argv
     return facts.run.exit is None
 
 
@@ -323,7 +323,7 @@ def _sign_in_hint(facts: Facts, disposition: Disposition) -> str:
     account = facts.task.spec.account_id
     if disposition is Disposition.RETRY:
         return f" `wk account login {account}` signs in; its tasks then continue by themselves."
-    return f" {'Check the key' if facts.bearing.keyed else 'Sign in'}, then `wk retry {facts.task.id}`."
+    return f" {'Check the key' if facts.credential_state.keyed else 'Sign in'}, then `wk retry {facts.task.id}`."
 
 
 def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
@@ -337,7 +337,7 @@ def _wait_before_retry(facts: Facts, kind: FailureKind) -> float | None:
         return None
     if not row.retried and kind is not FailureKind.LOST:
         return None
-    if row.parks:
+    if row.defers:
         # The limit of a key is that key's alone, so it closes no lane.
         until = facts.trace.quota_until if facts.trace else None
         # A time that has passed must not make it start over and over, since no attempt is counted; and a time years away is a mistake, not the end of a limit.

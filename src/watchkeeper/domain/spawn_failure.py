@@ -19,11 +19,11 @@ def judge_spawn(exit_fact: ExitFact, task_id: str) -> tuple[FailureKind, str]:
         case "chdir":
             return _directory(exit_fact, again)
         case "directory":
-            says = f"'{exit_fact.path}' is not the directory you approved: it was replaced just before the start."
-            return FailureKind.DIRECTORY_CHANGED, f"{says} `wk retry {task_id}` approves it as it is now."
+            detail = f"'{exit_fact.path}' is not the directory you approved: it was replaced just before the start."
+            return FailureKind.DIRECTORY_CHANGED, f"{detail} `wk retry {task_id}` approves it as it is now."
         case "branch":
-            says = f"'{exit_fact.path}' was switched to another branch or commit just before the start."
-            return FailureKind.DIRECTORY_CHANGED, f"{says} `wk retry {task_id}` approves it as it is now."
+            detail = f"'{exit_fact.path}' was switched to another branch or commit just before the start."
+            return FailureKind.DIRECTORY_CHANGED, f"{detail} `wk retry {task_id}` approves it as it is now."
         case "exec" | "interpreter":
             return _program(exit_fact, again)
         case _:
@@ -49,19 +49,21 @@ def _program(exit_fact: ExitFact, again: str) -> tuple[FailureKind, str]:
     where = "" if "/" in path else " from the PATH of the task"
     if exit_fact.step == "interpreter":
         kind = FailureKind.PROGRAM_MISSING
-        says = f"The program '{path}' could not be started, because the interpreter or loader that it names is missing."
-        return kind, f"{says} Install that, {again}."
+        detail = (
+            f"The program '{path}' could not be started, because the interpreter or loader that it names is missing."
+        )
+        return kind, f"{detail} Install that, {again}."
     match exit_fact.errno:
         case code if code in _MISSING:
             kind = FailureKind.PROGRAM_MISSING
             return kind, f"The program '{path}' is missing{where}, so nothing was started. Install it, {again}."
         case code if code in _FORBIDDEN:
-            says = (
+            detail = (
                 "may not be executed. Check its mode" if "/" in path else "is nowhere on the PATH where it may be run"
             )
             return (
                 FailureKind.PROGRAM_BROKEN,
-                f"The program '{path}' {says}{'' if '/' in path else '. Check both'}, {again}.",
+                f"The program '{path}' {detail}{'' if '/' in path else '. Check both'}, {again}.",
             )
         case code if code == ENOEXEC:
             return FailureKind.PROGRAM_BROKEN, f"'{path}' is no program, or one for another machine. Check it, {again}."

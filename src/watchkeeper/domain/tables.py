@@ -77,7 +77,7 @@ def failure_table() -> str:
     rows = (
         [
             _code(kind),
-            row.says,
+            row.detail,
             _again(kind),
             _yes(told=row.counts),
             row.then,
@@ -90,21 +90,21 @@ def failure_table() -> str:
 def _again(kind: FailureKind) -> str:
     if kind in SERVICE_KINDS:
         return "when the service answers"
-    return "when the program says" if ROWS[kind].parks else _yes(told=ROWS[kind].retried)
+    return "when the program says" if ROWS[kind].defers else _yes(told=ROWS[kind].retried)
 
 
 def evidence_table() -> str:
     """What representative evidence says, in the order in which it is judged."""
 
     def row(named: tuple[str, Evidence]) -> list[str]:
-        says, evidence = named
+        detail, evidence = named
         verdict = judge(evidence)
         word = f"{_code(verdict.kind)}, final" if verdict.final else _code(verdict.kind)
         if verdict.empty:
             word = f"{word}, proven"
         if verdict.decide_by is not None:
             word = f"{word} by {_code(verdict.decide_by)}"
-        return [says, word, _WHAT_FOLLOWS[verdict.kind]]
+        return [detail, word, _WHAT_FOLLOWS[verdict.kind]]
 
     return _table(["evidence", "verdict", "what follows"], map(row, _evidence_rows()))
 

@@ -318,7 +318,7 @@ def _stop_now(task: Task, request: StopRequest) -> TaskDecision:
         stop=request,
         wake_at=None,
         wake_for=None,
-        reason=ROWS[FailureKind.STOPPED].says if task.runs else "It was taken back before it ever ran.",
+        reason=ROWS[FailureKind.STOPPED].detail if task.runs else "It was taken back before it ever ran.",
         kind=FailureKind.STOPPED,
         updated_at=request.at,
         ended_at=request.at,

@@ -9,7 +9,7 @@ from watchkeeper.domain.run_record import Run, RunState
 from watchkeeper.domain.task_record import Task, TaskState
 
 
-class Doing(StrEnum):
+class OnStep(StrEnum):
     """What a task does in a span of time."""
 
     WAITING = "waiting"
@@ -28,7 +28,7 @@ class Doing(StrEnum):
 class Span:
     """A stretch of time; `end` is the time of the look where it still lasts."""
 
-    doing: Doing
+    on_step: OnStep
     start: datetime
     end: datetime
     why: str = ""
@@ -68,7 +68,7 @@ def _after(task: Task, since: datetime, waits: Sequence[Announced], now: datetim
         case TaskState.QUEUED:
             return _waiting(since, now, waits)
         case TaskState.NEEDS_INPUT:
-            return [Span(doing=Doing.NEEDS_YOU, start=since, end=now)]
+            return [Span(on_step=OnStep.NEEDS_YOU, start=since, end=now)]
         case _ if not ran and task.ended_at is not None:
             return _waiting(since, task.ended_at, waits)
         case _:
@@ -79,17 +79,17 @@ def _of_run(run: Run, task: Task, now: datetime) -> list[Span]:
     last = run.settled_at or now
     started = None if run.agent is None else run.agent.started_at
     ended = None if run.exit is None else run.exit.at
-    marks: list[tuple[Doing, datetime]] = [(Doing.STARTING, run.claimed_at)]
+    marks: list[tuple[OnStep, datetime]] = [(OnStep.STARTING, run.claimed_at)]
     if started is not None:
-        marks.append((Doing.WORKING, max(started, run.claimed_at)))
+        marks.append((OnStep.WORKING, max(started, run.claimed_at)))
     if ended is not None:
-        marks.append((Doing.ENDING, max(ended, marks[-1][1])))
+        marks.append((OnStep.ENDING, max(ended, marks[-1][1])))
     if run.state is RunState.HELD:
-        marks.append((Doing.HELD, max(task.updated_at, marks[-1][1])))
+        marks.append((OnStep.HELD, max(task.updated_at, marks[-1][1])))
     ends = [*(at for _, at in marks[1:]), last]
     return [
-        Span(doing=doing, start=start, end=min(end, last) if run.settled_at else end, run=run.number)
-        for (doing, start), end in zip(marks, ends, strict=True)
+        Span(on_step=on_step, start=start, end=min(end, last) if run.settled_at else end, run=run.number)
+        for (on_step, start), end in zip(marks, ends, strict=True)
     ]
 
 
@@ -100,7 +100,8 @@ def _waiting(start: datetime, end: datetime, waits: Sequence[Announced]) -> list
     cuts = [Announced(at=start, why=before[-1].why if before and not within else ""), *within]
     ends = [*(each.at for each in within), end]
     return [
-        Span(doing=Doing.WAITING, start=cut.at, end=until, why=cut.why) for cut, until in zip(cuts, ends, strict=True)
+        Span(on_step=OnStep.WAITING, start=cut.at, end=until, why=cut.why)
+        for cut, until in zip(cuts, ends, strict=True)
     ]
 
 
@@ -110,7 +111,7 @@ def at_once(rows: Sequence[Sequence[Span]], start: datetime, end: datetime) -> i
         edge
         for row in rows
         for span in row
-        if span.doing is Doing.WORKING and span.end > start and span.start < end
+        if span.on_step is OnStep.WORKING and span.end > start and span.start < end
         for edge in ((span.start, 1), (span.end, -1))
     )
     most = count = 0

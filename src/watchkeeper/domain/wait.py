@@ -35,10 +35,10 @@ class BriefWait(NamedTuple):
     on: str | None
     """The first of them, one that failed or was stopped before the others."""
     on_state: str | None
-    parked: bool
+    blocked: bool
     holder: str | None
     """A task that works in its checkout now."""
-    lane_told: str | None
+    lane_announced: str | None
     """Why its lane was closed when a claim last found nothing to do, in the words of `Wait`."""
     torn: str | None = None
     """Why it is not started at all: a record about it cannot be read, or contradicts another."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from watchkeeper.domain.failure_kind import FailureKind
-from watchkeeper.domain.lanes import Lane, Place, Reason, closed
+from watchkeeper.domain.lanes import Lane, LaneConditions, Reason, closed
 from watchkeeper.domain.task_record import Task, TaskState
 from watchkeeper.domain.wait import Wait
 
@@ -31,7 +31,7 @@ class WaitFacts:
     ready: bool
     unmet: int
     """How many of the tasks that it waits for are not done."""
-    parked: bool
+    blocked: bool
     holders: tuple[str, ...]
     """The tasks that work in its checkout now, where it may run."""
     taken_on: tuple[str, ...] = ()
@@ -83,16 +83,18 @@ NEEDS_A_PERSON = frozenset(
 """Waits that end only when a person acts. Each word of `Wait` is in exactly one of the three sets."""
 
 
-def reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], place: Place) -> tuple[Reason, ...]:
+def reasons(
+    task: Task, facts: WaitFacts, dependencies: Sequence[Dependency], conditions: LaneConditions
+) -> tuple[Reason, ...]:
     """Every reason why a task waits, seen from one machine, the most lasting first. Empty if nothing stands in its way, or it does not wait."""
     if task.state in _FOR_A_PERSON:
         return (_person(task),)
     if task.state is not TaskState.QUEUED:
         return ()
-    lane = lane_reasons(facts.lane, place)
+    lane = lane_reasons(facts.lane, conditions)
     limits = [reason for reason in lane if reason.wait is Wait.LIMIT]
     others = [reason for reason in lane if reason.wait is not Wait.LIMIT]
-    own = own_reasons(task, _seen_from(facts, place), dependencies, place.now)
+    own = own_reasons(task, _seen_from(facts, conditions), dependencies, conditions.now)
     blocked = [reason for reason in own if reason.wait is Wait.DEPENDENCY]
     return (*blocked, *others, *(reason for reason in own if reason.wait is not Wait.DEPENDENCY), *limits)
 
@@ -145,10 +147,10 @@ def own_reasons(task: Task, facts: WaitFacts, dependencies: Sequence[Dependency]
 def busy(holders: Sequence[str], held: Sequence[str] = ()) -> Reason:
     """The reason of a task in whose checkout others work, or may still work, as those that are held."""
     word = "works" if len(holders) == 1 else "work"
-    says = f"{_named(holders)} {word} in its checkout"
+    detail = f"{_named(holders)} {word} in its checkout"
     if held:
-        says = f"{_named(held)}, which {'is' if len(held) == 1 else 'are'} held, may still work in its checkout: `wk show {held[0]}`"
-    return Reason(wait=Wait.CHECKOUT_BUSY, says=says, tasks=tuple(holders))
+        detail = f"{_named(held)}, which {'is' if len(held) == 1 else 'are'} held, may still work in its checkout: `wk show {held[0]}`"
+    return Reason(wait=Wait.CHECKOUT_BUSY, detail=detail, tasks=tuple(holders))
 
 
 def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequence[str]]) -> tuple[str, ...] | None:
@@ -169,11 +171,11 @@ def circle(task_id: str, after: Sequence[str], waits_for: Callable[[str], Sequen
     return None
 
 
-def _seen_from(facts: WaitFacts, place: Place) -> WaitFacts:
+def _seen_from(facts: WaitFacts, conditions: LaneConditions) -> WaitFacts:
     """A task that any machine may run waits on each machine only for the runs in the checkout there."""
     if facts.lane.machine is not None or not facts.taken_on:
         return facts
-    here = [task for task, machine in zip(facts.holders, facts.taken_on, strict=True) if machine == place.machine]
+    here = [task for task, machine in zip(facts.holders, facts.taken_on, strict=True) if machine == conditions.machine]
     return replace(facts, holders=tuple(here), held=tuple(each for each in facts.held if each in here))
 
 
@@ -181,52 +183,55 @@ def _dependencies(task: Task, dependencies: Sequence[Dependency]) -> list[Reason
     """One reason for each task that it waits for; first those that will not come by themselves."""
     unmet = [each for each in dependencies if each.state is not TaskState.DONE]
     unmet.sort(key=lambda each: (each.state not in _NEVER_BY_ITSELF, each.state not in _FOR_A_PERSON))
-    return [Reason(wait=Wait.DEPENDENCY, says=_dependency_says(task.id, each), tasks=(each.task_id,)) for each in unmet]
+    return [
+        Reason(wait=Wait.DEPENDENCY, detail=_describe_dependency(task.id, each), tasks=(each.task_id,))
+        for each in unmet
+    ]
 
 
-def _dependency_says(task_id: str, on: Dependency) -> str:
-    says = f"task {on.task_id} {_STANDS.get(on.state, on.state.value)} and must be done first"
+def _describe_dependency(task_id: str, on: Dependency) -> str:
+    detail = f"task {on.task_id} {_STANDS.get(on.state, on.state.value)} and must be done first"
     if on.state in _NEVER_BY_ITSELF:
         return (
-            f"{says}: it will never start by itself; `wk retry {on.task_id}` tries that one again, "
+            f"{detail}: it will never start by itself; `wk retry {on.task_id}` tries that one again, "
             f"`wk edit {task_id} --after none` waits for none"
         )
-    return f"{says}: `wk show {on.task_id}` says what for" if on.state in _FOR_A_PERSON else says
+    return f"{detail}: `wk show {on.task_id}` says what for" if on.state in _FOR_A_PERSON else detail
 
 
 def _time(task: Task, now: datetime) -> Reason | None:
     wait = task.wakes_for
     if wait is None or task.wake_at is None or task.wake_at <= now:
         return None
-    says = _TIMES.get(wait, "its start was put off")
-    return Reason(wait=wait, says=f"{says} ({task.reason})" if task.reason else says, until=task.wake_at)
+    detail = _TIMES.get(wait, "its start was put off")
+    return Reason(wait=wait, detail=f"{detail} ({task.reason})" if task.reason else detail, until=task.wake_at)
 
 
 def _checkout(facts: WaitFacts) -> Reason | None:
     if facts.holders:
         return busy(facts.holders, facts.held)
-    if facts.parked and facts.before is not None:
+    if facts.blocked and facts.before is not None:
         return Reason(
             wait=Wait.CHECKOUT_BUSY,
-            says=f"task {facts.before} stands before it in the same checkout",
+            detail=f"task {facts.before} stands before it in the same checkout",
             tasks=(facts.before,),
         )
     return None
 
 
-def lane_reasons(lane: Lane, place: Place) -> tuple[Reason, ...]:
+def lane_reasons(lane: Lane, conditions: LaneConditions) -> tuple[Reason, ...]:
     """What closes its lane. Of another machine only what people said is known here: not how many work there, nor what it has."""
-    if lane.machine is None or lane.machine == place.machine:
-        return closed(lane, place)
-    there = replace(place, machine=lane.machine, limit=_ANY_NUMBER, accounts={}, harnesses={})
-    here = closed(lane, place)
+    if lane.machine is None or lane.machine == conditions.machine:
+        return closed(lane, conditions)
+    there = replace(conditions, machine=lane.machine, limit=_ANY_NUMBER, accounts={}, harnesses={})
+    here = closed(lane, conditions)
     return (*closed(lane, there), *(reason for reason in here if reason.wait is Wait.MACHINE))
 
 
 def _person(task: Task) -> Reason:
     """What a task that rests until a person acts waits for."""
     wait = Wait.QUESTION if task.kind is None else NEEDS.get(task.kind, Wait.QUESTION)
-    return Reason(wait=wait, says=task.reason or "it waits for a person")
+    return Reason(wait=wait, detail=task.reason or "it waits for a person")
 
 
 def _named(tasks: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.harnesses.claude_route import ENVIRONMENT, claude_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
-from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
+from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Levels, Program, Rights, Route
 
 NO_HOOKS = '{"disableAllHooks":true}'
 """The program itself runs no hook or command that instructions bring along; without a terminal it would not ask first."""
@@ -112,19 +112,19 @@ class Claude:
         runs_all = _has_shell(tools) and (not options.get("tools") or _has_shell(options["tools"]))
         match mode:
             case "bypassPermissions":
-                says, brief = "may do whatever you may; never asks", "does whatever you may"
+                detail, brief = "may do whatever you may; never asks", "does whatever you may"
             case "dontAsk" if options.get("tools") == READ_TOOLS == tools:
-                says, brief = "may read files and the web, and change nothing; never asks", "only reads"
+                detail, brief = "may read files and the web, and change nothing; never asks", "only reads"
             case "plan" if _only_reads(tools):
-                says, brief = f"may read there and plan; may use {tools}; never asks", "reads and plans"
+                detail, brief = f"may read there and plan; may use {tools}; never asks", "reads and plans"
             case _:
                 edits = "may edit files there and " if mode == "acceptEdits" else "may "
                 what = "run any command and read the web, as you" if tools == ALLOWED_TOOLS else f"use {tools}, as you"
-                says = f"{edits}{what}; never asks{', so it can reach all that you can' if runs_all else ''}"
+                detail = f"{edits}{what}; never asks{', so it can reach all that you can' if runs_all else ''}"
                 runs = "runs any command" if runs_all else f"uses {tools}"
                 brief = f"edits here, {runs}" if mode == "acceptEdits" else runs
         return Rights(
-            says=says,
+            detail=detail,
             network="yours",
             sandbox="none",
             reads=_TAKES[_isolation(spec, options)],
@@ -139,16 +139,16 @@ class Claude:
         """
         check_prompt(spec.prompt, "Claude Code")
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         """The command line and the environment.
 
         Raises:
             BadTask: an option is not known or has a value that it cannot have.
         """
-        options = order.options
+        options = request.options
         _check_options(options)
-        argv = [order.program.path, "-p", "--output-format", "stream-json", "--verbose"]
-        if _mode(options) == "bypassPermissions" and self._is_root and order.environment.get("IS_SANDBOX") != "1":
+        argv = [request.program.path, "-p", "--output-format", "stream-json", "--verbose"]
+        if _mode(options) == "bypassPermissions" and self._is_root and request.environment.get("IS_SANDBOX") != "1":
             raise BadTask(
                 "Claude Code refuses to run as root with the mode bypassPermissions.",
                 hint="Choose --rights edit; or, in a container made for it, set IS_SANDBOX=1 and pass --env IS_SANDBOX.",
@@ -161,11 +161,14 @@ class Claude:
         for option, flag in (("max_turns", "--max-turns"), ("max_budget_usd", "--max-budget-usd")):
             if option in options:
                 argv += [flag, options[option]]
-        if order.spec.model is not None:
-            argv += ["--model", order.spec.model]
-        argv += [*order.route.arguments, *ISOLATION[_isolation(order.spec, options)]]
+        if request.spec.model is not None:
+            argv += ["--model", request.spec.model]
+        argv += [*request.route.arguments, *ISOLATION[_isolation(request.spec, options)]]
         return CommandPlan(
-            argv=tuple(argv), environment=_environment(order), prompt_by="stdin", prompt=_delivered(order.spec.prompt)
+            argv=tuple(argv),
+            environment=_environment(request),
+            prompt_by="stdin",
+            prompt=_delivered(request.spec.prompt),
         )
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
@@ -236,18 +239,18 @@ def _only_reads(tools: str) -> bool:
     return set(_words(tools)) <= set(_words(READ_TOOLS))
 
 
-def _environment(order: Order) -> dict[str, str]:
+def _environment(request: LaunchRequest) -> dict[str, str]:
     """The caller's, with bounds on the program's own patience unless the caller set them."""
-    environment = {name: value for name, value in order.environment.items() if name not in Claude.nesting}
-    environment |= dict(order.route.environment)
+    environment = {name: value for name, value in request.environment.items() if name not in Claude.nesting}
+    environment |= dict(request.route.environment)
     environment["DISABLE_AUTOUPDATER"] = "1"
-    if _isolation(order.spec, order.options) == "project":
+    if _isolation(request.spec, request.options) == "project":
         environment[INSTRUCTIONS] = "1"
     environment.setdefault("CLAUDE_CODE_MAX_RETRIES", MAX_RETRIES)
-    if "max_retries" in order.options:
-        environment["CLAUDE_CODE_MAX_RETRIES"] = order.options["max_retries"]
-    if "request_timeout_s" in order.options:
-        environment["API_TIMEOUT_MS"] = str(int(float(order.options["request_timeout_s"]) * 1000))
+    if "max_retries" in request.options:
+        environment["CLAUDE_CODE_MAX_RETRIES"] = request.options["max_retries"]
+    if "request_timeout_s" in request.options:
+        environment["API_TIMEOUT_MS"] = str(int(float(request.options["request_timeout_s"]) * 1000))
     return environment
 
 

@@ -17,14 +17,14 @@ from datetime import UTC, datetime
 from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, Trace, Usage
+from watchkeeper.domain.model import EarlyFail, EndReason, ExitFact, Trace, Usage
 from watchkeeper.harnesses.claude_verdict import judge_result, judge_synthetic
 from watchkeeper.harnesses.ending import judge_ending, kept_text, last_line
-from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, list_at, text_at
+from watchkeeper.harnesses.json_lines import JsonLines, OutputLine, amount_at, at, count_at, list_at, text_at
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
 REFUSED_SIGN_INS = 2
-"""Refused sign-ins in a row that condemn a run: after the first one the program may still renew an expired sign-in, the second one came with the new."""
+"""Refused sign-ins in a row that make a run fail early: after the first the program may still renew an expired sign-in, the second one came with the new."""
 
 _SHOWN = 200
 
@@ -45,7 +45,7 @@ class ClaudeReader:
         self._error: dict[str, object] = {}
         self._refused = False
         self._sign_ins_refused = 0
-        self._condemned: Condemnation | None = None
+        self._early_fail: EarlyFail | None = None
         self._quota_until: datetime | None = None
         self._result: dict[str, object] | None = None
         self._background = False
@@ -60,9 +60,9 @@ class ClaudeReader:
         self._lines.gap()
         return []
 
-    def condemned(self) -> Condemnation | None:
+    def early_fail(self) -> EarlyFail | None:
         """Set when the service refused the sign-in again and again."""
-        return self._condemned
+        return self._early_fail
 
     def answered(self) -> bool:
         """Whether its final event is the newest: it may continue when a command in the background ends."""
@@ -118,13 +118,13 @@ class ClaudeReader:
             if at(self._result, "is_error") is False and not self._asked_the_model(self._result):
                 return judge_synthetic(self._result)
             return judge_result(self._result, self._error, refused=self._refused, limited=self._quota_until is not None)
-        if self._condemned is not None:
-            return self._condemned.kind, self._condemned.reason
+        if self._early_fail is not None:
+            return self._early_fail.kind, self._early_fail.reason
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
             return None, ""
         return judge_ending(exit_fact, last_line(stderr_tail), begun=self._begun or bool(self._lines.left_out))
 
-    def _read(self, line: Line) -> list[StreamEvent]:
+    def _read(self, line: OutputLine) -> list[StreamEvent]:
         """Take one line; what is not known says nothing, because newer versions print more."""
         if isinstance(line, str):
             return [StreamEvent(kind=EventKind.NOTE, text=line)]
@@ -171,7 +171,7 @@ class ClaudeReader:
             self._sign_ins_refused = 0
         if self._sign_ins_refused >= REFUSED_SIGN_INS:
             reason = f"The service refused the sign-in ({status})."
-            self._condemned = Condemnation(kind=FailureKind.SIGNED_OUT, reason=reason)
+            self._early_fail = EarlyFail(kind=FailureKind.SIGNED_OUT, reason=reason)
         # Without a status the connection failed, or the answer did not come whole.
         what = f"The service failed: {error} ({status})" if status is not None else "No whole answer came"
         delay_s = (amount_at(line, "retry_delay_ms") or 0.0) / 1000

@@ -18,7 +18,7 @@ from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.harnesses.codex_route import codex_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
-from watchkeeper.ports.harness import CommandPlan, Levels, Order, Program, Rights, Route
+from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Levels, Program, Rights, Route
 
 _ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
 """It would wait for the network forever, which a run without an end is."""
@@ -120,7 +120,7 @@ class Codex:
         """There is no person to ask, so what the sandbox refuses stays refused. "There" is the directory, which the text names before."""
         name = _sandbox(options)
         isolation = _isolation(spec, options)
-        says, sandbox = SANDBOXES[name]
+        detail, sandbox = SANDBOXES[name]
         if isolation == "user" and sandbox != "none":
             sandbox += ", wider where your configuration says so"
         if sandbox != "none" and (started := _starts(options)):
@@ -128,7 +128,7 @@ class Codex:
         network = _network(name, options)
         short, rights = _BRIEF[name]
         return Rights(
-            says=says,
+            detail=detail,
             network=network,
             sandbox=sandbox,
             reads=_TAKES[isolation],
@@ -143,33 +143,33 @@ class Codex:
         """
         check_prompt(spec.prompt, "Codex")
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         """The command line and the environment.
 
         Raises:
             BadTask: an option is not known or has a value that it cannot have.
         """
-        options = order.options
+        options = request.options
         _check_options(options)
         if _sandbox(options) == "read-only" and (started := _starts(options)):
             raise BadTask(
                 f"The option config of the codex harness sets '{started[0]}', whose programs the sandbox read-only does not hold.",
                 hint="Leave that setting out, or choose --rights edit.",
             )
-        flags, configuration = ISOLATION[_isolation(order.spec, options)]
-        argv = [order.program.path, "exec", "--json", "--skip-git-repo-check", "--sandbox", _sandbox(options), *flags]
-        if order.spec.model is not None:
-            argv += ["--model", order.spec.model]
+        flags, configuration = ISOLATION[_isolation(request.spec, options)]
+        argv = [request.program.path, "exec", "--json", "--skip-git-repo-check", "--sandbox", _sandbox(options), *flags]
+        if request.spec.model is not None:
+            argv += ["--model", request.spec.model]
         if "network_access" in options:
             configuration = (*configuration, f"sandbox_workspace_write.network_access={options['network_access']}")
         for each in (*_ALWAYS, *configuration):
             argv += ["-c", each]
-        argv += order.route.arguments  # before the option `config`, which wins
+        argv += request.route.arguments  # before the option `config`, which wins
         for each in lines(options):
             argv += ["-c", each]
-        environment = {name: value for name, value in order.environment.items() if name not in self.nesting}
-        environment |= dict(order.route.environment)
-        prompt = _delivered(order.spec.prompt)
+        environment = {name: value for name, value in request.environment.items() if name not in self.nesting}
+        environment |= dict(request.route.environment)
+        prompt = _delivered(request.spec.prompt)
         return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin", prompt=prompt)
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:

@@ -17,7 +17,7 @@ a command that the sandbox stops at once is not reported at all.
 import shlex
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, Trace, Usage
+from watchkeeper.domain.model import EarlyFail, EndReason, ExitFact, Trace, Usage
 from watchkeeper.harnesses.codex_verdict import (
     judge_denial,
     judge_message,
@@ -27,7 +27,7 @@ from watchkeeper.harnesses.codex_verdict import (
     shows_sandbox,
 )
 from watchkeeper.harnesses.ending import judge_ending, kept_text
-from watchkeeper.harnesses.json_lines import JsonLines, Line, at, count_at, list_at, text_at
+from watchkeeper.harnesses.json_lines import JsonLines, OutputLine, at, count_at, list_at, text_at
 from watchkeeper.ports.harness import EventKind, StreamEvent
 
 _SHOWN = 200
@@ -59,7 +59,7 @@ class CodexReader:
         self._failed_edits = False
         self._sandbox_said = ""
         self._error = ""
-        self._condemned: Condemnation | None = None
+        self._early_fail: EarlyFail | None = None
         self._result: dict[str, object] | None = None
 
     def feed(self, data: bytes) -> list[StreamEvent]:
@@ -71,9 +71,9 @@ class CodexReader:
         self._lines.gap()
         return []
 
-    def condemned(self) -> Condemnation | None:
+    def early_fail(self) -> EarlyFail | None:
         """Set when the program tries again what cannot become better: a refused sign-in, a used-up limit."""
-        return self._condemned
+        return self._early_fail
 
     def answered(self) -> bool:
         """Whether its final event is the newest."""
@@ -111,8 +111,8 @@ class CodexReader:
             if text_at(self._result, "type") == "turn.failed":
                 return judge_message(self._failure())
             return self._judge_success(stderr_tail)
-        if self._condemned is not None:
-            return self._condemned.kind, self._condemned.reason
+        if self._early_fail is not None:
+            return self._early_fail.kind, self._early_fail.reason
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
             return None, ""
         if self._error and exit_fact.signal is None:
@@ -132,7 +132,7 @@ class CodexReader:
     def _failure(self) -> str:
         return text_at(self._result, "error", "message")
 
-    def _read(self, line: Line) -> list[StreamEvent]:
+    def _read(self, line: OutputLine) -> list[StreamEvent]:
         """Take one line; what is not known says nothing, because newer versions print more."""
         if isinstance(line, str):
             return [StreamEvent(kind=EventKind.NOTE, text=line)]
@@ -165,7 +165,7 @@ class CodexReader:
             self._error = message  # `turn.failed` says it again, unless the program is ended before
             return []
         if kind in _HOPELESS and _FORBIDDEN not in reason:
-            self._condemned = Condemnation(kind=kind, reason=reason)
+            self._early_fail = EarlyFail(kind=kind, reason=reason)
         number, limit = retry
         text = f"{reason.rstrip('.')}. Try {number} of {limit} follows." if number else f"{reason.rstrip('.')}."
         return [StreamEvent(kind=EventKind.RETRY, text=text)]

@@ -11,13 +11,13 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
+from watchkeeper.domain.model import EarlyFail, EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.ending import ended, last_line
 from watchkeeper.harnesses.json_lines import HOLE, NUL
 from watchkeeper.harnesses.program import find_command
-from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
+from watchkeeper.ports.harness import CommandPlan, EventKind, LaunchRequest, Levels, Program, Rights, Route, StreamEvent
 
 PLACEHOLDERS = {"{prompt}": "argument", "{prompt_file}": "file"}
 LITERALS = {"{{prompt}}": "{prompt}", "{{prompt_file}}": "{prompt_file}"}
@@ -38,7 +38,7 @@ _SHOWN = 24
 _PIECES = re.compile(rb"\n|[^\n]+")
 
 
-class Command:
+class CommandHarness:
     """Runs the command line that the task brings."""
 
     name = "command"
@@ -66,7 +66,7 @@ class Command:
         called = spec.argv[0] if spec.argv else "the command"
         name = called.rpartition("/")[2][:_SHOWN]
         return Rights(
-            says=f"{called} runs as you and may do what you may",
+            detail=f"{called} runs as you and may do what you may",
             network="yours",
             sandbox="none",
             brief=("no sandbox", "your network", f"{name} runs as you"),
@@ -85,24 +85,24 @@ class Command:
         if "{prompt}" in spec.argv:
             check_argument(spec.prompt)
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         """Put the place of the prompt into the command line.
 
         Raises:
             BadTask: the option `prompt_by` is not one of `PROMPT_BY`.
         """
-        prompt_by = _prompt_by(order.options)
-        argv = [None if word in PLACEHOLDERS else LITERALS.get(word, word) for word in order.spec.argv]
-        if order.program.path and "/" not in order.spec.argv[0]:
-            argv[0] = order.program.path  # what was found and shown, whatever stands on the PATH when it is started
-        places = [PLACEHOLDERS[word] for word in order.spec.argv if word in PLACEHOLDERS]
+        prompt_by = _prompt_by(request.options)
+        argv = [None if word in PLACEHOLDERS else LITERALS.get(word, word) for word in request.spec.argv]
+        if request.program.path and "/" not in request.spec.argv[0]:
+            argv[0] = request.program.path  # what was found and shown, whatever stands on the PATH when it is started
+        places = [PLACEHOLDERS[word] for word in request.spec.argv if word in PLACEHOLDERS]
         if places:
             prompt_by = places[0]
         elif prompt_by in PLACEHOLDERS.values():
             argv.append(None)
         if prompt_by == "argument":
-            check_argument(order.spec.prompt)
-        return CommandPlan(argv=tuple(argv), environment=order.environment, prompt_by=prompt_by)
+            check_argument(request.spec.prompt)
+        return CommandPlan(argv=tuple(argv), environment=request.environment, prompt_by=prompt_by)
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
         """A command sends what it sends: nothing is known of it."""
@@ -164,7 +164,7 @@ class CommandReader:
     """Keeps the last lines of a command's output."""
 
     def __init__(self) -> None:
-        self._line = _Line()
+        self._line = _GrowingLine()
         self._returned = False
         self._last: deque[str] = deque(maxlen=TEXT_LINES)
 
@@ -182,8 +182,8 @@ class CommandReader:
         """Part of the output is not kept here: what stands before it is a line."""
         return [*(self._end() if self._line else []), StreamEvent(kind=EventKind.NOTE, text=HOLE)]
 
-    def condemned(self) -> Condemnation | None:
-        """What a command prints condemns nothing."""
+    def early_fail(self) -> EarlyFail | None:
+        """No output of a command makes its run fail early."""
 
     def trace(self, exit_fact: ExitFact | None, stderr_tail: str) -> Trace:
         """The exit code decides; of a failure the last line on standard error is the reason."""
@@ -205,19 +205,19 @@ class CommandReader:
             self._returned = self._returned or number > 0
             if part and self._returned:
                 # A progress bar draws over its line: the newest drawing is the line.
-                self._line = _Line()
+                self._line = _GrowingLine()
                 self._returned = False
             self._line.grow(part)
 
     def _end(self) -> list[StreamEvent]:
         line = self._line.text()
-        self._line = _Line()
+        self._line = _GrowingLine()
         self._returned = False
         self._last.append(line)
         return [StreamEvent(kind=EventKind.TEXT, text=line)] if line.strip() else []
 
 
-class _Line:
+class _GrowingLine:
     """A line that grows: its beginning and its end."""
 
     def __init__(self) -> None:

@@ -12,18 +12,18 @@ from pathlib import Path
 
 from watchkeeper import demo
 from watchkeeper.domain.failure import ROWS, FailureKind
-from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace, Usage
+from watchkeeper.domain.model import EarlyFail, EndReason, ExitFact, TaskSpec, Trace, Usage
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.ending import ended, last_line
-from watchkeeper.harnesses.json_lines import JsonLines, Line, amount_at, at, count_at, text_at
-from watchkeeper.ports.harness import CommandPlan, EventKind, Levels, Order, Program, Rights, Route, StreamEvent
+from watchkeeper.harnesses.json_lines import JsonLines, OutputLine, amount_at, at, count_at, text_at
+from watchkeeper.ports.harness import CommandPlan, EventKind, LaunchRequest, Levels, Program, Rights, Route, StreamEvent
 
 OPTIONS = {"pace": "seconds that the story pauses between its steps"}
 MAX_PACE_S = 60.0
 
 _HOPELESS = frozenset({FailureKind.SIGNED_OUT, FailureKind.BAD_REQUEST, FailureKind.CONTEXT_FULL})
-"""Trying again cannot help: a retry event of these kinds condemns the run."""
+"""Trying again cannot help: a retry event of these kinds makes the run fail early."""
 
 
 class Demo:
@@ -55,7 +55,7 @@ class Demo:
         """It does what the script says."""
         del spec, options
         return Rights(
-            says="a scripted agent that asks no model; it may edit files and run commands as you, if its script says so",
+            detail="a scripted agent that asks no model; it may edit files and run commands as you, if its script says so",
             network="not used by itself",
             sandbox="none",
             brief=("no sandbox", "your network", "does what its script says"),
@@ -71,13 +71,13 @@ class Demo:
             msg = "The demo agent takes a prompt, not a command line."
             raise BadTask(msg, hint="To run a command use `--harness command`.")
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         """The agent by its path, in an interpreter that takes nothing from the environment."""
-        argv = [order.program.path, "-I", "-S", _file("agent.py")]
-        pace = order.options.get("pace")
+        argv = [request.program.path, "-I", "-S", _file("agent.py")]
+        pace = request.options.get("pace")
         if pace is not None:
             argv += ["--pace", f"{_pace(pace):g}"]
-        return CommandPlan(argv=tuple(argv), environment=order.environment, prompt_by="stdin")
+        return CommandPlan(argv=tuple(argv), environment=request.environment, prompt_by="stdin")
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
         """It asks no model."""
@@ -129,7 +129,7 @@ class DemoReader:
     def __init__(self) -> None:
         self._lines = JsonLines()
         self._result: dict[str, object] | None = None
-        self._condemned: Condemnation | None = None
+        self._early_fail: EarlyFail | None = None
         self._session = ""
         self._model = ""
         self._text = ""
@@ -146,9 +146,9 @@ class DemoReader:
         self._lines.gap()
         return []
 
-    def condemned(self) -> Condemnation | None:
+    def early_fail(self) -> EarlyFail | None:
         """Set by a retry event that trying again cannot help."""
-        return self._condemned
+        return self._early_fail
 
     def answered(self) -> bool:
         """Whether its final event was read."""
@@ -185,7 +185,7 @@ class DemoReader:
             if at(self._result, "ok") is True:
                 return None, ""
             kind = _kind(text_at(self._result, "kind"))
-            return kind, text_at(self._result, "text") or ROWS[kind].says
+            return kind, text_at(self._result, "text") or ROWS[kind].detail
         if exit_fact is None or exit_fact.reason is not EndReason.EXITED:
             return None, ""
         if self._lines.left_out and exit_fact.signal is None:
@@ -194,7 +194,7 @@ class DemoReader:
         reason = f"The demo agent ended without a result ({ended(exit_fact)})"
         return FailureKind.CRASH, f"{reason}: {said[:300]}" if said else f"{reason}."
 
-    def _take(self, line: Line) -> StreamEvent | None:
+    def _take(self, line: OutputLine) -> StreamEvent | None:
         if isinstance(line, str):
             return StreamEvent(kind=EventKind.NOTE, text=line)
         kind = text_at(line, "type")
@@ -233,8 +233,8 @@ class DemoReader:
 
     def _retry(self, line: dict[str, object], text: str) -> None:
         kind = _kind(text_at(line, "kind"))
-        if kind in _HOPELESS and self._condemned is None:
-            self._condemned = Condemnation(kind=kind, reason=text or ROWS[kind].says)
+        if kind in _HOPELESS and self._early_fail is None:
+            self._early_fail = EarlyFail(kind=kind, reason=text or ROWS[kind].detail)
 
 
 def _kind(name: str) -> FailureKind:

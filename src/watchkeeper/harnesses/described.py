@@ -13,20 +13,20 @@ from shlex import join
 from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Condemnation, EndReason, ExitFact, TaskSpec, Trace
+from watchkeeper.domain.model import EarlyFail, EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.harnesses.command import LITERALS, PLACEHOLDERS, CommandReader, check_argument, check_words
 from watchkeeper.harnesses.configuration import Table, Unreadable, read_toml
 from watchkeeper.harnesses.ending import ended, kept_text, last_line, sentence
-from watchkeeper.harnesses.json_lines import JsonLines, Line, at, text_at
+from watchkeeper.harnesses.json_lines import JsonLines, OutputLine, at, text_at
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
 from watchkeeper.ports.harness import (
     CommandPlan,
     EventKind,
+    LaunchRequest,
     Levels,
-    Order,
     Program,
     Rights,
     StreamEvent,
@@ -185,7 +185,7 @@ class DescribedHarness:
             arguments = join(self._is.isolations[chosen]) or "no arguments"
             reads = f"what the program reads with {arguments}, which {self._file} names the isolation '{chosen}'; not checked"
         return Rights(
-            says=f"{self.name}, as its file describes it ({self._is.digest}), may do what you may; Watchkeeper enforces no limits on it",
+            detail=f"{self.name}, as its file describes it ({self._is.digest}), may do what you may; Watchkeeper enforces no limits on it",
             network="yours",
             sandbox="none",
             reads=reads,
@@ -215,20 +215,20 @@ class DescribedHarness:
                 msg, hint="Begin it with a word; or let the program read it from standard input or {prompt_file}."
             )
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         """Put the arguments and the place of the prompt into the command line.
 
         Raises:
             BadTask: an option is not declared.
         """
-        self._check_options(order.options)
-        argv: list[str | None] = [order.program.path]
+        self._check_options(request.options)
+        argv: list[str | None] = [request.program.path]
         for word in self._is.command[1:]:
             if word == OPTIONS_PLACE:
-                argv += self._arguments(order)
+                argv += self._arguments(request)
             else:
                 argv.append(None if word in PLACEHOLDERS else LITERALS.get(word, word))
-        return CommandPlan(argv=tuple(argv), environment=order.environment, prompt_by=self._is.prompt_by)
+        return CommandPlan(argv=tuple(argv), environment=request.environment, prompt_by=self._is.prompt_by)
 
     def reader(self, spec: TaskSpec) -> StreamReader:
         """A reader of text, or of JSON lines."""
@@ -243,11 +243,11 @@ class DescribedHarness:
     def _isolation(self, spec: TaskSpec, options: Mapping[str, str]) -> str:
         return declared(self).isolation(spec.isolation, options)
 
-    def _arguments(self, order: Order) -> list[str]:
-        given, options = self._is, order.options
-        words = list(given.isolations.get(self._isolation(order.spec, options), ()))
-        if order.spec.model is not None:
-            words += _filled(given.model, order.spec.model)
+    def _arguments(self, request: LaunchRequest) -> list[str]:
+        given, options = self._is, request.options
+        words = list(given.isolations.get(self._isolation(request.spec, options), ()))
+        if request.spec.model is not None:
+            words += _filled(given.model, request.spec.model)
         for option, arguments in given.options.items():
             if option in options:
                 words += _filled(arguments, options[option])
@@ -286,8 +286,8 @@ class JsonReader:
         self._lines.gap()
         return []
 
-    def condemned(self) -> Condemnation | None:
-        """A file describes no event that condemns a run."""
+    def early_fail(self) -> EarlyFail | None:
+        """A file describes no event that makes a run fail early."""
 
     def answered(self) -> bool:
         """Whether the final event was read."""
@@ -325,7 +325,7 @@ class JsonReader:
             whole=not self._lines.left_out,
         )
 
-    def _take(self, line: Line) -> StreamEvent | None:
+    def _take(self, line: OutputLine) -> StreamEvent | None:
         if isinstance(line, str):
             return StreamEvent(kind=EventKind.NOTE, text=line)
         for name in _EVENTS:

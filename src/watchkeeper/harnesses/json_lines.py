@@ -13,7 +13,7 @@ from typing import cast
 
 from watchkeeper.harnesses.long_line import MARK, ShortenedLine
 
-Line = dict[str, object] | str
+OutputLine = dict[str, object] | str
 """A JSON object, or a note on a line that was not one."""
 
 LINE_LIMIT = 4 * 1024 * 1024
@@ -42,9 +42,9 @@ class JsonLines:
         self.left_out = 0
         """How many times something was printed that cannot be known: a line that was given up, a part of the log that is no longer kept."""
 
-    def feed(self, data: bytes) -> list[Line]:
+    def feed(self, data: bytes) -> list[OutputLine]:
         """Take more output and return the lines that it completed."""
-        lines: list[Line] = []
+        lines: list[OutputLine] = []
         *complete, rest = data.split(b"\n")
         for piece in complete:
             self._take(piece)
@@ -57,7 +57,7 @@ class JsonLines:
         self._line.cut()
         self._after_hole = _Growing(self._limit)
 
-    def finish(self) -> list[Line]:
+    def finish(self) -> list[OutputLine]:
         """Return what an output without a last line end still holds, once; called when nothing more can come."""
         return self._end()
 
@@ -66,7 +66,7 @@ class JsonLines:
         if self._after_hole is not None:
             self._after_hole.feed(piece)
 
-    def _end(self) -> list[Line]:
+    def _end(self) -> list[OutputLine]:
         line, after = self._line, self._after_hole
         self._line, self._after_hole = _Growing(self._limit), None
         if after is None:
@@ -122,7 +122,7 @@ class _Growing:
         return self._short
 
 
-def _parse(raw: bytes) -> Line | None:
+def _parse(raw: bytes) -> OutputLine | None:
     # A torn character costs that character, not the line: the final event may be in it.
     text = raw.decode("utf-8", "replace").strip().removeprefix("\ufeff")
     if not text:

@@ -29,7 +29,7 @@ GROUP = "watchkeeper.harnesses"
 BUILT_IN = {
     "claude": "watchkeeper.harnesses.claude:Claude",
     "codex": "watchkeeper.harnesses.codex:Codex",
-    "command": "watchkeeper.harnesses.command:Command",
+    "command": "watchkeeper.harnesses.command:CommandHarness",
     "demo": "watchkeeper.harnesses.demo:Demo",
 }
 """Name → where its class is."""
@@ -58,7 +58,7 @@ class Ignored:
     """The rest of a sentence about it."""
 
     @property
-    def says(self) -> str:
+    def detail(self) -> str:
         """A sentence for people."""
         return f"'{self.source}' does not count: {self.why}."
 

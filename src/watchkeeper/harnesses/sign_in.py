@@ -12,7 +12,7 @@ from watchkeeper.crash import crashpoint
 from watchkeeper.domain.account import SignIn
 from watchkeeper.errors import BadTask, HarnessError
 from watchkeeper.ports.harness import Harness
-from watchkeeper.ports.sign_in import Look, Mark, SignsIn, signs_in
+from watchkeeper.ports.sign_in import SignInCheck, SignInStamp, SignsIn, signs_in
 
 ASK_TIMEOUT_S = 15.0
 """Real programs take 0.2 s, when cold up to 3 s."""
@@ -27,7 +27,7 @@ class SignInLooker:
         """Give a program `timeout_s` to say whether it is signed in."""
         self._timeout_s = timeout_s
 
-    def mark(self, harness: SignsIn, environment: Mapping[str, str]) -> Mark:
+    def stamp(self, harness: SignsIn, environment: Mapping[str, str]) -> SignInStamp:
         """What the files look like. The time is that of the inode, so that a file put back from a backup counts as changed."""
         parts: list[str] = []
         newest = 0
@@ -38,29 +38,29 @@ class SignInLooker:
                 continue
             parts.append(f"{number}:{status.st_ino}:{status.st_size}:{status.st_ctime_ns}")
             newest = max(newest, status.st_ctime_ns)
-        return Mark(text=" ".join(parts), changed_ns=newest)
+        return SignInStamp(text=" ".join(parts), changed_ns=newest)
 
-    def look(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> Look:
+    def check(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> SignInCheck:
         """The program's own word, or the files' where it has none."""
         told = signs_in(harness)
         if told is None:
-            return Look(
+            return SignInCheck(
                 sign_in=SignIn.UNKNOWN,
-                says=f"not known: wk cannot ask the harness {harness.name} whether it is signed in",
+                detail=f"not known: wk cannot ask the harness {harness.name} whether it is signed in",
             )
         if key := next((name for name in told.key_variables if environment.get(name)), None):
-            return Look(sign_in=SignIn.IN, says=f"by {key}; whether it is accepted shows when an agent runs")
+            return SignInCheck(sign_in=SignIn.IN, detail=f"by {key}; whether it is accepted shows when an agent runs")
         try:
             program = harness.find(environment, options)
         except (BadTask, HarnessError) as problem:  # an option of the settings may be wrong, too
-            return Look(sign_in=SignIn.UNKNOWN, says=str(problem).rstrip("."))
+            return SignInCheck(sign_in=SignIn.UNKNOWN, detail=str(problem).rstrip("."))
         question = told.sign_in_question(program)
         if question is None:
-            there = bool(self.mark(told, environment).text)
-            return _look(there, harness)
+            there = bool(self.stamp(told, environment).text)
+            return _result(there, harness)
         return self._asked(question, environment, harness)
 
-    def _asked(self, question: tuple[str, ...], environment: Mapping[str, str], harness: Harness) -> Look:
+    def _asked(self, question: tuple[str, ...], environment: Mapping[str, str], harness: Harness) -> SignInCheck:
         try:
             code = subprocess.run(
                 question,
@@ -73,12 +73,14 @@ class SignInLooker:
                 timeout=self._timeout_s,
             ).returncode
         except subprocess.TimeoutExpired:
-            return Look(sign_in=SignIn.UNKNOWN, says=f"the program did not answer within {self._timeout_s:g} s")
+            return SignInCheck(
+                sign_in=SignIn.UNKNOWN, detail=f"the program did not answer within {self._timeout_s:g} s"
+            )
         except (OSError, ValueError) as problem:
-            return Look(sign_in=SignIn.UNKNOWN, says=f"the program could not be asked: {problem}")
+            return SignInCheck(sign_in=SignIn.UNKNOWN, detail=f"the program could not be asked: {problem}")
         if code not in {0, _SIGNED_OUT}:
-            return Look(sign_in=SignIn.UNKNOWN, says=f"the program did not say (exit code {code})")
-        return _look(code == 0, harness)
+            return SignInCheck(sign_in=SignIn.UNKNOWN, detail=f"the program did not say (exit code {code})")
+        return _result(code == 0, harness)
 
 
 def run_login(argv: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -106,7 +108,7 @@ def _let_it_hear(_number: int, _frame: object) -> None:
     """The login hears the same Ctrl-C, and what it does then is its own matter."""
 
 
-def _look(signed_in: bool, harness: Harness) -> Look:  # noqa: FBT001 - the one thing that it is about
+def _result(signed_in: bool, harness: Harness) -> SignInCheck:  # noqa: FBT001 - the one thing that it is about
     if signed_in:
-        return Look(sign_in=SignIn.IN, says=f"{harness.name} says that it is signed in")
-    return Look(sign_in=SignIn.OUT, says=f"{harness.name} reports no sign-in")
+        return SignInCheck(sign_in=SignIn.IN, detail=f"{harness.name} says that it is signed in")
+    return SignInCheck(sign_in=SignIn.OUT, detail=f"{harness.name} reports no sign-in")

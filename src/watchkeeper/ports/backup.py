@@ -98,7 +98,7 @@ class Backups(Protocol):
         """
         ...
 
-    def look(self, file: Path, progress: Progress) -> BackupFacts:
+    def inspect(self, file: Path, progress: Progress) -> BackupFacts:
         """Read a backup from end to end, changing nothing.
 
         Raises:
@@ -110,6 +110,6 @@ class Backups(Protocol):
     def stage(self, file: Path, progress: Progress) -> AbstractContextManager[Staged]:
         """Copy a backup beside the database and bring it up to date. What was not put in place is deleted in the end. The caller holds the daemon off.
 
-        Raises as `look` does.
+        Raises as `inspect` does.
         """
         ...

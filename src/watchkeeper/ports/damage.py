@@ -32,7 +32,7 @@ class Damage(NamedTuple):
         return f"{self.place}:{self.id}"
 
     @classmethod
-    def of(cls, torn: RecordTorn) -> "Damage":
+    def from_error(cls, torn: RecordTorn) -> "Damage":
         """What an error tells."""
         return cls(place=torn.place, id=torn.key, task_id=torn.task_id, reason=torn.reason)
 
@@ -70,7 +70,7 @@ class Met:
     def note(self, torn: RecordTorn) -> None:
         """Remember it; the newest word on a record counts."""
         with self._guard:
-            self._found[torn.place, torn.key] = Damage.of(torn)
+            self._found[torn.place, torn.key] = Damage.from_error(torn)
 
     def all(self) -> list[Damage]:
         """Everything that was met since `forget`."""

@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Protocol, cast, runtime_checkable
 
-from watchkeeper.domain.model import Condemnation, ExitFact, TaskSpec, Trace
+from watchkeeper.domain.model import EarlyFail, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
 
 
@@ -41,7 +41,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class LaunchRequest:
     """What is to be run."""
 
     spec: TaskSpec
@@ -105,7 +105,7 @@ class StreamReader(Protocol):
         """Here a part of the output is not kept; return what that completed."""
         ...
 
-    def condemned(self) -> Condemnation | None:
+    def early_fail(self) -> EarlyFail | None:
         """Set as soon as the stream has shown that the run can only fail, such as a refused sign-in that the program would try ten times."""
         ...
 
@@ -118,7 +118,7 @@ class StreamReader(Protocol):
 class Rights:
     """What an agent may do under given options, said before it starts."""
 
-    says: str
+    detail: str
     """For example: 'may edit files and run commands as you; never asks'."""
     network: str
     sandbox: str
@@ -232,7 +232,7 @@ class Harness(Protocol):
         """Refuse what this program cannot take (a prompt too long for an argument, a model it does not know). Raises BadTask."""
         ...
 
-    def plan(self, order: Order) -> CommandPlan:
+    def plan(self, request: LaunchRequest) -> CommandPlan:
         """Build command line and environment. Pure."""
         ...
 

@@ -15,7 +15,7 @@ from watchkeeper.ports.off_record import OffRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExecutionOrder:
+class ExecutionRequest:
     """Everything a shim must know to run an agent once."""
 
     database_id: str
@@ -65,7 +65,7 @@ class Forced:
     """When to take the next step, if the agent has its grace."""
 
 
-class Prepared(Protocol):
+class PreparedExecution(Protocol):
     """What an execution directory is known by: a run, or what is left of one that was removed."""
 
     @property
@@ -105,7 +105,7 @@ class ExecutionName:
     directory: DirectoryIdentity | None
 
     @classmethod
-    def of(cls, effect: RemoveExecution) -> "ExecutionName":
+    def from_effect(cls, effect: RemoveExecution) -> "ExecutionName":
         """From what was put down when its task was removed."""
         known = effect.device is not None and effect.inode is not None
         return cls(
@@ -152,7 +152,7 @@ class ShimUnreachable(Exception):  # noqa: N818 - an answer, not a failure of th
 class Runtime(Protocol):
     """Hosts agents as plain processes, each under a shim."""
 
-    def prepare(self, order: ExecutionOrder) -> DirectoryIdentity:
+    def prepare(self, request: ExecutionRequest) -> DirectoryIdentity:
         """Write the execution directory, synced, under its final name. Done twice it finds its own earlier work and completes it.
 
         Raises:
@@ -256,7 +256,7 @@ class Executions(Protocol):
         """What the workspace looked like before the agent."""
         ...
 
-    def repository(self, run: Prepared) -> str | None:
+    def repository(self, run: PreparedExecution) -> str | None:
         """The repository that may keep the files of this run; None if there is none, or that cannot be read."""
         ...
 
@@ -291,11 +291,11 @@ class Executions(Protocol):
         """Finish deletions that a crash interrupted."""
         ...
 
-    def keep_logs(self, run: Prepared) -> Path | None:
+    def keep_logs(self, run: PreparedExecution) -> Path | None:
         """Keep the logs of an execution that is about to be removed, and return the directory where they are; None if there are none. Twice is fine."""
         ...
 
-    def remove(self, run: Prepared) -> None:
+    def remove(self, run: PreparedExecution) -> None:
         """Delete the directory of a run that is provably not needed. Gone already is fine; one that is not the run's is left alone, and refused."""
         ...
 

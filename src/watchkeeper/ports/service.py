@@ -42,7 +42,7 @@ class LastWords(NamedTuple):
 
     pid: int
     at: datetime
-    says: str
+    detail: str
 
 
 class SpawnAnswer(StrEnum):
@@ -54,8 +54,8 @@ class SpawnAnswer(StrEnum):
     ALREADY = "already"
 
 
-class Order(StrEnum):
-    """What a running daemon can be told. `look` is a hint; the others end it."""
+class DaemonRequest(StrEnum):
+    """A request to a running daemon. `look` is a hint; the others end it."""
 
     LOOK = "look"
     LEAVE = "leave"
@@ -145,7 +145,7 @@ class DaemonHost(Protocol):
         """Open the inbox; only the daemon does. Raises OSError."""
         ...
 
-    def tell(self, order: Order) -> bool:
+    def send(self, request: DaemonRequest) -> bool:
         """Send an order to the daemon; False if no process listens, or if the listener does not hold the lock and so is not the daemon."""
         ...
 

@@ -45,16 +45,16 @@ def signs_in(harness: Harness) -> SignsIn | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class SignInCheck:
     """What a sign-in looked like from outside."""
 
     sign_in: SignIn
-    says: str
+    detail: str
     """In a sentence for people; no secret is in it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class SignInStamp:
     """What the files of a sign-in looked like: not what is in them."""
 
     text: str
@@ -66,10 +66,10 @@ class Mark:
 class Looker(Protocol):
     """Looks at sign-ins from outside."""
 
-    def mark(self, harness: SignsIn, environment: Mapping[str, str]) -> Mark:
+    def stamp(self, harness: SignsIn, environment: Mapping[str, str]) -> SignInStamp:
         """What the files look like now. Costs microseconds."""
         ...
 
-    def look(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> Look:
+    def check(self, harness: Harness, environment: Mapping[str, str], options: Mapping[str, str]) -> SignInCheck:
         """Ask the program whether it is signed in. Never raises; takes as long as the program takes to say it, but seconds at most."""
         ...

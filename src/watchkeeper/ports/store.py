@@ -11,12 +11,12 @@ from typing import Protocol, TypeVar
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.damage import Damage, Damages, Met
 from watchkeeper.ports.databases import Database
-from watchkeeper.ports.keeping import Keeping
+from watchkeeper.ports.deletion import Deletion
 from watchkeeper.ports.machines import Machines
 from watchkeeper.ports.stored import (
     Authorisation,
+    BatchLimitReached,
     Claim,
-    Crowd,
     JournalEntry,
     Launch,
     MachineRecord,
@@ -30,14 +30,14 @@ T = TypeVar("T")
 __all__ = [
     "Accounts",
     "Authorisation",
+    "BatchLimitReached",
     "Claim",
-    "Crowd",
     "Damage",
     "Damages",
+    "Deletion",
     "Dependency",
     "Journal",
     "JournalEntry",
-    "Keeping",
     "Launch",
     "MachineRecord",
     "Machines",
@@ -106,7 +106,7 @@ class Tx(Protocol):
         ...
 
     @property
-    def keeping(self) -> Keeping:
+    def deletion(self) -> Deletion:
         """What is let go of."""
         ...
 

@@ -20,7 +20,7 @@ class Authorisation:
     kind: str
     """`person`, `grant` or `inherited`."""
     by: str
-    says: str
+    detail: str
     """The line that was shown before it started: sandbox, network, rights."""
     at: datetime
     profile: "LaunchProfile | None" = None
@@ -80,7 +80,7 @@ class OperationRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Crowd:
+class BatchLimitReached:
     """So many ready tasks stood before a busy checkout that one transaction did not get past them."""
 
 

@@ -15,7 +15,15 @@ from watchkeeper.domain.service import Seen
 from watchkeeper.domain.wait import BriefWait
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.keys import Keys
-from watchkeeper.ports.stored import Authorisation, Claim, Crowd, JournalEntry, Launch, OperationRecord, OutboxRow
+from watchkeeper.ports.stored import (
+    Authorisation,
+    BatchLimitReached,
+    Claim,
+    JournalEntry,
+    Launch,
+    OperationRecord,
+    OutboxRow,
+)
 
 
 class Tasks(Keys, Protocol):
@@ -56,7 +64,7 @@ class Tasks(Keys, Protocol):
         """Failures that no person has looked at, newest first."""
         ...
 
-    def blocked(self, limit: int) -> list[Task]:
+    def waiting_for_failed(self, limit: int) -> list[Task]:
         """Queued tasks that wait for one that failed or was stopped, newest first."""
         ...
 
@@ -187,29 +195,29 @@ class Queue(Protocol):
         ...
 
     def firsts(self, lanes: Sequence[Lane]) -> list[Task]:
-        """The first ready task of each of these lanes, by priority, then age, whatever closes its lane. Parks none."""
+        """The first ready task of each of these lanes, by priority, then age, whatever closes its lane. Blocks none."""
         ...
 
     def first(
         self,
         lanes: Sequence[Lane],
         machine: str,
-        on_park: Callable[[str, str], None] | None = None,
+        on_block: Callable[[str, str], None] | None = None,
         probed: Collection[str] = (),
-    ) -> "Task | Crowd | None":
+    ) -> "Task | BatchLimitReached | None":
         """The first ready task of these lanes, by priority, then age, whose checkout is free on that machine.
 
-        Those that are passed over for their checkout are parked until it is free, a bounded number at once; `on_park` is called with each, and with the task
-        that works there; `Crowd` if there were more: ask again. Of accounts in `probed` one task is wanted: those that the service failed last come last.
+        Those whose checkout is taken are blocked until it is free, a bounded number at once; `on_block` is called with each, and with the task
+        that works there; `BatchLimitReached` if there were more. Of accounts in `probed` one task is wanted: those that the service failed last come last.
         """
         ...
 
-    def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
-        """The checkouts and lanes with tasks that this machine may run, and that are parked only for runs in that checkout on others."""
+    def blocked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
+        """The checkouts and lanes with tasks that this machine may run, and that are blocked only for runs in that checkout on others."""
         ...
 
-    def bring_back(self, checkout: str, lane: Lane) -> None:
-        """Look at the best parked task of a checkout and lane again, if there is one."""
+    def unblock(self, checkout: str, lane: Lane) -> None:
+        """Look at the best blocked task of a checkout and lane again, if there is one."""
         ...
 
     def operation(self, operation_id: str) -> OperationRecord | None:
@@ -232,11 +240,11 @@ class Rules(Protocol):
         """Set a rule, in place of an earlier one about the same; one that says nothing is dropped."""
         ...
 
-    def told(self, machine: str) -> dict[int, str]:
+    def announced(self, machine: str) -> dict[int, str]:
         """By lane, why it was last told to be closed on that machine."""
         ...
 
-    def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
+    def announce(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
         """Remember what was announced; None: that it is open."""
         ...
 
@@ -300,7 +308,7 @@ class Accounts(Protocol):
         """Which programs that machine has, by harness, as far as was found out."""
         ...
 
-    def found(self, state: HarnessState) -> bool:
+    def record_harness(self, state: HarnessState) -> bool:
         """Record whether a machine has a program, unless something newer is known; True if that is news."""
         ...
 

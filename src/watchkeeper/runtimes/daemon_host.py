@@ -16,9 +16,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain import former_names
 from watchkeeper.domain.lock_state import LockState
-from watchkeeper.errors import DaemonError, system_says
-from watchkeeper.ports.service import DaemonInfo, LastWords, Order, SpawnAnswer
+from watchkeeper.errors import DaemonError, describe_os_error
+from watchkeeper.ports.service import DaemonInfo, DaemonRequest, LastWords, SpawnAnswer
 from watchkeeper.runtimes import atomic, proc
 from watchkeeper.runtimes.locks import HeldLock, hold_lock, probe
 from watchkeeper.runtimes.state_directory import HOME
@@ -124,16 +125,17 @@ class LocalDaemonHost:
         """Write them into the directory that we hold, wherever it is now."""
         held = self._held
         if held is not None:
-            record = {"pid": words.pid, "at": words.at.isoformat(), "says": words.says}
+            record = {"pid": words.pid, "at": words.at.isoformat(), "detail": words.detail}
             atomic.replace(held.directory, _LAST_WORDS, atomic.encode(record), point="daemon.ended")
 
     def last_words(self) -> LastWords | None:
         """Read them."""
         try:
             with atomic.directory(self._state.resolve()) as fd:
-                record = cast("dict[str, object]", json.loads(atomic.read_limited(fd, _LAST_WORDS, 65536)))
+                stored = cast("dict[str, object]", json.loads(atomic.read_limited(fd, _LAST_WORDS, 65536)))
+            record = former_names.fields(stored)
             at = datetime.fromisoformat(str(record["at"]))
-            return LastWords(pid=int(cast("int", record["pid"])), at=at, says=str(record["says"]))
+            return LastWords(pid=int(cast("int", record["pid"])), at=at, detail=str(record["detail"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -165,7 +167,7 @@ class LocalDaemonHost:
         ensure_socket_directory(address.parent)
         return DatagramInbox(address)
 
-    def tell(self, order: Order) -> bool:
+    def send(self, request: DaemonRequest) -> bool:
         """Send a datagram to where the running daemon says it listens."""
         import socket  # noqa: PLC0415 - commands that only look send nothing
 
@@ -176,9 +178,9 @@ class LocalDaemonHost:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as out:
             try:
                 with reach(address) as name:
-                    _ = out.sendto(order.value.encode("ascii"), name)
+                    _ = out.sendto(request.value.encode("ascii"), name)
             except BlockingIOError:
-                if order is not Order.LOOK:
+                if request is not DaemonRequest.LOOK:
                     return False  # full of hints: a hint more is not needed, an order would be lost
             except OSError:
                 return False
@@ -210,7 +212,7 @@ class LocalDaemonHost:
         except OSError as error:
             os.close(reader)
             what = error.filename or "the daemon"
-            msg = f"The daemon could not be started ({what}: {system_says(error)})."
+            msg = f"The daemon could not be started ({what}: {describe_os_error(error)})."
             raise DaemonError(msg, hint="When that is mended: `wk daemon start`.") from error
         finally:
             os.close(writer)
@@ -245,7 +247,7 @@ class LocalDaemonHost:
         if info is None:
             return False
         found = proc.signal_checked(info.pid, info.start_ticks, info.boot_id, signal.SIGKILL)
-        return found is proc.Found.REACHED and self.wait_gone(5.0)
+        return found is proc.SignalResult.REACHED and self.wait_gone(5.0)
 
     def wait_gone(self, within_s: float) -> bool:
         """Poll the lock; the kernel has no event for it."""
@@ -334,7 +336,7 @@ def begin_unlimited() -> tuple[int, tuple[str, ...]]:
     return own.nofile, own.kept
 
 
-def tell_parent(word: str) -> None:
+def notify_parent(word: str) -> None:
     """Report `ready`, or why not, to the process that started this daemon; does nothing if none waits."""
     fd = os.environ.pop(READY_FD, None)
     if fd is None:

@@ -18,7 +18,7 @@ from watchkeeper.domain.evidence import DirectoryState, GoneFact, LockState
 from watchkeeper.domain.model import DirectoryIdentity, Run
 from watchkeeper.errors import Refused
 from watchkeeper.ports.backup import DescribedExecution
-from watchkeeper.ports.runtime import Prepared
+from watchkeeper.ports.runtime import PreparedExecution
 from watchkeeper.runtimes import atomic, kept_log, locks, log_pipes, records
 from watchkeeper.runtimes.kept_log import KeptLog
 from watchkeeper.runtimes.records import BadRecord
@@ -174,7 +174,7 @@ class ExecutionDirectories:
         with contextlib.suppress(BadRecord, Unreadable, *_NO_DIRECTORY), atomic.directory(self.path(run)) as fd:
             found = OpenExecution(fd)
             who = records.parse_spec(found.read(records.SPEC) or b"").identity
-            return _begun(found) if who == records.SpecIdentity.of(database_id, run) else None
+            return _begun(found) if who == records.SpecIdentity.for_run(database_id, run) else None
         return None
 
     def before(self, run: Run) -> Mapping[str, object] | None:
@@ -184,7 +184,7 @@ class ExecutionDirectories:
             return None if data is None else records.load(data)
         return None
 
-    def repository(self, run: Prepared) -> str | None:
+    def repository(self, run: PreparedExecution) -> str | None:
         """The repository that may keep the files of this run; None if there is none, or that cannot be read."""
         with contextlib.suppress(BadRecord, OSError), atomic.directory(self.named(run.execution_id)) as fd:
             if run.directory is None or identity_of(fd) == run.directory:
@@ -262,7 +262,7 @@ class ExecutionDirectories:
                 begun=_begun(execution),
             )
 
-    def keep_logs(self, run: Prepared) -> Path | None:
+    def keep_logs(self, run: PreparedExecution) -> Path | None:
         """Keep the logs of an execution under names of their own, in `kept-logs/TASK` of the state directory.
 
         Raises:
@@ -287,7 +287,7 @@ class ExecutionDirectories:
         """Where the logs of a removed task are kept. Raises Refused for an id that could point elsewhere."""
         return self.root.parent / "kept-logs" / self.named(task_id).name
 
-    def _has_log(self, run: Prepared, stream: str) -> bool:
+    def _has_log(self, run: PreparedExecution, stream: str) -> bool:
         try:
             with atomic.directory(self.named(run.execution_id)) as fd:
                 ours = run.directory is None or identity_of(fd) == run.directory
@@ -295,7 +295,7 @@ class ExecutionDirectories:
         except (FileNotFoundError, NotADirectoryError):
             return False
 
-    def remove(self, run: Prepared) -> None:
+    def remove(self, run: PreparedExecution) -> None:
         """Delete a run's directory that is provably not needed, and what is left of earlier attempts to delete or prepare it. Gone already is fine.
 
         It loses its name first, so that a crash half-way leaves nothing under the name that looks whole.
@@ -330,7 +330,7 @@ class ExecutionDirectories:
         delete(gone)
         crashpoint("executions.remove.delete.after")
 
-    def _is_of(self, run: Prepared, path: Path, found: DirectoryIdentity) -> bool:
+    def _is_of(self, run: PreparedExecution, path: Path, found: DirectoryIdentity) -> bool:
         """Whether a directory is the one that was prepared for a run; of one that was written and never recorded, its spec tells."""
         if run.directory is not None:
             return found == run.directory
@@ -339,7 +339,7 @@ class ExecutionDirectories:
                 identity = records.parse_spec(atomic.read_limited(fd, records.SPEC, RECORD_LIMIT)).identity
         except (BadRecord, FileNotFoundError):
             return False
-        return identity == records.SpecIdentity.of(identity.database_id, run)
+        return identity == records.SpecIdentity.for_run(identity.database_id, run)
 
     def tidy(self) -> None:
         """Finish deletions that a crash interrupted. Raises OSError."""

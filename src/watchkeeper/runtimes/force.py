@@ -142,8 +142,8 @@ class Force:
         there = original(self._directories.path(run), known.shim, known.agent)
         if there is None:
             return known
-        says = f"this is a copy, and the run is that of {there}; stop it with WATCHKEEPER_HOME={there.parent.parent}"
-        return known._replace(against=says)
+        detail = f"this is a copy, and the run is that of {there}; stop it with WATCHKEEPER_HOME={there.parent.parent}"
+        return known._replace(against=detail)
 
     def _recorded(self, run: Run, found: Gathered | None) -> _Known:
         """From the directory if it is there and can be read; else from the row and from what the kernel says of the agent's parent."""
@@ -156,8 +156,8 @@ class Force:
         if decision.record.boot_id != boot_id():
             return _Known(agent=agent, shim=None, against="the machine was restarted since")
         if decision.record.pid_namespace != pid_namespace():
-            says = "its agent was started in another pid namespace, so what is seen from here proves nothing"
-            return _Known(agent=agent, shim=None, against=says)
+            detail = "its agent was started in another pid namespace, so what is seen from here proves nothing"
+            return _Known(agent=agent, shim=None, against=detail)
         return _Known(agent=agent, shim=(decision.pid, decision.start_ticks))
 
     def _grace_s(self, run: Run) -> float:

@@ -55,18 +55,18 @@ class Gathered:
 
 def gather(files: OpenExecution, *, boot_id: str, pid_namespace: str) -> Gathered:
     """Read everything. Raises OSError if the system is in trouble."""
-    found = _look(files)
+    found = _read_once(files)
     for _ in range(_LOOKS - 1):
         if not _undecided_with_records(found):
             break
-        found = _look(files)
+        found = _read_once(files)
     if _undecided_with_records(found):
         found.complain(records.DECISION)
     if _shim_may_live(files, found, boot_id=boot_id, pid_namespace=pid_namespace):
         found.lock = LockState.UNKNOWN
     elif found.lock is LockState.FREE and _launched(found) and not files.exists(records.LOCK):
         # Its lock told nothing, its death does; and only what is read after that is final.
-        found = _look(files)
+        found = _read_once(files)
     _compare(found)
     if found.exit is not None and found.gone is None:
         room = os.fstatvfs(files.fd)
@@ -74,7 +74,7 @@ def gather(files: OpenExecution, *, boot_id: str, pid_namespace: str) -> Gathere
     return found
 
 
-def _look(files: OpenExecution) -> Gathered:
+def _read_once(files: OpenExecution) -> Gathered:
     found = Gathered()
     found.decision = _read(files, found, records.DECISION, records.parse_decision)
     found.lock = files.lock()

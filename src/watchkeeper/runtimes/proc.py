@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ZOMBIE_STATES = frozenset({"Z", "X", "x"})
 
 
-class Found(StrEnum):
+class SignalResult(StrEnum):
     """What became of an attempt to reach a recorded process."""
 
     REACHED = "reached"
@@ -132,7 +132,7 @@ class Reached:
         fd, self._fd = self._fd, -1
         return fd
 
-    def send(self, sig: signal.Signals) -> Found:
+    def send(self, sig: signal.Signals) -> SignalResult:
         """Signal it: reached, gone or forbidden."""
         import signal  # noqa: PLC0415 - who only asks for identities sends none
 
@@ -141,10 +141,10 @@ class Reached:
             signal.pidfd_send_signal(self._fd, sig)
             crashpoint("proc.signal.after")
         except ProcessLookupError:
-            return Found.GONE
+            return SignalResult.GONE
         except PermissionError:
-            return Found.FORBIDDEN
-        return Found.REACHED
+            return SignalResult.FORBIDDEN
+        return SignalResult.REACHED
 
     def wait(self, timeout_s: float) -> bool:
         """Wait until it has died (whether or not its parent has reaped it); False if it lives on after `timeout_s`."""
@@ -153,19 +153,19 @@ class Reached:
         return bool(poller.poll(max(0.0, timeout_s) * 1000))
 
 
-def reach(pid: int, start_ticks: int, boot_id: str) -> Reached | Found:
+def reach(pid: int, start_ticks: int, boot_id: str) -> Reached | SignalResult:
     """Pin a recorded process, or say why it cannot be. Raises OSError if the system is in trouble."""
     if boot_id != current_boot_id():
-        return Found.STRANGER
+        return SignalResult.STRANGER
     if pid <= 1 or pid in protected():
-        return Found.PROTECTED
+        return SignalResult.PROTECTED
     return _pin(pid, start_ticks)
 
 
 def open_checked(pid: int, start_ticks: int) -> int | None:
     """A pidfd of exactly this process, for waiting only; None if it is gone. The caller closes it. Raises OSError."""
     pinned = _pin(pid, start_ticks)
-    return None if isinstance(pinned, Found) else pinned.detach()
+    return None if isinstance(pinned, SignalResult) else pinned.detach()
 
 
 def has_died(pid: int, start_ticks: int, boot_id: str, *, within_s: float) -> bool:
@@ -173,17 +173,17 @@ def has_died(pid: int, start_ticks: int, boot_id: str, *, within_s: float) -> bo
     if boot_id != current_boot_id():
         return True
     pinned = _pin(pid, start_ticks)
-    if isinstance(pinned, Found):
+    if isinstance(pinned, SignalResult):
         return True
     with pinned:
         return pinned.wait(within_s)
 
 
-def _pin(pid: int, start_ticks: int) -> Reached | Found:
+def _pin(pid: int, start_ticks: int) -> Reached | SignalResult:
     try:
         reached = Reached(pid, os.pidfd_open(pid))
     except ProcessLookupError:
-        return Found.GONE
+        return SignalResult.GONE
     try:
         now = stat_of(pid)
     except BaseException:
@@ -191,14 +191,14 @@ def _pin(pid: int, start_ticks: int) -> Reached | Found:
         raise
     if now is None or now.start_ticks != start_ticks:
         reached.close()
-        return Found.GONE if now is None else Found.STRANGER
+        return SignalResult.GONE if now is None else SignalResult.STRANGER
     return reached
 
 
-def signal_checked(pid: int, start_ticks: int, boot_id: str, sig: signal.Signals) -> Found:
+def signal_checked(pid: int, start_ticks: int, boot_id: str, sig: signal.Signals) -> SignalResult:
     """Signal exactly the recorded process, or none. Raises OSError if the system is in trouble."""
     reached = reach(pid, start_ticks, boot_id)
-    if isinstance(reached, Found):
+    if isinstance(reached, SignalResult):
         return reached
     with reached:
         return reached.send(sig)

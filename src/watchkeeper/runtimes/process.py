@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain import former_names
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, LockState
 from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, EndReason, Run, StopHow
 from watchkeeper.errors import Refused, StateDirectoryUnusable
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.runtime import ExecutionOrder, Forced, ShimUnreachable, SweepReport
-from watchkeeper.runtimes import atomic, control, observation, proc, records, sockets, spec_parts, told
+from watchkeeper.ports.runtime import ExecutionRequest, Forced, ShimUnreachable, SweepReport
+from watchkeeper.runtimes import atomic, control, observation, proc, records, request_record, sockets, spec_parts
 from watchkeeper.runtimes.boot import boot_id, pid_namespace
 from watchkeeper.runtimes.executions import (
     RECORD_LIMIT,
@@ -31,7 +32,7 @@ from watchkeeper.runtimes.executions import (
 from watchkeeper.runtimes.force import Force
 from watchkeeper.runtimes.log_pipes import LogPipes
 from watchkeeper.runtimes.off_record import DirectoryOffRecord
-from watchkeeper.runtimes.records import BadRecord, Spec, SpecIdentity
+from watchkeeper.runtimes.records import BadRecord, SpecExcerpt, SpecIdentity
 from watchkeeper.runtimes.shim_image import shim_command
 from watchkeeper.runtimes.state_directory import HOME
 from watchkeeper.runtimes.sweep import MARKER
@@ -99,41 +100,41 @@ class ProcessRuntime:
         self._holds, self._pipes = True, pipes
         self._force = Force(self._directories, pipes, self._is_for)
 
-    def prepare(self, order: ExecutionOrder) -> DirectoryIdentity:
+    def prepare(self, request: ExecutionRequest) -> DirectoryIdentity:
         """Write the execution directory, synced, under its final name. Done twice it finds its own earlier work and completes it.
 
         Raises:
             Refused: something that is not this run's directory has the name; it is left alone.
             OSError: the disk did not take it; nothing is under the final name unless it is whole.
         """
-        run = order.run
+        run = request.run
         final, root = self._directories.path(run), self._directories.root
         root.mkdir(mode=atomic.DIRECTORY_MODE, exist_ok=True)
-        earlier = _prepared_earlier(final, SpecIdentity.of(order.database_id, run))
+        earlier = _prepared_earlier(final, SpecIdentity.for_run(request.database_id, run))
         if earlier is not None:
             # Its rename may not have reached the disk when we crashed.
             atomic.sync_directory(root)
             return earlier
         new = root / f".{run.execution_id}.new"
         try:
-            return self._write(order, new, final)
+            return self._write(request, new, final)
         except OSError:
             with contextlib.suppress(OSError):
                 delete(new)
             raise
 
-    def _write(self, order: ExecutionOrder, new: Path, final: Path) -> DirectoryIdentity:
+    def _write(self, request: ExecutionRequest, new: Path, final: Path) -> DirectoryIdentity:
         delete(new)
         crashpoint("prepare.mkdir.before")
         new.mkdir(mode=atomic.DIRECTORY_MODE)
         crashpoint("prepare.mkdir.after")
         files = {
-            records.PROMPT: order.prompt,
+            records.PROMPT: request.prompt,
             records.TOKEN: os.urandom(16).hex().encode(),
-            records.SPEC: atomic.encode(self._spec(order)),
+            records.SPEC: atomic.encode(self._spec(request)),
         }
-        if order.before is not None:
-            files[records.BEFORE] = atomic.encode(order.before)
+        if request.before is not None:
+            files[records.BEFORE] = atomic.encode(request.before)
         with atomic.directory(new) as fd:
             for name, data in files.items():
                 atomic.write_new(fd, name, data, point=f"prepare.{name}")
@@ -147,33 +148,33 @@ class ProcessRuntime:
         crashpoint("prepare.parent.after")
         return identity
 
-    def _spec(self, order: ExecutionOrder) -> dict[str, object]:
-        run = order.run
+    def _spec(self, request: ExecutionRequest) -> dict[str, object]:
+        run = request.run
         ours = {RUN_MARKER: run.id, MARKER: run.execution_id, HOME: str(self._directories.root.parent.absolute())}
         return {
             "format": records.FORMAT,
-            "database": order.database_id,
+            "database": request.database_id,
             "task": run.task_id,
             "run": run.id,
             "fence": run.fence,
             "execution": run.execution_id,
-            "argv": list(order.argv),
-            "cwd": order.cwd,
-            "environment": {**order.environment, **ours},
-            "asked": list(order.asked),
-            "prompt_by": order.prompt_by,
-            "input": order.keep_input,
-            "deadline_s": order.deadline_s,
-            "silence_s": order.silence_s,
-            "grace_s": order.grace_s,
-            "leftovers": order.leftovers,
+            "argv": list(request.argv),
+            "cwd": request.cwd,
+            "environment": {**request.environment, **ours},
+            "asked": list(request.asked),
+            "prompt_by": request.prompt_by,
+            "input": request.keep_input,
+            "deadline_s": request.deadline_s,
+            "silence_s": request.silence_s,
+            "grace_s": request.grace_s,
+            "leftovers": request.leftovers,
             "leftovers_grace_s": _LEFTOVERS_GRACE_S,
-            "log_limit_bytes": order.log_limit_bytes,
+            "log_limit_bytes": request.log_limit_bytes,
             "socket": str(sockets.control_socket(self._sockets, run.execution_id)),
             "wake": None if self._wake is None else str(self._wake),
-            "nofile": self._nofile if order.inherits is None else None,
-            **spec_parts.inherited(order.inherits),
-            **spec_parts.place(order.place),
+            "nofile": self._nofile if request.inherits is None else None,
+            **spec_parts.inherited(request.inherits),
+            **spec_parts.working_directory(request.place),
         }
 
     def start_shim(self, run: Run) -> None:
@@ -306,10 +307,10 @@ class ProcessRuntime:
         try:
             control.ask(spec.socket, token, request)
         except ShimUnreachable as problem:
-            if why is EndReason.ANSWERED and "is no reason" in str(problem):  # a shim of an earlier version
-                control.ask(spec.socket, token, {**request, "how": EndReason.CONDEMNED.value})
+            if "is no reason" in str(problem):  # a shim of an earlier version
+                control.ask(spec.socket, token, former_names.for_earlier_shim(request))
                 return True
-            if os.path.lexists(spec.socket) or not told.tell_by_record(self._directories, run, found, request):
+            if os.path.lexists(spec.socket) or not request_record.deliver(self._directories, run, found, request):
                 raise
             return False
         crashpoint("control.end.after")
@@ -351,7 +352,7 @@ class ProcessRuntime:
         return self._force.at_once(run) if asked else self._force.after_shim(run)
 
     def _is_for(self, identity: SpecIdentity, run: Run) -> bool:
-        return identity == SpecIdentity.of(self._database_id or identity.database_id, run)
+        return identity == SpecIdentity.for_run(self._database_id or identity.database_id, run)
 
     def _since_spawn_s(self, run: Run, *, decided: bool) -> float | None:
         """How long ago its shim was started, as well as we know.
@@ -392,7 +393,7 @@ def _prepared_earlier(final: Path, wanted: SpecIdentity) -> DirectoryIdentity | 
     raise Refused(msg, hint="`wk doctor` lists directories without an owner.")
 
 
-def _spec_and_token(files: OpenExecution) -> tuple[Spec, str]:
+def _spec_and_token(files: OpenExecution) -> tuple[SpecExcerpt, str]:
     spec, token = files.read(records.SPEC), files.read(records.TOKEN)
     if spec is None or token is None:
         raise BadRecord("it is missing")

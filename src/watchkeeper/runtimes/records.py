@@ -13,7 +13,7 @@ from typing import Never, TypeVar, cast
 
 from watchkeeper.domain.evidence import DecidedBy, DecisionRecord, GoneFact
 from watchkeeper.domain.model import AgentIdentity, EndReason, ExitFact, Leftover
-from watchkeeper.ports.runtime import Prepared
+from watchkeeper.ports.runtime import PreparedExecution
 from watchkeeper.runtimes import atomic
 
 FORMAT = 1
@@ -55,7 +55,7 @@ class SpecIdentity:
     execution_id: str
 
     @classmethod
-    def of(cls, database_id: str, run: Prepared) -> "SpecIdentity":
+    def for_run(cls, database_id: str, run: PreparedExecution) -> "SpecIdentity":
         """The identity that a run's directory must have."""
         return cls(
             database_id=database_id,
@@ -67,7 +67,7 @@ class SpecIdentity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spec:
+class SpecExcerpt:
     """The part of a spec that the supervisor reads back."""
 
     identity: SpecIdentity
@@ -136,13 +136,13 @@ def parse_asked(data: bytes) -> tuple[str, ...]:
     return tuple(name for name in cast("list[object]", asked) if isinstance(name, str))
 
 
-def parse_spec(data: bytes) -> Spec:
+def parse_spec(data: bytes) -> SpecExcerpt:
     """Parse `spec.json`. Raises BadRecord."""
     record = load(data)
     if integer(record, "format") != FORMAT:
         msg = "it is of another format"
         raise BadRecord(msg)
-    return Spec(
+    return SpecExcerpt(
         identity=SpecIdentity(
             database_id=text(record, "database"),
             task_id=text(record, "task"),

@@ -90,8 +90,8 @@ class SettingsFile:
             if mode is not None:
                 self.path.chmod(mode)
         except OSError as error:
-            says = error.strerror or os.strerror(error.errno or errno.EIO)
-            raise SettingsError(f"The settings in {self.path} cannot be written: {says}.") from error
+            detail = error.strerror or os.strerror(error.errno or errno.EIO)
+            raise SettingsError(f"The settings in {self.path} cannot be written: {detail}.") from error
 
     def _mode(self) -> int | None:
         """The rights of the file that is there; a new one is the user's alone."""

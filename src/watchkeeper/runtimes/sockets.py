@@ -12,7 +12,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from watchkeeper.errors import StateDirectoryUnusable, system_says
+from watchkeeper.errors import StateDirectoryUnusable, describe_os_error
 
 DIRECTORY = "sockets"
 """Its name in the state directory."""
@@ -37,7 +37,7 @@ def ensure_socket_directory(directory: Path) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
         found = directory.lstat()
     except OSError as error:
-        msg = f"The directory for sockets, {directory}, cannot be made: {system_says(error)}."
+        msg = f"The directory for sockets, {directory}, cannot be made: {describe_os_error(error)}."
         raise StateDirectoryUnusable(msg, hint="Set WATCHKEEPER_HOME to a directory of yours.") from error
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid():
         msg = f"The directory for sockets, {directory}, was made by another user, or is not a directory."

@@ -16,7 +16,7 @@ def inherited(inherits: Inheritance | None) -> dict[str, object]:
     }
 
 
-def place(place: WorkingDirectory | None) -> dict[str, object]:
+def working_directory(place: WorkingDirectory | None) -> dict[str, object]:
     """Which directory the shim must enter, and what must be checked out there."""
     if place is None:
         return {}

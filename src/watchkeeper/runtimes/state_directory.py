@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 from watchkeeper.domain.file_systems import file_system_of, is_network
-from watchkeeper.errors import StateDirectoryUnusable, system_says
+from watchkeeper.errors import StateDirectoryUnusable, describe_os_error
 from watchkeeper.runtimes import atomic
 
 LEAST_FREE_BYTES = 16 * 1024 * 1024
@@ -36,9 +36,9 @@ class StateDirectory(NamedTuple):
         return self.path / "wk.db"
 
     @property
-    def turnstile(self) -> Path:
+    def write_lock(self) -> Path:
         """The lock file that writers queue at."""
-        return self.path / "turnstile"
+        return self.path / "write.lock"
 
     @property
     def executions(self) -> Path:
@@ -85,7 +85,7 @@ class StateDirectory(NamedTuple):
                     (path / name).mkdir(mode=atomic.DIRECTORY_MODE, exist_ok=True)
                 atomic.sync_directory(path.resolve())
         except OSError as error:
-            msg = f"The state directory {path} cannot be used: {system_says(error)}."
+            msg = f"The state directory {path} cannot be used: {describe_os_error(error)}."
             raise StateDirectoryUnusable(msg, hint=_HOME_HINT) from error
         return cls(path=path)
 
@@ -94,11 +94,11 @@ class StateDirectory(NamedTuple):
         """Where the daemon says that the database as a whole is damaged: it may be that nothing can be written into it."""
         return self.path / "database.damaged"
 
-    def tell_damage(self, says: str) -> None:
+    def report_damage(self, detail: str) -> None:
         """Say what is wrong with the database; empty: nothing is any more. Raises OSError."""
-        if says:
+        if detail:
             with atomic.directory(self.path.resolve()) as fd:
-                atomic.replace(fd, self.damage_file.name, f"{says}\n".encode("utf-8", "replace"), point="damage")
+                atomic.replace(fd, self.damage_file.name, f"{detail}\n".encode("utf-8", "replace"), point="damage")
         else:
             self.damage_file.unlink(missing_ok=True)
 
@@ -129,7 +129,7 @@ class StateDirectory(NamedTuple):
 
         return spare.release(self.path)
 
-    def place(self) -> str:
+    def identity(self) -> str:
         """Which directory of this host it is, so that a copy of it can be distinguished. Raises OSError."""
         found = self.path.stat()
         return f"{found.st_dev:x}-{found.st_ino:x}"

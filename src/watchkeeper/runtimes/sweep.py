@@ -28,7 +28,7 @@ from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 from watchkeeper.runtimes.holders import writes_below
-from watchkeeper.runtimes.proc import Found, Reached, Stat
+from watchkeeper.runtimes.proc import Reached, SignalResult, Stat
 
 MARKER = "WATCHKEEPER_EXECUTION"
 """The variable by which an agent's processes are known."""
@@ -41,7 +41,7 @@ _AT_ONCE = 200
 """How many are ended in one go, each holding a descriptor; the next look finds the others."""
 
 
-class Mark(StrEnum):
+class MarkerOwner(StrEnum):
     """Whose a process says it is."""
 
     OURS = "ours"
@@ -83,7 +83,7 @@ class Sweep:
 
     def ask(self) -> tuple[Stat, ...]:
         """Look once, and send TERM to all that is found; returns it. Does not wait. Raises OSError if the system is in trouble."""
-        all_, marks, _ = self._look()
+        all_, marks, _ = self._scan()
         found = self._theirs(all_, marks)
         for stat in found:
             reached = proc.reach(stat.pid, stat.start_ticks, self._boot_id)
@@ -95,7 +95,7 @@ class Sweep:
 
     def finds(self) -> bool:
         """Look once, and say whether anything of the execution is alive. Raises OSError if the system is in trouble."""
-        all_, marks, settled = self._look()
+        all_, marks, settled = self._scan()
         return not settled or bool(self._theirs(all_, marks))
 
     def run(self, *, polite: bool = True) -> SweepReport:
@@ -103,7 +103,7 @@ class Sweep:
         deadline = time.monotonic() + _LIMIT_S
         empty = 0
         while empty < _LOOKS_IN_A_ROW:
-            all_, marks, settled = self._look()
+            all_, marks, settled = self._scan()
             found = [stat for stat in self._theirs(all_, marks) if (stat.pid, stat.start_ticks) not in self._hopeless]
             empty = empty + 1 if settled and not found else 0
             if not empty and time.monotonic() > deadline:
@@ -121,10 +121,10 @@ class Sweep:
             spared=tuple(self._spared.values()),
         )
 
-    def _look(self) -> tuple[dict[int, Stat], dict[int, Mark], bool]:
+    def _scan(self) -> tuple[dict[int, Stat], dict[int, MarkerOwner], bool]:
         """Everything that can be seen, the marks of what could be the agent's, and whether the last listing showed nothing that was not read."""
         all_: dict[int, Stat] = {}
-        marks: dict[int, Mark] = {}
+        marks: dict[int, MarkerOwner] = {}
         for _ in range(_LISTINGS):
             news = False
             for pid in [int(name) for name in os.listdir("/proc") if name.isdecimal()]:  # noqa: PTH208 - names are what is wanted
@@ -138,18 +138,18 @@ class Sweep:
                     all_[pid] = stat
                     _ = marks.pop(pid, None)
                     if stat.alive and stat.start_ticks >= self._since:
-                        marks[pid] = self._known_mark(stat)
+                        marks[pid] = self._known_owner(stat)
             if not news:
                 return all_, marks, True
         return all_, marks, False
 
-    def _known_mark(self, stat: Stat) -> Mark:
+    def _known_owner(self, stat: Stat) -> MarkerOwner:
         """The mark of a process. One that ends has no environment any more, so a process of another execution keeps that mark."""
         who = (stat.pid, stat.start_ticks)
         if who in self._others:
-            return Mark.OTHER
-        mark = self._mark(stat)
-        if mark is Mark.OTHER:
+            return MarkerOwner.OTHER
+        mark = self._marker_owner(stat)
+        if mark is MarkerOwner.OTHER:
             self._others.add(who)
         return mark
 
@@ -158,14 +158,14 @@ class Sweep:
         """What started before this, in ticks since boot, cannot be the agent's."""
         return self._agent.start_ticks if self._agent is not None else 0
 
-    def _theirs(self, all_: Mapping[int, Stat], marks: Mapping[int, Mark]) -> list[Stat]:
+    def _theirs(self, all_: Mapping[int, Stat], marks: Mapping[int, MarkerOwner]) -> list[Stat]:
         """Everything alive that is provably the execution's and may be signalled."""
         self._name_stranger(all_)
         young = [all_[pid] for pid in marks]
         untouchable = proc.protected() | self._living_shim(all_)
         ours: dict[int, Stat] = {}
         for stat in young:
-            if marks[stat.pid] is Mark.OURS or self._is_agent(stat):
+            if marks[stat.pid] is MarkerOwner.OURS or self._is_agent(stat):
                 if stat.pid in untouchable:
                     self._doubt(
                         stat,
@@ -173,7 +173,9 @@ class Sweep:
                     )
                 else:
                     ours[stat.pid] = stat
-        candidates = [stat for stat in young if marks[stat.pid] is not Mark.OTHER and stat.pid not in untouchable]
+        candidates = [
+            stat for stat in young if marks[stat.pid] is not MarkerOwner.OTHER and stat.pid not in untouchable
+        ]
         self._add_theirs(ours, candidates, all_)
         for stat in candidates:
             if stat.pid not in ours:
@@ -204,10 +206,14 @@ class Sweep:
 
     def _doubt_holders(self) -> None:
         """Name who is left and can write to the run's files: the agent may have started it, and it shed everything else that would tell."""
-        all_, marks, _ = self._look()
+        all_, marks, _ = self._scan()
         spared = proc.protected() | self._living_shim(all_)
         for pid, mark in marks.items():
-            if mark in {Mark.NONE, Mark.HIDDEN} and pid not in spared and writes_below(pid, self._execution_id):
+            if (
+                mark in {MarkerOwner.NONE, MarkerOwner.HIDDEN}
+                and pid not in spared
+                and writes_below(pid, self._execution_id)
+            ):
                 self._doubt(
                     all_[pid], "has the run's files open for writing, so it may be the agent's: it was not signalled"
                 )
@@ -236,10 +242,10 @@ class Sweep:
             f"Process {agent.pid} is not the recorded agent (it started at another time): it was not signalled."
         )
 
-    def _doubt_unknown(self, stat: Stat, mark: Mark, all_: Mapping[int, Stat]) -> None:
+    def _doubt_unknown(self, stat: Stat, mark: MarkerOwner, all_: Mapping[int, Stat]) -> None:
         """Name what may be the agent's without being provably so."""
         agent = self._agent
-        if mark is Mark.HIDDEN and os.geteuid() in uids(stat.pid):
+        if mark is MarkerOwner.HIDDEN and os.geteuid() in uids(stat.pid):
             self._doubt(stat, "does not let its environment be read, so it may be the agent's: it was not signalled")
         elif agent is not None and agent.pid in {stat.session, stat.group} and agent.pid not in all_:
             # The session's leader is gone, and with it the proof that the number still means the agent's session.
@@ -249,16 +255,16 @@ class Sweep:
         self._proven = False
         self._spared[stat.pid] = f"Process {stat.pid} ({stat.command}) {why}."
 
-    def _mark(self, stat: Stat) -> Mark:
+    def _marker_owner(self, stat: Stat) -> MarkerOwner:
         try:
             environment = environ(stat.pid)
         except PermissionError:
-            return Mark.HIDDEN
+            return MarkerOwner.HIDDEN
         prefix = f"{MARKER}=".encode()
         markers = {entry for entry in environment.split(b"\0") if entry.startswith(prefix)}
         if self._marker in markers:
-            return Mark.OURS
-        return Mark.OTHER if markers else Mark.NONE
+            return MarkerOwner.OURS
+        return MarkerOwner.OTHER if markers else MarkerOwner.NONE
 
     def _end(self, found: list[Stat], *, polite: bool) -> None:
         """TERM and then KILL everything that was found; later looks get KILL at once."""
@@ -270,7 +276,7 @@ class Sweep:
                 process = proc.reach(stat.pid, stat.start_ticks, self._boot_id)
                 if isinstance(process, Reached):
                     reached.append(process)
-                elif process is Found.PROTECTED:
+                elif process is SignalResult.PROTECTED:
                     self._give_up(stat, "is this program or one of its parents: it was not signalled")
             for sig in (signal.SIGTERM, signal.SIGKILL) if polite else (signal.SIGKILL,):
                 self._send(reached, by_pid, sig)
@@ -285,7 +291,7 @@ class Sweep:
         for process in living:
             stat = by_pid[process.pid]
             match process.send(sig):
-                case Found.FORBIDDEN:
+                case SignalResult.FORBIDDEN:
                     self._give_up(stat, "may not be signalled by us")
                 case _:
                     told.append(process)

@@ -3,7 +3,7 @@
 import errno
 import os
 
-from . import pipes, place, records, system
+from . import pipes, records, surroundings, system
 from .crash import crashpoint
 from .spec import Spec
 
@@ -142,14 +142,14 @@ def _become(spec: Spec, argv: list[bytes], streams: Streams, parent: int, go: in
     if os.getppid() != parent:
         os._exit(_NOT_RUN)  # it died before the request reached the kernel
     os.umask(spec.umask)
-    place.take_priority(spec)
-    limits = place.ready_limits(spec)
+    surroundings.take_priority(spec)
+    limits = surroundings.ready_limits(spec)
     for source, target in ((streams.stdin, 0), (streams.stdout, 1), (streams.stderr, 2)):
         os.dup2(source, target)
     if not os.read(go, 1):
         os._exit(_NOT_RUN)  # the shim died before it let us go
-    place.enter(spec, step)
+    surroundings.enter(spec, step)
     step[0] = b"limits"
-    place.set_limits(limits)
+    surroundings.set_limits(limits)
     step[0] = b"exec"
     os.execvpe(argv[0], argv, spec.environment)  # noqa: S606 - no shell: that is the point

@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 _RECORD = "request.json"
 _OK: Reply = {"ok": True}
-_REASONS = ("stop", "condemned", "interrupted", "answered")
+_REASONS = ("stop", "early_fail", "interrupted", "answered")
+_FORMER = {"condemned": "early_fail"}
+"""Reasons that a request may name as earlier versions did; one on record does, because any shim may read it."""
 
 
 class Requests:
@@ -76,6 +78,7 @@ class Requests:
 
     def _stop(self, request: Reply) -> Reply:
         how = request.get("how", "stop")
+        how = _FORMER.get(how, how) if isinstance(how, str) else how
         if how not in _REASONS:
             return _no(f"'{how}' is no reason to stop")
         try:

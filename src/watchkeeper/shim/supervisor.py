@@ -36,7 +36,7 @@ class Supervisor:
         self._wakeup = wakeup
         self._timers = Timers()
         self._poll = select.poll()
-        self._ladder = Ladder(directory, spec, self._timers, complain, self._tell, self._flush)
+        self._ladder = Ladder(directory, spec, self._timers, complain, self._notify, self._flush)
         self._requests = Requests(spec, self._ladder)
         self._control = Control(spec.socket, token, self._poll, self._answer)
         self._output: Output | None = None
@@ -231,7 +231,7 @@ class Supervisor:
             self._output.forget_pipes()
         return flushed
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         """The agent's end is on record. Its input has no reader any more."""
         self._hint()
         if self._feed is not None:

@@ -4,7 +4,7 @@
     statements   where the named statements come from: `.sql` files, read when first used
     values       how our records become columns, and columns our records
     sql/         the statements that every database understands
-    tasks  runs  queue  rules  waits  accounts  outcomes  journal  outbox  machines  keeping
+    tasks  runs  queue  rules  waits  accounts  outcomes  journal  outbox  machines  deletion
                  the adapters of the port, one each, over `rows`; every database shares them
     migrations   numbered steps of a schema, and which of them are missing
     filesystem   which file systems are refused

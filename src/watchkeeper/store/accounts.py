@@ -58,12 +58,12 @@ class StoredAccounts:
             machine=machine,
             sign_in=now.sign_in.value,
             sign_in_at=ticks_or_none(now.sign_in_at),
-            says=now.says,
+            detail=now.detail,
             mark=now.mark,
             quota_until=ticks_or_none(now.quota_until),
             quota_at=ticks_or_none(now.quota_at),
             trouble=None if now.trouble is None else now.trouble.value,
-            trouble_says=now.trouble_says,
+            trouble_detail=now.trouble_detail,
             trouble_since=ticks_or_none(now.trouble_since),
             trouble_at=ticks_or_none(now.trouble_at),
             probes=now.probes,
@@ -77,13 +77,13 @@ class StoredAccounts:
         found = readable(self._rows, self._rows.all("accounts_harnesses", machine=machine), harness_from)
         return {state.harness: state for state in found}
 
-    def found(self, state: HarnessState) -> bool:
+    def record_harness(self, state: HarnessState) -> bool:
         changed = self._rows.run(
             "accounts_found",
             harness=state.harness,
             machine=state.machine,
             present=int(state.present),
-            says=state.says,
+            detail=state.detail,
             at=ticks(state.at),
         )
         return changed == 1
@@ -115,12 +115,12 @@ def state_from(row: Row) -> AccountState:
             machine=column.text(),
             sign_in=column.choice(SignIn),
             sign_in_at=column.time_or_none(),
-            says=column.text(),
+            detail=column.text(),
             mark=column.text(),
             quota_until=column.time_or_none(),
             quota_at=column.time_or_none(),
             trouble=column.choice_or_none(FailureKind),
-            trouble_says=column.text(),
+            trouble_detail=column.text(),
             trouble_since=column.time_or_none(),
             trouble_at=column.time_or_none(),
             probes=column.number(),
@@ -137,6 +137,6 @@ def harness_from(row: Row) -> HarnessState:
             harness=column.text(),
             machine=column.text(),
             present=bool(column.number()),
-            says=column.text(),
+            detail=column.text(),
             at=column.time(),
         )

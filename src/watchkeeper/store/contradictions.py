@@ -14,7 +14,7 @@ from watchkeeper.store.waits import wrong_place
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from watchkeeper.store.rows import Row, Rows, Value
+    from watchkeeper.store.rows import Row, Rows, SqlValue
 
 USED_UP = 1 << 62
 """A number as large as this was never given: nothing could be numbered behind it for long."""
@@ -106,7 +106,7 @@ def _breaking(rows: Rows, table: str, key: str | None = None) -> Iterator[Damage
         return
     cases = " ".join(f"WHEN NOT ({rule}) THEN {number}" for number, rule in enumerate(rules))
     broken = " OR ".join(f"NOT ({rule})" for rule in rules)
-    values: dict[str, Value] = {}
+    values: dict[str, SqlValue] = {}
     if key is not None:
         try:
             values["key"] = int(key) if how.numbered else key
@@ -115,9 +115,9 @@ def _breaking(rows: Rows, table: str, key: str | None = None) -> Iterator[Damage
         broken = f"({broken}) AND {how.key} = :key"
     question = f"SELECT {how.key}, {how.task}, CASE {cases} END FROM {table} WHERE {broken}"  # noqa: S608 - names and rules of our own
     for found, task_id, number in rows.query(question, values or None):
-        says = f"it breaks a rule of its table: {rules[cast('int', number)]}"
-        yield Damage.of(
-            torn(how.place, "?" if found is None else found, says, None if task_id is None else str(task_id))
+        detail = f"it breaks a rule of its table: {rules[cast('int', number)]}"
+        yield Damage.from_error(
+            torn(how.place, "?" if found is None else found, detail, None if task_id is None else str(task_id))
         )
 
 
@@ -127,7 +127,7 @@ def _tally(rows: Rows) -> Iterator[Damage]:
     for state in TaskState:
         really = counts.get(state.value, 0)
         if kept.get(state.value, 0) != really:
-            yield Damage.of(
+            yield Damage.from_error(
                 torn(
                     "tally",
                     state.value,
@@ -140,11 +140,13 @@ def _meta(rows: Rows) -> Iterator[Damage]:
     found = rows.one("damage_meta")
     largest = largest_fence(rows)
     if found is None:
-        yield Damage.of(torn(META, 1, "it is missing"))
+        yield Damage.from_error(torn(META, 1, "it is missing"))
     elif not found[0]:
-        yield Damage.of(torn(META, 1, "the id of the database is empty"))
+        yield Damage.from_error(torn(META, 1, "the id of the database is empty"))
     elif not largest <= cast("int", found[1]) < USED_UP:
-        yield Damage.of(torn(META, 1, f"the last fence is kept as {found[1]}; the largest on record is {largest}"))
+        yield Damage.from_error(
+            torn(META, 1, f"the last fence is kept as {found[1]}; the largest on record is {largest}")
+        )
 
 
 def largest_fence(rows: Rows) -> int:
@@ -156,18 +158,18 @@ def largest_fence(rows: Rows) -> int:
 def _machines(rows: Rows) -> Iterator[Damage]:
     for key, incarnation in rows.all("damage_incarnations"):
         if isinstance(incarnation, int) and incarnation >= USED_UP:
-            yield Damage.of(torn("machine", key, f"the number of its daemons is used up ({incarnation})"))
+            yield Damage.from_error(torn("machine", key, f"the number of its daemons is used up ({incarnation})"))
 
 
 def _numbers(rows: Rows) -> Iterator[Damage]:
     for row in rows.all("damage_numbers"):
         name, largest, last = row[0], cast("int", row[1]), cast("int", row[2])
         if max(largest, last) >= USED_UP:
-            yield Damage.of(
+            yield Damage.from_error(
                 torn(NUMBER, name, f"the numbers of the table are used up: the last is {max(largest, last)}")
             )
         elif last < largest:
-            yield Damage.of(
+            yield Damage.from_error(
                 torn(NUMBER, name, f"the last number is kept as {last}; the largest in the table is {largest}")
             )
 
@@ -186,11 +188,11 @@ def _waits(rows: Rows) -> Iterator[Damage]:
 
 def _page(page: list[Row]) -> Iterator[Damage]:
     for row in page:
-        task_id, (unmet, really, parked, claimed) = str(row[1]), row[9:]
-        says = [f"it is kept as waiting for {unmet} tasks, and waits for {really}"] if unmet != really else []
-        says += ["it is parked, though nothing is before it in its checkout"] if parked else []
-        says += ["its claim stands for another place than it"] if claimed else []
+        task_id, (unmet, really, blocked, claimed) = str(row[1]), row[9:]
+        detail = [f"it is kept as waiting for {unmet} tasks, and waits for {really}"] if unmet != really else []
+        detail += ["it is blocked, though nothing is before it in its checkout"] if blocked else []
+        detail += ["its claim stands for another place than it"] if claimed else []
         with contextlib.suppress(RecordTorn):  # the task's request is torn, which is reported separately
-            says += ["it stands in another place of the queue than was asked for"] if wrong_place(row[:9]) else []
-        if says:
-            yield Damage.of(torn(WAIT, task_id, "; ".join(says), task_id))
+            detail += ["it stands in another place of the queue than was asked for"] if wrong_place(row[:9]) else []
+        if detail:
+            yield Damage.from_error(torn(WAIT, task_id, "; ".join(detail), task_id))

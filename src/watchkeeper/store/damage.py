@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from datetime import datetime
 
-    from watchkeeper.store.rows import Row, Rows, Value
+    from watchkeeper.store.rows import Row, Rows, SqlValue
 
 _PAGE = 500
 
@@ -26,7 +26,7 @@ _SMALL: Mapping[str, tuple[str, Callable[[Row], object]]] = {
     "machine": ("machines_all", machines.machine_from),
     "queue_rule": ("rules_all", rules.rule_from),
     "lane": ("damage_lanes", queue.lane_from),
-    "lane_closed": ("damage_lanes_closed", rules.told_from),
+    "lane_closed": ("damage_lanes_closed", rules.announced_from),
     "tally": ("tasks_counts", tasks.count_from),
 }
 """Tables that are read as a whole."""
@@ -101,8 +101,8 @@ class StoredDamages:
             yield from _try(lambda row=row: _claim(row))
         for task_id, run_id in self._rows.all("damage_claims"):
             there = self._rows.one("damage_has_task", id=task_id) is not None
-            says = f"task and run {run_id} do not fit it" if there else "its task is gone"
-            yield Damage.of(torn("claim", task_id, says, str(task_id) if there else None))
+            detail = f"task and run {run_id} do not fit it" if there else "its task is gone"
+            yield Damage.from_error(torn("claim", task_id, detail, str(task_id) if there else None))
 
     def _one(self, place: str, key: str) -> Iterator[Damage]:
         """Read one record by its key."""
@@ -134,7 +134,7 @@ class StoredDamages:
         if outcomes.StoredOutcomes(self._rows).get(run_id) is None:
             raise torn("outcome", run_id, "it is missing", run_id.rpartition(".")[0])
 
-    def _numbered(self, statement: str, decode: Callable[[Row], object], **key: Value) -> None:
+    def _numbered(self, statement: str, decode: Callable[[Row], object], **key: SqlValue) -> None:
         for row in self._rows.all(statement, **key):
             _ = decode(row)
 
@@ -172,7 +172,7 @@ def _try(read: Callable[[], object]) -> Iterable[Damage]:
     try:
         _ = read()
     except RecordTorn as problem:
-        return (Damage.of(problem),)
+        return (Damage.from_error(problem),)
     return ()
 
 

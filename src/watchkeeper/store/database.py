@@ -3,7 +3,7 @@
 from typing import cast
 
 from watchkeeper.ports.databases import LongTransaction
-from watchkeeper.store.rows import Rows, Value
+from watchkeeper.store.rows import Rows, SqlValue
 
 _LONG_S = 60.0
 
@@ -36,6 +36,6 @@ class StoredDatabase:
             for name, pid, user, open_s in self._rows.all("database_long_transactions", longer_s=_LONG_S)
         )
 
-    def _only(self, name: str) -> Value:
+    def _only(self, name: str) -> SqlValue:
         (value,) = self._rows.one(name) or (None,)
         return value

@@ -41,16 +41,16 @@ def changes_from(text: str | None) -> Changes | None:
     for paths in ("ignored", "left_out"):
         data[paths] = plain_texts(data.get(paths, []))
     left = data.get("left")
-    data["left"] = None if left is None else _place(cast("dict[str, object]", left))
+    data["left"] = None if left is None else _working_directory(cast("dict[str, object]", left))
     return checked(Changes, data)
 
 
-def place_from(text: str | None) -> WorkingDirectory | None:
+def working_directory_from(text: str | None) -> WorkingDirectory | None:
     """Which directory was approved. What cannot be read is not taken for one that was not recorded (R13)."""
-    return None if text is None else _place(record(text))
+    return None if text is None else _working_directory(record(text))
 
 
-def _place(data: dict[str, object]) -> WorkingDirectory:
+def _working_directory(data: dict[str, object]) -> WorkingDirectory:
     known = data.get("repository")
     if known is not None:
         device, inode, generation = cast("list[int | None]", known)
@@ -64,7 +64,7 @@ def worktree_from(data: dict[str, object]) -> Worktree:
     made = data.get("made")
     data["identity"] = (device, inode, generation)
     data["state"] = WorktreeState(plain_text(data["state"]))
-    data["made"] = None if made is None else _place(cast("dict[str, object]", made))
+    data["made"] = None if made is None else _working_directory(cast("dict[str, object]", made))
     return checked(Worktree, data)
 
 

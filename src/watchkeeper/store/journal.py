@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import datetime
 
+from watchkeeper.domain import former_names
 from watchkeeper.domain.model import Run
 from watchkeeper.errors import RecordTorn
 from watchkeeper.ports.store import JournalEntry
@@ -79,9 +80,9 @@ def entry_from(row: Row) -> JournalEntry:
         return JournalEntry(
             seq=column.number(),
             at=column.time(),
-            kind=column.text(),
+            kind=former_names.kind(column.text()),
             task_id=column.text_or_none(),
             run_id=column.text_or_none(),
             fence=column.number_or_none(),
-            data=record(column.text()),
+            data=former_names.fields(record(column.text())),
         )

@@ -32,11 +32,11 @@ class MarkedSchema(Schema):
         return MARKED
 
 
-def mark(rows: Rows, says: str) -> None:
-    """Mark the database; `says` is `unfinished(...)` or `moved(...)`."""
+def mark(rows: Rows, detail: str) -> None:
+    """Mark the database; `detail` is `unfinished(...)` or `moved(...)`."""
     unmark(rows)
     sql = "INSERT INTO migration (number, name, sha256, at) VALUES (:number, :name, :digest, 0)"
-    _ = rows.query(sql, {"number": MARKED, "name": says, "digest": _DIGEST})
+    _ = rows.query(sql, {"number": MARKED, "name": detail, "digest": _DIGEST})
 
 
 def unmark(rows: Rows) -> None:
@@ -54,7 +54,7 @@ def moved(where: str) -> str:
     return f"{_MOVED}{where}"
 
 
-def says(rows: Rows) -> str:
+def stored_mark(rows: Rows) -> str:
     """What the mark says; empty without one."""
     found = rows.query("SELECT name FROM migration WHERE number = :number", {"number": MARKED})
     return str(found[0][0]) if found else ""
@@ -62,7 +62,7 @@ def says(rows: Rows) -> str:
 
 def refusal(rows: Rows, what: str) -> DatabaseMoved:
     """Why a marked database, called `what`, is not used."""
-    found = says(rows)
+    found = stored_mark(rows)
     if found.startswith(_MOVED):
         where = found.removeprefix(_MOVED)
         return DatabaseMoved(

@@ -13,7 +13,7 @@ from watchkeeper.store.statements import SHARED, folder, read_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from watchkeeper.store.rows import Value
+    from watchkeeper.store.rows import SqlValue
 
 
 # A named tuple, as in `settings`: every command waits for the class.
@@ -69,7 +69,7 @@ def _step(package: str, name: str, translate: Callable[[str], str] | None = None
     return Migration(name=name, read=read)
 
 
-def missing(schema: Schema, known: Mapping[Value, str], apply: Callable[[int, str, str, str], None]) -> None:
+def missing(schema: Schema, known: Mapping[SqlValue, str], apply: Callable[[int, str, str, str], None]) -> None:
     """Call `apply(number, name, text, hash)` for each step that is not among the `known` ones, which are hashes by number.
 
     Raises:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from watchkeeper.ports.store import Tx
-    from watchkeeper.store.rows import Row, Rows, Value
+    from watchkeeper.store.rows import Row, Rows, SqlValue
     from watchkeeper.store.tx import StoredTx
 
 T = TypeVar("T")
@@ -45,11 +45,11 @@ class OpenStore(Store, Protocol):
         ...
 
 
-class Place(Protocol):
+class DatabaseLocation(Protocol):
     """Where a database is or may be made."""
 
     @property
-    def says(self) -> str:
+    def detail(self) -> str:
         """For people; nothing secret."""
         ...
 
@@ -77,7 +77,7 @@ class Place(Protocol):
         """The same, set."""
         ...
 
-    def mark(self, rows: Rows, says: str) -> None:
+    def mark(self, rows: Rows, detail: str) -> None:
         """Mark it; empty: take the mark away."""
         ...
 
@@ -95,7 +95,11 @@ class Moved:
 
 
 def move(
-    source: Place, destination: Place, *, adapt: Callable[[Tx], None], progress: Callable[[int, int], None]
+    source: DatabaseLocation,
+    destination: DatabaseLocation,
+    *,
+    adapt: Callable[[Tx], None],
+    progress: Callable[[int, int], None],
 ) -> Moved:
     """Move everything, and leave the source marked.
 
@@ -119,7 +123,7 @@ def move(
             rows.take_time()
             _fill(source, rows, destination, mine if marked else None, progress)
             moved = _compared(source, rows, destination)
-            source.mark(rows, marks.moved(destination.says))
+            source.mark(rows, marks.moved(destination.detail))
             return moved
 
         moved = here.transact("moved", work)
@@ -129,7 +133,7 @@ def move(
     return moved
 
 
-def _is_unfinished(destination: Place) -> bool:
+def _is_unfinished(destination: DatabaseLocation) -> bool:
     try:
         destination.open().close()
     except DatabaseMoved:
@@ -137,7 +141,7 @@ def _is_unfinished(destination: Place) -> bool:
     return False
 
 
-def _prepare(destination: Place, mine: str) -> bool:
+def _prepare(destination: DatabaseLocation, mine: str) -> bool:
     """Look whether it can take everything of the database `mine`; True if an earlier try did not finish."""
     try:
         store = destination.open()
@@ -151,27 +155,27 @@ def _prepare(destination: Place, mine: str) -> bool:
     return False
 
 
-def _refuse_not_mine(rows: Rows, destination: Place, mine: str) -> None:
+def _refuse_not_mine(rows: Rows, destination: DatabaseLocation, mine: str) -> None:
     """What another database was moved to may be all that is left of it."""
-    found = marks.says(rows)
+    found = marks.stored_mark(rows)
     if found == marks.unfinished(mine):
         return
     if found.startswith(marks.moved("")):
         raise Refused(
-            f"The database {destination.says} was itself moved away: nothing was copied.",
+            f"The database {destination.detail} was itself moved away: nothing was copied.",
             hint="Move it out of the way, or name another one.",
         )
     raise Refused(
-        f"The database {destination.says} is {found or 'in use'}: nothing was copied.",
+        f"The database {destination.detail} is {found or 'in use'}: nothing was copied.",
         hint="Finish that copy first, or name another, empty database.",
     )
 
 
-def _refuse_full(rows: Rows, destination: Place) -> None:
+def _refuse_full(rows: Rows, destination: DatabaseLocation) -> None:
     full = [table for table in TABLES if _has_rows(rows, table)]
     if full:
         raise Refused(
-            f"The database {destination.says} is not empty ({', '.join(full[:5])}): nothing was copied.",
+            f"The database {destination.detail} is not empty ({', '.join(full[:5])}): nothing was copied.",
             hint="Copy into a new one; what is in two databases cannot be put together.",
         )
 
@@ -181,7 +185,11 @@ def _has_rows(rows: Rows, table: str) -> bool:
 
 
 def _fill(
-    source: Place, given: Rows, destination: Place, unfinished: str | None, progress: Callable[[int, int], None]
+    source: DatabaseLocation,
+    given: Rows,
+    destination: DatabaseLocation,
+    unfinished: str | None,
+    progress: Callable[[int, int], None],
 ) -> None:
     """Fill it; `unfinished`: an earlier try with the database of that id did not finish, and begins anew."""
     total = sum(int(given.query(f"SELECT count(*) FROM {table}")[0][0] or 0) for table in TABLES)  # noqa: S608 - one of `TABLES`
@@ -221,7 +229,7 @@ def _pages(rows: Rows, table: str, columns: list[str]) -> Iterator[list[Row]]:
     at = [columns.index(key) for key in keys]
     names = [_name(number) for number in range(len(keys))]
     after = f"WHERE ({TABLES[table]}) > ({', '.join(f':{name}' for name in names)}) "
-    values: dict[str, Value] = {"most": _PAGE}
+    values: dict[str, SqlValue] = {"most": _PAGE}
     where = ""
     while True:
         sql = f"SELECT {', '.join(columns)} FROM {table} {where}ORDER BY {TABLES[table]} LIMIT :most"  # noqa: S608 - names of our own schema
@@ -243,7 +251,7 @@ def _insert(rows: Rows, table: str, columns: list[str], chunk: list[Row]) -> Non
     names = [[_name(number * len(columns) + at) for at in range(len(columns))] for number in range(len(chunk))]
     values = ", ".join(f"({', '.join(f':{name}' for name in row)})" for row in names)
     sql = f"INSERT INTO {table} ({', '.join(columns)}) VALUES {values}"  # noqa: S608 - names of our own schema
-    given: dict[str, Value] = {}
+    given: dict[str, SqlValue] = {}
     for row, row_names in zip(chunk, names, strict=True):
         given |= dict(zip(row_names, row, strict=True))
     _ = rows.query(sql, given)
@@ -259,7 +267,7 @@ def _name(number: int) -> str:
             return f"v_{letters}"
 
 
-def _compared(source: Place, given: Rows, destination: Place) -> Moved:
+def _compared(source: DatabaseLocation, given: Rows, destination: DatabaseLocation) -> Moved:
     """Both sides, read from end to end."""
     there = destination.open(marked=True)
     with contextlib.closing(there):
@@ -267,13 +275,13 @@ def _compared(source: Place, given: Rows, destination: Place) -> Moved:
     if wanted != found:
         tables = [table for table in TABLES if wanted.counts[table] != found.counts[table]]
         raise DatabaseCorrupt(
-            f"What was copied to {destination.says} is not what was read ({', '.join(tables) or 'contents differ'}).",
+            f"What was copied to {destination.detail} is not what was read ({', '.join(tables) or 'contents differ'}).",
             hint="Nothing was changed here. Type it again; if it stays so, please report it.",
         )
     return wanted
 
 
-def _sum(place: Place, rows: Rows) -> Moved:
+def _sum(place: DatabaseLocation, rows: Rows) -> Moved:
     rows.take_time()
     total, counts = hashlib.sha256(), dict.fromkeys(TABLES, 0)
     for table in TABLES:
@@ -287,12 +295,12 @@ def _sum(place: Place, rows: Rows) -> Moved:
     return Moved(counts=counts, digest=total.hexdigest())
 
 
-def _plain(value: Value) -> Value:
+def _plain(value: SqlValue) -> SqlValue:
     """A value as every database can hold it."""
     return value.replace("\x00", "\\x00") if isinstance(value, str) else value
 
 
-def _open_up(destination: Place, mine: str, adapt: Callable[[Tx], None]) -> None:
+def _open_up(destination: DatabaseLocation, mine: str, adapt: Callable[[Tx], None]) -> None:
     there = destination.open(marked=True)
 
     def work(tx: StoredTx) -> None:
@@ -305,13 +313,13 @@ def _open_up(destination: Place, mine: str, adapt: Callable[[Tx], None]) -> None
         there.transact("opened", work)
 
 
-def _finish_earlier(source: Place, destination: Place, adapt: Callable[[Tx], None]) -> Moved:
+def _finish_earlier(source: DatabaseLocation, destination: DatabaseLocation, adapt: Callable[[Tx], None]) -> Moved:
     """The source was moved already: if it was to here, and that was not opened yet, do that. Raises DatabaseMoved."""
     here = source.open(marked=True)
     with contextlib.closing(here):
-        says, mine = here.read(lambda tx: (marks.says(tx.rows), tx.machines.database_id()))
-        if says != marks.moved(destination.says) or not _is_unfinished(destination):
-            raise here.read(lambda tx: marks.refusal(tx.rows, source.says))
+        detail, mine = here.read(lambda tx: (marks.stored_mark(tx.rows), tx.machines.database_id()))
+        if detail != marks.moved(destination.detail) or not _is_unfinished(destination):
+            raise here.read(lambda tx: marks.refusal(tx.rows, source.detail))
         moved = here.read(lambda tx: _sum(source, tx.rows))
     _open_up(destination, mine, adapt)
     return Moved(counts=moved.counts, digest=moved.digest, finished_earlier=True)

@@ -6,7 +6,14 @@ from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Result, Run
 from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Authorisation, Launch
-from watchkeeper.store.facts import changes_from, exit_from, leftovers_from, place_from, profile_from, usage_from
+from watchkeeper.store.facts import (
+    changes_from,
+    exit_from,
+    leftovers_from,
+    profile_from,
+    usage_from,
+    working_directory_from,
+)
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.values import Columns, plain_text, readable, record, ticks, ticks_or_none, to_json
 
@@ -55,7 +62,7 @@ class StoredOutcomes:
                 task_id=authorisation.task_id,
                 kind=authorisation.kind,
                 by=authorisation.by,
-                says=authorisation.says,
+                detail=authorisation.detail,
                 at=ticks(authorisation.at),
                 profile=None if profile is None else to_json(profile),
                 fingerprint=None if profile is None else profile.fingerprint,
@@ -111,11 +118,11 @@ def authorisation_from(row: Row) -> Authorisation:
             task_id=column.text(),
             kind=column.text(),
             by=column.text(),
-            says=column.text(),
+            detail=column.text(),
             at=column.time(),
             profile=profile_from(column.text_or_none(), column.text_or_none()),
             directory=column.text_or_none(),
-            place=place_from(column.text_or_none()),
+            place=working_directory_from(column.text_or_none()),
         )
 
 

@@ -2,16 +2,16 @@
 
 A task that waits for a time is not among the ready ones; a claim first wakes those whose time has come, a bounded number in one transaction.
 
-A task whose checkout is taken is parked when a claim meets it, and stays so until something changes there. What is kept, and audited:
+A task whose checkout is taken is blocked when a claim meets it, and stays so until something changes there. What is kept, and audited:
 
-    a parked task  =>  a run works in its checkout, or a ready task of its lane stands before it there, not parked
+    a blocked task  =>  a run works in its checkout, or a ready task of its lane stands before it there, not blocked
 
 So at most a few tasks of each checkout and lane stand among the ready ones, however many wait. Whatever ends the reason (the claim is released, the one
-before is stopped, edited, taken back by a task it waits for) unparks the best of each lane there, in the same transaction; one unparked in vain is parked
+before is stopped, edited, taken back by a task it waits for) unblocks the best of each lane there, in the same transaction; one unblocked in vain is blocked
 again when it is met.
 
-A checkout is taken on one machine. A task that any machine may run is parked for all of them; one whose own checkout is free brings it back when it would
-claim it in the same transaction, so no two machines park and bring back in turn.
+A checkout is taken on one machine. A task that any machine may run is blocked for all of them; one whose own checkout is free unblocks it when it would
+claim it in the same transaction, so no two machines block and unblock it in turn.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,7 +20,7 @@ from datetime import datetime
 from watchkeeper.domain.lanes import Lane, Occupied
 from watchkeeper.domain.model import Task
 from watchkeeper.errors import Stale
-from watchkeeper.ports.store import Claim, Crowd, OperationRecord
+from watchkeeper.ports.store import BatchLimitReached, Claim, OperationRecord
 from watchkeeper.store.rows import Row, RowConflict, Rows
 from watchkeeper.store.tasks import StoredTasks
 from watchkeeper.store.values import Columns, readable, ticks, to_json
@@ -28,7 +28,7 @@ from watchkeeper.store.values import Columns, readable, ticks, to_json
 WAKE_AT_ONCE = 500
 """How many tasks whose time has come are made ready in one transaction."""
 
-PARK_AT_ONCE = 200
+BLOCK_AT_ONCE = 200
 """How many tasks are passed over for their checkout in one transaction."""
 
 
@@ -62,12 +62,12 @@ class StoredQueue:
         self,
         lanes: Sequence[Lane],
         machine: str,
-        on_park: Callable[[str, str], None] | None = None,
+        on_block: Callable[[str, str], None] | None = None,
         probed: Collection[str] = (),
-    ) -> Task | Crowd | None:
+    ) -> Task | BatchLimitReached | None:
         ids = to_json([lane.id for lane in lanes if lane.account not in probed])
         probes = to_json([lane.id for lane in lanes if lane.account in probed]) if probed else None
-        for _ in range(PARK_AT_ONCE):
+        for _ in range(BLOCK_AT_ONCE):
             row = self._best(ids, probes)
             if row is None:
                 return None
@@ -76,9 +76,9 @@ class StoredQueue:
             holder = None if checkout is None else self._rows.one("queue_holder", machine=machine, checkout=checkout)
             if holder is None:
                 return StoredTasks(self._rows).get(task_id)
-            if self._rows.run("queue_park", id=task_id) and on_park is not None:
-                on_park(task_id, str(holder[0]))
-        return Crowd()
+            if self._rows.run("queue_block", id=task_id) and on_block is not None:
+                on_block(task_id, str(holder[0]))
+        return BatchLimitReached()
 
     def firsts(self, lanes: Sequence[Lane]) -> list[Task]:
         rows = [self._rows.one("queue_first", lanes=to_json([lane.id])) for lane in lanes]
@@ -93,12 +93,12 @@ class StoredQueue:
             )
         return min((row for row in found if row is not None), key=_rank, default=None)
 
-    def parked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
-        found = self._rows.all("queue_parked_for_others", machine=machine)
+    def blocked_for_others(self, machine: str) -> list[tuple[str, Lane]]:
+        found = self._rows.all("queue_blocked_for_others", machine=machine)
         return readable(self._rows, found, lambda row: (str(row[0]), lane_from(row[1:])))
 
-    def bring_back(self, checkout: str, lane: Lane) -> None:
-        _ = self._rows.run("queue_bring_back", checkout=checkout, lane=lane.id)
+    def unblock(self, checkout: str, lane: Lane) -> None:
+        _ = self._rows.run("queue_unblock_lane", checkout=checkout, lane=lane.id)
 
     def operation(self, operation_id: str) -> OperationRecord | None:
         row = self._rows.one("queue_operation", id=operation_id)

@@ -18,8 +18,8 @@ from watchkeeper.errors import RecordTorn, Refused
 from watchkeeper.ports.damage import START
 from watchkeeper.store import contradictions
 from watchkeeper.store.damage import StoredDamages
+from watchkeeper.store.deletion import StoredDeletion
 from watchkeeper.store.facts import exit_from
-from watchkeeper.store.keeping import StoredKeeping
 from watchkeeper.store.outcomes import StoredOutcomes, authorisation_from
 from watchkeeper.store.rows import RowConflict
 from watchkeeper.store.runs import StoredRuns
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from watchkeeper.ports.damage import Damage, Known
-    from watchkeeper.store.moving import OpenStore, Place
-    from watchkeeper.store.rows import Rows, Value
+    from watchkeeper.store.moving import DatabaseLocation, OpenStore
+    from watchkeeper.store.rows import Rows, SqlValue
     from watchkeeper.store.tx import StoredTx
 
 _DROPS = {
@@ -58,7 +58,15 @@ _GAP = 1000
 
 
 def repair(
-    store: OpenStore, there: Place, damage: Damage, what: Repair, *, reason: str, by: str, at: datetime, known: Known
+    store: OpenStore,
+    there: DatabaseLocation,
+    damage: Damage,
+    what: Repair,
+    *,
+    reason: str,
+    by: str,
+    at: datetime,
+    known: Known,
 ) -> None:
     """Do to a record that cannot be read what a person chose, and journal it, in one transaction.
 
@@ -108,7 +116,7 @@ def _repair(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime,
 def _do(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, known: Known) -> None:
     if what is Repair.DROP and damage.place == "claim":
         _let_go(rows, damage.id)
-        StoredKeeping(rows).remove_remains(damage.id)
+        StoredDeletion(rows).remove_remains(damage.id)
     elif what is Repair.DROP and damage.place in _DROPS:
         key = int(damage.id) if damage.place in _NUMBERED else damage.id
         _ = rows.run(_DROPS[damage.place], key=key)
@@ -123,7 +131,7 @@ def _do(rows: Rows, damage: Damage, what: Repair, reason: str, at: datetime, kno
         _fail(rows, damage.task_id, reason, at)
     elif what is Repair.FORGET and damage.task_id is not None:
         _let_go(rows, damage.task_id)
-        StoredKeeping(rows).remove_task(damage.task_id)
+        StoredDeletion(rows).remove_task(damage.task_id)
     _ = rows.run("repair_tally_states")
     _ = rows.run("repair_tally")
     _ = rows.run("damage_drop", place=damage.place, id=damage.id)
@@ -151,7 +159,7 @@ def _mend_wait(rows: Rows, task_id: str) -> None:
     _ = rows.run("repair_claim_place", id=task_id)
 
 
-def _renumber(rows: Rows, there: Place, table: str) -> None:
+def _renumber(rows: Rows, there: DatabaseLocation, table: str) -> None:
     """Number records anew that are beyond every valid number, and continue after the largest. No trigger may act."""
     key = _NUMBERS[table]
     most = contradictions.USED_UP
@@ -201,7 +209,7 @@ def _let_go(rows: Rows, task_id: str) -> None:
     """Release what its claim holds."""
     for (checkout,) in rows.all("repair_drop_claim", task_id=task_id):
         if checkout is not None:
-            _ = rows.run("queue_unpark", checkout=checkout)
+            _ = rows.run("queue_unblock", checkout=checkout)
 
 
 def _is_whole(rows: Rows, run_id: str) -> bool:
@@ -212,7 +220,7 @@ def _is_whole(rows: Rows, run_id: str) -> bool:
         return False
 
 
-def _exit(found: Value) -> str | None:
+def _exit(found: SqlValue) -> str | None:
     """The exit fact, if it can be read."""
     try:
         return found if isinstance(found, str) and exit_from(found) is not None else None
@@ -220,7 +228,7 @@ def _exit(found: Value) -> str | None:
         return None
 
 
-def _salvaged(body: Value) -> TaskSpec:
+def _salvaged(body: SqlValue) -> TaskSpec:
     """What was asked for, as far as it can be read, field by field."""
     try:
         data = record(str(body))

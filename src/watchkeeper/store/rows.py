@@ -5,10 +5,10 @@ from typing import Protocol
 
 from watchkeeper.ports.damage import Met
 
-Value = str | int | float | bytes | None
+SqlValue = str | int | float | bytes | None
 """What a column holds."""
 
-Row = tuple[Value, ...]
+Row = tuple[SqlValue, ...]
 
 
 class RowConflict(Exception):  # noqa: N818 - not an error by itself: the adapter says what it means
@@ -28,7 +28,7 @@ class Rows(Protocol):
         """False in a transaction that only reads."""
         ...
 
-    def run(self, name: str, /, **values: Value) -> int:
+    def run(self, name: str, /, **values: SqlValue) -> int:
         """Run a statement that changes rows, and return how many.
 
         Raises:
@@ -37,15 +37,15 @@ class Rows(Protocol):
         """
         ...
 
-    def one(self, name: str, /, **values: Value) -> Row | None:
+    def one(self, name: str, /, **values: SqlValue) -> Row | None:
         """The first row of a statement's answer. Raises as `run` does."""
         ...
 
-    def all(self, name: str, /, **values: Value) -> list[Row]:
+    def all(self, name: str, /, **values: SqlValue) -> list[Row]:
         """All rows of a statement's answer. Raises as `run` does."""
         ...
 
-    def query(self, sql: str, values: Mapping[str, Value] | None = None, /) -> list[Row]:
+    def query(self, sql: str, values: Mapping[str, SqlValue] | None = None, /) -> list[Row]:
         """All rows of the answer to SQL that has no name: what concerns the whole database, whatever its tables are. Raises as `run` does."""
         ...
 

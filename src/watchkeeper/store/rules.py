@@ -31,10 +31,10 @@ class StoredRules:
             at=ticks_or_none(rule.at) or 0,
         )
 
-    def told(self, machine: str) -> dict[int, str]:
-        return dict(readable(self._rows, self._rows.all("rules_told", machine=machine), told_from))
+    def announced(self, machine: str) -> dict[int, str]:
+        return dict(readable(self._rows, self._rows.all("rules_announced", machine=machine), announced_from))
 
-    def tell(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
+    def announce(self, machine: str, lane: Lane, reason: str | None, at: datetime) -> None:
         if reason is None:
             self.forget(machine, lane.id)
         else:
@@ -44,7 +44,7 @@ class StoredRules:
         _ = self._rows.run("rules_open", machine=machine, lane=lane_id)
 
 
-def told_from(row: Row) -> tuple[int, str]:
+def announced_from(row: Row) -> tuple[int, str]:
     """What a row holds. Raises RecordTorn."""
     with Columns(row, "lane_closed") as column:
         return column.number(), column.text()

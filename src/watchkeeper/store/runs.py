@@ -8,8 +8,8 @@ from watchkeeper.domain.run_record import (
     LIVE_RUN_STATES,
     AgentIdentity,
     Cause,
-    Condemnation,
     DirectoryIdentity,
+    EarlyFail,
     Proof,
     Run,
     RunState,
@@ -17,7 +17,7 @@ from watchkeeper.domain.run_record import (
 from watchkeeper.domain.task_record import StopHow
 from watchkeeper.errors import NotFound, Stale
 from watchkeeper.store.facts import exit_from
-from watchkeeper.store.rows import Row, RowConflict, Rows, Value
+from watchkeeper.store.rows import Row, RowConflict, Rows, SqlValue
 from watchkeeper.store.values import Columns, readable, signed, ticks, ticks_or_none, to_json, torn, unsigned
 
 _MOST_ROWS = 1000
@@ -73,7 +73,7 @@ class StoredRuns:
         return _run(row)
 
     def save(self, run: Run, was: Run) -> None:
-        guard: dict[str, Value] = {"fence": was.fence, "was_state": was.state.value}
+        guard: dict[str, SqlValue] = {"fence": was.fence, "was_state": was.state.value}
         stale = Stale(f"Run '{was.id}' has moved on since it was read: nothing was written.")
         if run.id != was.id or run.fence != was.fence:
             raise stale
@@ -92,7 +92,7 @@ class StoredRuns:
             if released is None:
                 raise stale
             if released[0] is not None:
-                _ = self._rows.run("queue_unpark", checkout=released[0])
+                _ = self._rows.run("queue_unblock", checkout=released[0])
 
     def live(
         self,
@@ -143,7 +143,7 @@ def _session(run: Run) -> str:
     return f"{run.task_id}.s1"
 
 
-def _execution_columns(run: Run) -> dict[str, Value]:
+def _execution_columns(run: Run) -> dict[str, SqlValue]:
     directory, agent = run.directory, run.agent
     return {
         "device": None if directory is None else signed(directory.device),
@@ -158,12 +158,12 @@ def _execution_columns(run: Run) -> dict[str, Value]:
     }
 
 
-def _run_columns(run: Run) -> dict[str, Value]:
-    condemned = run.condemned
+def _run_columns(run: Run) -> dict[str, SqlValue]:
+    early_fail = run.early_fail
     return {
         "state": run.state.value,
-        "condemned_kind": None if condemned is None else condemned.kind.value,
-        "condemned_reason": None if condemned is None else condemned.reason,
+        "early_fail_kind": None if early_fail is None else early_fail.kind.value,
+        "early_fail_reason": None if early_fail is None else early_fail.reason,
         "stop_told": None if run.stop_told is None else run.stop_told.value,
         "kind": None if run.kind is None else run.kind.value,
         "reason": run.reason,
@@ -192,7 +192,7 @@ def _run(row: Row) -> Run:
             shim_started_at=column.time_or_none(),
             agent=_agent(column),
             exit=exit_from(column.text_or_none()),
-            condemned=_condemnation(column),
+            early_fail=_early_fail(column),
             stop_told=column.choice_or_none(StopHow),
             proof=column.choice_or_none(Proof),
             kind=column.choice_or_none(FailureKind),
@@ -220,6 +220,6 @@ def _agent(column: Columns) -> AgentIdentity | None:
     return AgentIdentity(pid=pid, start_ticks=start_ticks, boot_id=boot_id, started_at=started_at)
 
 
-def _condemnation(column: Columns) -> Condemnation | None:
+def _early_fail(column: Columns) -> EarlyFail | None:
     kind, reason = column.choice_or_none(FailureKind), column.text_or_none()
-    return None if kind is None or reason is None else Condemnation(kind=kind, reason=reason)
+    return None if kind is None or reason is None else EarlyFail(kind=kind, reason=reason)

@@ -12,7 +12,7 @@ from watchkeeper.domain.wait import BriefWait, Wait
 from watchkeeper.errors import NoSuchTask, RecordTorn, Stale
 from watchkeeper.store.checked import checked
 from watchkeeper.store.facts import worktree_from
-from watchkeeper.store.rows import Row, RowConflict, Rows, Value
+from watchkeeper.store.rows import Row, RowConflict, Rows, SqlValue
 from watchkeeper.store.values import (
     Columns,
     moment,
@@ -45,13 +45,13 @@ class StoredTasks:
                 created_at=ticks(task.created_at),
                 version=task.version,
                 **_columns(task),
-                **self._place(task.spec),
+                **self._queue_columns(task.spec),
             )
             _ = self._rows.run("tasks_add_spec", task_id=task.id, body=to_json(task.spec))
         except RowConflict as conflict:
             raise Stale(f"There is a task '{task.id}' already: nothing was added.") from conflict
         self._relate(task)
-        self._park_if_taken(task)
+        self._block_if_taken(task)
 
     def take_key(self, task_id: str, key: str, digest: str) -> None:
         """Let the caller's key stand for a task. Raises Stale if it stands for one."""
@@ -98,14 +98,14 @@ class StoredTasks:
             self._respecify(task, was.spec)
         is_done, was_done = task.state is TaskState.DONE, was.state is TaskState.DONE
         if is_done is not was_done:
-            self._tell_dependents(task.id, more=1 if was_done else -1)
+            self._count_dependents(task.id, more=1 if was_done else -1)
         if was.state is TaskState.QUEUED and task.state is not TaskState.RUNNING:
-            self._unpark(was.spec.checkout)
+            self._unblock(was.spec.checkout)
 
     def _respecify(self, task: Task, was: TaskSpec) -> None:
         _ = self._rows.run("tasks_save_spec", task_id=task.id, body=to_json(task.spec))
-        place = self._place(task.spec)
-        if place != self._place(was):
+        place = self._queue_columns(task.spec)
+        if place != self._queue_columns(was):
             _ = self._rows.run("tasks_save_place", id=task.id, **place)
         if (task.spec.after, task.spec.labels) != (was.after, was.labels):
             _ = self._rows.run("tasks_drop_dependencies", task_id=task.id)
@@ -115,11 +115,11 @@ class StoredTasks:
 
     def place_anew(self, task: Task) -> None:
         """Find its place in the queue again from what was asked for."""
-        _ = self._rows.run("tasks_save_place", id=task.id, **self._place(task.spec))
+        _ = self._rows.run("tasks_save_place", id=task.id, **self._queue_columns(task.spec))
 
-    def _place(self, spec: TaskSpec) -> dict[str, Value]:
+    def _queue_columns(self, spec: TaskSpec) -> dict[str, SqlValue]:
         """Where a task stands in the queue: its priority, its lane, its checkout."""
-        lane: dict[str, Value] = {
+        lane: dict[str, SqlValue] = {
             "machine": spec.machine or "", "harness": spec.harness, "account": spec.account_id, "project": spec.project,
         }  # fmt: skip
         row = self._rows.one("queue_lane_id", **lane)
@@ -140,26 +140,26 @@ class StoredTasks:
         if task.spec.after:
             _ = self._rows.run("tasks_count_unmet", id=task.id)
 
-    def _tell_dependents(self, task_id: str, *, more: int) -> None:
+    def _count_dependents(self, task_id: str, *, more: int) -> None:
         if not self._rows.run("tasks_tell_dependents", on_id=task_id, more=more) or more < 0:
             return
         for row in self._rows.all("tasks_checkouts_of_dependents", on_id=task_id):
-            self._unpark(str(row[0]))
+            self._unblock(str(row[0]))
 
-    def _park_if_taken(self, task: Task) -> None:
+    def _block_if_taken(self, task: Task) -> None:
         """A new task whose checkout is taken, or that has one of its lane before it there, is not looked at before that changes."""
         checkout = task.spec.checkout
         if checkout is None:
             return
-        place = self._place(task.spec)
+        place = self._queue_columns(task.spec)
         holders = self._rows.all("waits_holders", checkout=checkout)
         taken = any(task.spec.machine in {None, machine} for machine, *_ in holders)
         if taken or self._rows.one("waits_before", id=task.id, **place) is not None:
-            _ = self._rows.run("queue_park", id=task.id)
+            _ = self._rows.run("queue_block", id=task.id)
 
-    def _unpark(self, checkout: str | None) -> None:
+    def _unblock(self, checkout: str | None) -> None:
         if checkout is not None:
-            _ = self._rows.run("queue_unpark", checkout=checkout)
+            _ = self._rows.run("queue_unblock", checkout=checkout)
 
     def labelled(self, name: str) -> list[str]:
         return [str(row[0]) for row in self._rows.all("tasks_labelled", name=name)]
@@ -175,7 +175,14 @@ class StoredTasks:
             raise torn("lane", task_id, "the task's lane is missing", task_id)
         if row[6] is not None:
             return BriefWait(
-                ready=True, unmet=0, on=None, on_state=None, parked=False, holder=None, lane_told=None, torn=str(row[6])
+                ready=True,
+                unmet=0,
+                on=None,
+                on_state=None,
+                blocked=False,
+                holder=None,
+                lane_announced=None,
+                torn=str(row[6]),
             )
         with Columns(row, "task") as column:
             ready, unmet, on = bool(column.number()), column.number(), column.text_or_none()
@@ -185,9 +192,9 @@ class StoredTasks:
                 unmet=unmet,
                 on=on_id or None,
                 on_state=state or None,
-                parked=bool(column.number()),
+                blocked=bool(column.number()),
                 holder=column.text_or_none(),
-                lane_told=column.text_or_none(),
+                lane_announced=column.text_or_none(),
             )
 
     def with_worktrees(self) -> list[str]:
@@ -203,7 +210,7 @@ class StoredTasks:
 
     def in_states(self, states: Sequence[TaskState], limit: int, before: str | None = None) -> list[Task]:
         """Newest first. Raises NoSuchTask if `before` is not a task."""
-        below: Value = _NEWEST
+        below: SqlValue = _NEWEST
         if before is not None:
             below = self.number(before)
         found: list[Task] = []
@@ -248,8 +255,8 @@ class StoredTasks:
     def unseen(self, limit: int) -> list[Task]:
         return self.some(str(row[0]) for row in self._rows.all("tasks_unseen", limit=limit))
 
-    def blocked(self, limit: int) -> list[Task]:
-        return self.some(str(row[0]) for row in self._rows.all("tasks_blocked", limit=limit))
+    def waiting_for_failed(self, limit: int) -> list[Task]:
+        return self.some(str(row[0]) for row in self._rows.all("tasks_waiting_for_failed", limit=limit))
 
     def see(self, task: Task, at: datetime) -> bool:
         """Guarded by the version that was read; leaves that as it is, because nothing is decided by it."""
@@ -292,7 +299,7 @@ def _rank(row: Row) -> tuple[int, str]:
         return column.number(), str(column.value())
 
 
-def _columns(task: Task) -> dict[str, Value]:
+def _columns(task: Task) -> dict[str, SqlValue]:
     """What changes in a task's row. A task that waits for a time is not ready until the queue finds the time has come."""
     stop = task.stop
     return {

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
     from watchkeeper.store.accounts import StoredAccounts
     from watchkeeper.store.damage import StoredDamages
     from watchkeeper.store.database import StoredDatabase
+    from watchkeeper.store.deletion import StoredDeletion
     from watchkeeper.store.journal import StoredJournal
-    from watchkeeper.store.keeping import StoredKeeping
     from watchkeeper.store.machines import StoredMachines
     from watchkeeper.store.outbox import StoredOutbox
     from watchkeeper.store.outcomes import StoredOutcomes
@@ -88,10 +88,10 @@ class StoredTx:
         return StoredOutbox(self._rows)
 
     @property
-    def keeping(self) -> StoredKeeping:
-        from watchkeeper.store.keeping import StoredKeeping
+    def deletion(self) -> StoredDeletion:
+        from watchkeeper.store.deletion import StoredDeletion
 
-        return StoredKeeping(self._rows)
+        return StoredDeletion(self._rows)
 
     @property
     def damage(self) -> StoredDamages:

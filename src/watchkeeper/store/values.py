@@ -12,7 +12,7 @@ from enum import Enum, StrEnum
 from typing import Self, TypeVar, cast
 
 from watchkeeper.errors import RecordTorn
-from watchkeeper.store.rows import Row, Rows, Value
+from watchkeeper.store.rows import Row, Rows, SqlValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TICK = timedelta(microseconds=1)
@@ -122,15 +122,17 @@ def _finite(tree: object) -> object:
 
 def torn(place: str, key: object, problem: Exception | str, task_id: str | None = None) -> RecordTorn:
     """The error for a record that cannot be read. Key and reason are made fit to be stored and shown whatever bytes they hold."""
-    says = problem if isinstance(problem, str) else _says(place, problem)
-    return RecordTorn(place=place, key=_short(key, _LONGEST_KEY), reason=_short(says, _LONGEST_REASON), task_id=task_id)
+    detail = problem if isinstance(problem, str) else _describe(place, problem)
+    return RecordTorn(
+        place=place, key=_short(key, _LONGEST_KEY), reason=_short(detail, _LONGEST_REASON), task_id=task_id
+    )
 
 
 _JSON_OF = {"task": "what was asked for", "outbox": "what is to be done", "journal": "what happened"}
 """By the place of a record, what of it is JSON."""
 
 
-def _says(place: str, problem: Exception) -> str:
+def _describe(place: str, problem: Exception) -> str:
     """What is wrong, without the names of our code."""
     if isinstance(problem, json.JSONDecodeError):
         what = _JSON_OF.get(place, "a part of it")
@@ -187,7 +189,7 @@ class Columns:
             first: object = self._row[0] if self._row else "?"
             raise torn(self._what, first if self._key is None else self._key, error, self._task) from error
 
-    def value(self) -> Value:
+    def value(self) -> SqlValue:
         """The next column."""
         self._next += 1
         return self._row[self._next - 1]

@@ -28,7 +28,7 @@ class StoredWaits:
         if row is None or lane is None:
             raise NoSuchTask(f"There is no task '{task_id}'.")
         with Columns(row, "task") as column:
-            ready, unmet, parked = bool(column.number()), column.number(), bool(column.number())
+            ready, unmet, blocked = bool(column.number()), column.number(), bool(column.number())
             checkout, lane_id, priority = column.text_or_none(), column.number(), column.number()
         place = lane_from(lane)
         holders = [] if checkout is None else self._rows.all("waits_holders", checkout=checkout)
@@ -38,13 +38,13 @@ class StoredWaits:
             if holder != task_id and place.machine in {None, machine}
         ]
         before = None
-        if parked:
+        if blocked:
             before = self._rows.one("waits_before", id=task_id, checkout=checkout, lane=lane_id, priority=priority)
         return WaitFacts(
             lane=place,
             ready=ready,
             unmet=unmet,
-            parked=parked,
+            blocked=blocked,
             holders=tuple(holder for holder, *_ in here),
             taken_on=tuple(machine for *_, machine in here),
             held=tuple(holder for holder, state, _ in here if state == RunState.HELD),
@@ -66,8 +66,8 @@ class StoredWaits:
             for task_id, kept, really in self._rows.all("waits_wrong_unmet", limit=_TOLD)
         ]
         faults += [
-            f"Task {task_id} is parked, though no task is before it in {checkout}."
-            for task_id, checkout in self._rows.all("waits_wrong_parked", limit=_TOLD)
+            f"Task {task_id} is blocked, though no task is before it in {checkout}."
+            for task_id, checkout in self._rows.all("waits_wrong_blocked", limit=_TOLD)
         ]
         faults += [
             f"The claim of task {task_id} stands for another place than the task."

@@ -21,10 +21,10 @@ def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str,
         case "snapshot":
             return _placed(cwd, workspace.snapshot(cwd))
         case "identify":
-            return {"found": _told(workspace.identify(cwd))}
+            return {"found": _encoded(workspace.identify(cwd))}
         case "survey":
             first, before, last = workspace.survey_for(cwd, cast("list[str]", question["names"]))
-            return {"first": _told(first), "before": _placed(cwd, before), "last": _told(last)}
+            return {"first": _encoded(first), "before": _placed(cwd, before), "last": _encoded(last)}
         case "forget":
             return {"why_not": workspace.forget(cwd, cast("list[str]", question["names"]))}
         case _:
@@ -37,7 +37,7 @@ def answer(workspace: GitWorkspace, question: Mapping[str, object]) -> dict[str,
 def make(worktrees: GitWorktrees, question: Mapping[str, object]) -> dict[str, object]:
     """Make a worktree, as asked."""
     made = worktrees.make(tree_of(question["tree"]), cast("str", question["owner"]))
-    return {"place": _told(made.place), "problem": made.problem, "passing": made.passing}
+    return {"place": _encoded(made.place), "problem": made.problem, "passing": made.passing}
 
 
 def made_of(told: Mapping[str, object]) -> Made:
@@ -52,7 +52,7 @@ def _placed(cwd: str, seen: Mapping[str, object]) -> dict[str, object]:
     return {**seen, PLACE: place}
 
 
-def _told(found: WorkingDirectory | None) -> dict[str, object] | None:
+def _encoded(found: WorkingDirectory | None) -> dict[str, object] | None:
     return None if found is None else asdict(found)
 
 

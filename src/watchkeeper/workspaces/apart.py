@@ -40,18 +40,18 @@ _REST_PER_LOOK = 3.0
 _LONGEST_REST_S = 0.25
 """Between two looks for changes in one directory: three times what the first took, and no longer than this. Runs that end meanwhile share the second look."""
 
-_Found = dict[str, object] | tuple[str, bool]
+_Answer = dict[str, object] | tuple[str, bool]
 """An answer; or why there is none, and whether the directory is what did not answer."""
 
 
-class _Look:
+class _SharedRead:
     """One look, and all who wait for it."""
 
-    def __init__(self, behind: "_Look | None") -> None:
+    def __init__(self, behind: "_SharedRead | None") -> None:
         self.behind = behind
         self.befores: list[Mapping[str, object] | None] = []
         self.names: list[str] = []
-        self.answers: list[_Found] = []
+        self.answers: list[_Answer] = []
         self.silent: tuple[str, bool] | None = None
         self.rest_s = 0.0
         """How long the next look waits after this one is over."""
@@ -98,8 +98,8 @@ class ApartWorkspace:
         self._deadline_s = deadline_s
         self._environ = dict(os.environ if environ is None else environ)
         self._guard = threading.Lock()
-        self._next: dict[tuple[str, str], _Look] = {}
-        self._now: dict[tuple[str, str], _Look] = {}
+        self._next: dict[tuple[str, str], _SharedRead] = {}
+        self._now: dict[tuple[str, str], _SharedRead] = {}
         self._control: socket.socket | None = None
         self._looker: subprocess.Popen[bytes] | None = None
 
@@ -151,7 +151,7 @@ class ApartWorkspace:
         with self._guard:
             self._forget()
 
-    def _together(self, do: str, cwd: str, before: Mapping[str, object] | None, name: str = "") -> _Found:
+    def _together(self, do: str, cwd: str, before: Mapping[str, object] | None, name: str = "") -> _Answer:
         """Ask, together with all other callers that ask for the same directory while another such look is running.
 
         Each gets the answer of a look that began after they asked; many runs that end at once in one place cost two looks, not many.
@@ -160,14 +160,14 @@ class ApartWorkspace:
         with self._guard:
             look = self._next.get(key)
             leads = look is None
-            look = look or self._next.setdefault(key, _Look(self._now.get(key)))
+            look = look or self._next.setdefault(key, _SharedRead(self._now.get(key)))
             mine = look.join(before, name)
         if leads:
             self._lead(key, look)
         look.over.wait()
         return look.answers[mine]
 
-    def _lead(self, key: tuple[str, str], look: "_Look") -> None:
+    def _lead(self, key: tuple[str, str], look: "_SharedRead") -> None:
         """Wait for the running look, then make the next one for all callers that have joined until then."""
         if look.behind is not None:
             look.behind.over.wait()
@@ -180,7 +180,7 @@ class ApartWorkspace:
                 look.answers = [look.behind.silent] * len(look.befores)  # the directory had not answered until now
             else:
                 began = time.monotonic()
-                look.answers = self._look(key, look)
+                look.answers = self._read(key, look)
                 if key[0] == "changes" and look.silent is None:
                     look.rest_s = min(_LONGEST_REST_S, _REST_PER_LOOK * (time.monotonic() - began))
         finally:
@@ -190,16 +190,16 @@ class ApartWorkspace:
                     del self._now[key]
             look.over.set()
 
-    def _look(self, key: tuple[str, str], look: "_Look") -> list[_Found]:
+    def _read(self, key: tuple[str, str], look: "_SharedRead") -> list[_Answer]:
         question: dict[str, object] = {"do": key[0], "cwd": key[1], "befores": look.befores, "names": look.names}
         found = self._ask(question)
         if isinstance(found, tuple):
             look.silent = found if found[1] else None
             return [found] * len(look.befores)
         many = found.get("changes")
-        return cast("list[_Found]", many) if isinstance(many, list) else [found] * len(look.befores)
+        return cast("list[_Answer]", many) if isinstance(many, list) else [found] * len(look.befores)
 
-    def _ask(self, question: dict[str, object], within_s: float | None = None) -> _Found:
+    def _ask(self, question: dict[str, object], within_s: float | None = None) -> _Answer:
         """The answer; or why there is none, and whether the directory is what did not answer."""
         within_s = self._deadline_s if within_s is None else min(within_s, self._deadline_s)
         try:

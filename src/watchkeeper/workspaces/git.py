@@ -77,7 +77,7 @@ class GitWorkspace:
     def survey_for(self, cwd: str, names: Sequence[str]) -> Survey:
         """The same for several names: each keeps the same tree. Never raises."""
         first = self.identify(cwd)
-        before, seen = self._look(cwd)
+        before, seen = self._observe(cwd)
         named = [name for name in names if name]
         if named and seen is not None and seen.dirty:
             before = {**before, **self._keep_before(seen, named)}
@@ -85,9 +85,9 @@ class GitWorkspace:
 
     def snapshot(self, cwd: str) -> Mapping[str, object]:
         """Say what differs from HEAD, or for a directory without git what files there are. Never raises."""
-        return self._look(cwd)[0]
+        return self._observe(cwd)[0]
 
-    def _look(self, cwd: str) -> tuple[Mapping[str, object], Status | None]:
+    def _observe(self, cwd: str) -> tuple[Mapping[str, object], Status | None]:
         try:
             found = self._top(cwd)
             if found is None:
@@ -116,7 +116,7 @@ class GitWorkspace:
     ) -> list[Changes]:
         """Say what differs from each of these, by one look at what there is now. Never raises."""
         nothing: Mapping[str, object] = {}
-        now, seen = self._look(cwd) if any(before is not None for before in befores) else (nothing, None)
+        now, seen = self._observe(cwd) if any(before is not None for before in befores) else (nothing, None)
         left = self.identify(cwd)
         found = [replace(self._changes(before, now), left=left) for before in befores]
         return found if seen is None else keep(self._trees, seen, befores, found, names)

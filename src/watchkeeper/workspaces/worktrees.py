@@ -22,7 +22,7 @@ from typing import NamedTuple, cast
 
 from watchkeeper.crash import crashpoint
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState
-from watchkeeper.errors import system_says
+from watchkeeper.errors import describe_os_error
 from watchkeeper.ports.worktrees import Kept, Made, Start
 from watchkeeper.workspaces import identity, start
 from watchkeeper.workspaces.git import GitWorkspace
@@ -186,8 +186,8 @@ class GitWorktrees:
                 return WorktreeSeen(problem=problem, present=True, size_bytes=size)
             return replace(self._look(tree), size_bytes=size)
         except (GitUnknown, OSError, ValueError) as error:
-            says = f"The worktree {tree.path} cannot be looked at: {_why(error)}"
-            return WorktreeSeen(problem=says, present=os.path.lexists(tree.path), size_bytes=size)
+            detail = f"The worktree {tree.path} cannot be looked at: {_why(error)}"
+            return WorktreeSeen(problem=detail, present=os.path.lexists(tree.path), size_bytes=size)
 
     def _look(self, tree: Worktree) -> WorktreeSeen:
         question = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames"]
@@ -389,5 +389,5 @@ def _size(path: str) -> int | None:
 
 
 def _why(error: Exception) -> str:
-    says = system_says(error) if isinstance(error, OSError) else str(error)
-    return says if says.endswith(".") else f"{says}."
+    detail = describe_os_error(error) if isinstance(error, OSError) else str(error)
+    return detail if detail.endswith(".") else f"{detail}."

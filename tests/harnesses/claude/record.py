@@ -21,7 +21,7 @@ from typing import Any
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.harnesses.claude import Claude
-from watchkeeper.ports.harness import Order, Program
+from watchkeeper.ports.harness import LaunchRequest, Program
 from watchkeeper_testing.claude_code import claude_program
 from watchkeeper_testing.stub_model import StubModel
 
@@ -173,13 +173,13 @@ def record(program: Path, stub: StubModel, name: str, recording: Recording) -> t
         }
         for each in recording.without:
             del environment[each]
-        order = Order(
+        request = LaunchRequest(
             spec=TaskSpec(prompt="", title="", harness="claude", model=recording.model, cwd=str(work)),
             program=Program(path=str(program), version=None),
             environment=environment,
             directory=str(home),
         )
-        plan = Claude().plan(order)
+        plan = Claude().plan(request)
         begin = time.monotonic()
         with subprocess.Popen(
             [*(each for each in plan.argv if each is not None), *recording.flags],

@@ -10,7 +10,7 @@ from support.odd_prompts import ODD_PROMPTS, REFUSED_PROMPTS
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.claude import INSTRUCTIONS, NO_HOOKS, Claude
-from watchkeeper.ports.harness import CommandPlan, Order, Program
+from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Program
 
 
 def spec(prompt: str = "Do it", model: str | None = None, cwd: str = "/project") -> TaskSpec:
@@ -25,14 +25,14 @@ def plan(
     prompt: str = "Do it",
 ) -> CommandPlan:
     """What the adapter makes of these."""
-    order = Order(
+    request = LaunchRequest(
         spec=spec(prompt, model=model),
         program=Program(path="/bin/claude", version="2.1.332"),
         environment=environment or {},
         directory="/execution",
         options=options or {},
     )
-    return Claude().plan(order)
+    return Claude().plan(request)
 
 
 def test_the_default_edits_and_runs_commands_isolated_from_the_user() -> None:
@@ -65,11 +65,11 @@ def test_isolation_decides_what_comes_from_outside(isolation: str, end: tuple[st
 def test_a_tasks_own_isolation_wins_over_the_settings() -> None:
     """And the rights say which it is."""
     task = replace(spec(), isolation="strict")
-    order = Order(
+    request = LaunchRequest(
         spec=task, program=Program(path="/c", version=None), environment={}, directory="/e",
         options={"isolation": "user"},
     )  # fmt: skip
-    assert Claude().plan(order).argv[-3:] == ("--strict-mcp-config", "--setting-sources", "")
+    assert Claude().plan(request).argv[-3:] == ("--strict-mcp-config", "--setting-sources", "")
     assert Claude().rights(task, {"isolation": "user"}).reads.endswith("nothing of your or the project's configuration")
 
 
@@ -133,7 +133,7 @@ def test_an_empty_prompt_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says"),
+    ("options", "detail"),
     [
         (
             {},
@@ -145,10 +145,10 @@ def test_an_empty_prompt_is_refused() -> None:
         ({"permission_mode": "bypassPermissions"}, "may do whatever you may; never asks"),
     ],
 )
-def test_the_rights_are_said_truthfully(options: dict[str, str], says: str) -> None:
+def test_the_rights_are_said_truthfully(options: dict[str, str], detail: str) -> None:
     """What the first printed line says before anything starts."""
     rights = Claude().rights(spec(), options)
-    assert rights.says.startswith(says)
+    assert rights.detail.startswith(detail)
     assert (rights.network, rights.sandbox) == ("yours", "none")
 
 
@@ -194,9 +194,9 @@ def test_a_prompt_is_delivered_as_it_is_but_for_a_blank_before_a_slash(prompt: s
     assert plan(prompt=prompt).prompt == (f" {prompt}" if prompt.startswith("/") else prompt)
 
 
-@pytest.mark.parametrize(("prompt", "says"), REFUSED_PROMPTS.values(), ids=REFUSED_PROMPTS)
-def test_a_prompt_that_would_not_arrive_whole_is_refused(prompt: str, says: str) -> None:
+@pytest.mark.parametrize(("prompt", "detail"), REFUSED_PROMPTS.values(), ids=REFUSED_PROMPTS)
+def test_a_prompt_that_would_not_arrive_whole_is_refused(prompt: str, detail: str) -> None:
     """When it is handed over, with what is wrong and what to do."""
-    with pytest.raises(BadTask, match=says) as refusal:
+    with pytest.raises(BadTask, match=detail) as refusal:
         Claude().check(spec(prompt))
     assert refusal.value.hint

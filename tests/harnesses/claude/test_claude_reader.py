@@ -155,7 +155,7 @@ def test_the_answer_does_not_depend_on_how_the_output_is_cut(name: str, cuts: li
     bounds = [0, *sorted(cut % (len(printed) + 1) for cut in cuts), len(printed)]
     got = [each for start, end in pairwise(bounds) for each in pieces.feed(printed[start:end])]
     assert got == expected
-    assert pieces.condemned() == whole.condemned()
+    assert pieces.early_fail() == whole.early_fail()
     assert pieces.trace(None, "") == whole.trace(None, "")
     fact = exit_fact(head["exit"])
     assert pieces.trace(fact, head["stderr"]) == whole.trace(fact, head["stderr"])
@@ -200,34 +200,34 @@ def test_events_of_another_shape_do_not_raise(value: Any, kind: str, subtype: st
     _ = reader.trace(exit_fact(0), "")
 
 
-def test_a_refused_sign_in_condemns_at_the_second_try() -> None:
+def test_a_refused_sign_in_fails_early_at_the_second_try() -> None:
     """The first one may be an expired sign-in that the program renews; ten are not waited for."""
     head, printed = load("bad_key")
     reader = ClaudeReader()
     seen: list[bool] = []
     for line in printed.splitlines(keepends=True):
         _ = reader.feed(line)
-        seen.append(reader.condemned() is not None)
+        seen.append(reader.early_fail() is not None)
     assert head["exit"] == 1
     assert seen[:3] == [False, False, True]
-    condemned = reader.condemned()
-    assert condemned is not None
-    assert condemned.kind is K.SIGNED_OUT
+    early_fail = reader.early_fail()
+    assert early_fail is not None
+    assert early_fail.kind is K.SIGNED_OUT
 
 
-def test_a_condemned_run_that_was_ended_is_signed_out() -> None:
+def test_a_run_that_failed_early_and_was_ended_is_signed_out() -> None:
     """The kind stays when the program is ended before its final event."""
     _, printed = load("bad_key")
     reader = ClaudeReader()
     _ = reader.feed(b"".join(printed.splitlines(keepends=True)[:3]))
-    trace = reader.trace(exit_fact(143, EndReason.CONDEMNED), "")
+    trace = reader.trace(exit_fact(143, EndReason.EARLY_FAIL), "")
     assert (trace.finished, trace.kind) == (False, K.SIGNED_OUT)
 
 
 @pytest.mark.parametrize("name", sorted(set(JUDGED) - {"bad_key"}))
-def test_nothing_else_is_condemned(name: str) -> None:
+def test_nothing_else_fails_early(name: str) -> None:
     """A run that can still come to something is left alone."""
-    assert replay(name)[2].condemned() is None
+    assert replay(name)[2].early_fail() is None
 
 
 def test_a_sign_in_that_works_again_is_not_counted() -> None:
@@ -237,7 +237,7 @@ def test_a_sign_in_that_works_again_is_not_counted() -> None:
     answer = load("success")[1].splitlines(keepends=True)[1]
     reader = ClaudeReader()
     _ = reader.feed(retry + answer + retry)
-    assert reader.condemned() is None
+    assert reader.early_fail() is None
 
 
 def test_a_used_up_limit_names_its_reset() -> None:

@@ -16,7 +16,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.claude_reader import ClaudeReader
-from watchkeeper.ports.harness import Order
+from watchkeeper.ports.harness import LaunchRequest
 from watchkeeper_testing.claude_code import VERSION
 from watchkeeper_testing.stub_model import StubModel
 
@@ -67,7 +67,7 @@ class Agent:
         found = harness.find(self.environment, self.options)
         assert found.version == VERSION
         plan = harness.plan(
-            Order(
+            LaunchRequest(
                 spec=spec,
                 program=found,
                 environment=self.environment,
@@ -166,18 +166,18 @@ def test_a_projects_settings_send_the_sign_in_nowhere_and_run_nothing(
 
 
 def test_a_refused_key_is_known_before_the_program_gives_up(program: Path, stub: StubModel, tmp_path: Path) -> None:
-    """The stream condemns the run while the program still waits for its next try."""
+    """The stream makes the run fail early while the program still waits for its next try."""
     reader = ClaudeReader()
     with Agent(program, stub.url("bad_key", "early"), tmp_path).started() as process:
         assert process.stdout is not None
-        while reader.condemned() is None:
+        while reader.early_fail() is None:
             line = process.stdout.readline()
             assert line, "it ended first"
             _ = reader.feed(line)
         assert process.poll() is None
-    condemned = reader.condemned()
-    assert condemned is not None
-    assert condemned.kind is FailureKind.SIGNED_OUT
+    early_fail = reader.early_fail()
+    assert early_fail is not None
+    assert early_fail.kind is FailureKind.SIGNED_OUT
 
 
 def test_a_run_that_is_killed_in_the_middle_is_no_success(program: Path, stub: StubModel, tmp_path: Path) -> None:

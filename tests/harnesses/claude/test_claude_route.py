@@ -11,7 +11,7 @@ from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.claude import Claude
 from watchkeeper.harnesses.claude_route import claude_route
-from watchkeeper.ports.harness import Order, Program, Route, routes
+from watchkeeper.ports.harness import LaunchRequest, Program, Route, routes
 
 GATEWAY = "https://gateway.example.org:8443/v1"
 
@@ -70,11 +70,11 @@ def test_a_gateway_of_the_settings_is_taken_over(home: Home, isolation: str) -> 
     assert (route.host, route.source) == ("gateway.example.org:8443", "your Claude settings (ANTHROPIC_BASE_URL)")
     assert dict(route.environment) == {**way, "ANTHROPIC_MODEL": "opus"}
     assert route.arguments == ()
-    order = Order(
+    request = LaunchRequest(
         spec=home.spec, program=Program(path="/c", version=None), directory="/e", route=route,
         environment={"ANTHROPIC_BASE_URL": "https://other.example.org", "PATH": "/bin"},
     )  # fmt: skip
-    planned = Claude().plan(order).environment
+    planned = Claude().plan(request).environment
     assert {**planned, **way, "ANTHROPIC_MODEL": "opus", "PATH": "/bin"} == planned
 
 
@@ -143,7 +143,7 @@ def test_other_services(home: Home, environment: dict[str, str], host: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("env", "settings", "says", "exported"),
+    ("env", "settings", "detail", "exported"),
     [
         ({"ANTHROPIC_AUTH_TOKEN": "hidden-8Kf3Lq9Zt2"}, {}, "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN"),
         ({"ANTHROPIC_API_KEY": "hidden-8Kf3Lq9Zt2"}, {}, "ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
@@ -159,11 +159,11 @@ def test_other_services(home: Home, environment: dict[str, str], host: str) -> N
     ],
 )  # fmt: skip
 def test_a_secret_is_not_taken_out_of_a_file(
-    home: Home, env: dict[str, object], settings: dict[str, object], says: str, exported: str
+    home: Home, env: dict[str, object], settings: dict[str, object], detail: str, exported: str
 ) -> None:
     """The refusal names the setting, never its value; a user who exports the variable is not refused, nor with isolation `user`."""
     home.write(env, **settings)
-    with pytest.raises(BadTask, match=says) as refused:
+    with pytest.raises(BadTask, match=detail) as refused:
         _ = home.route()
     assert "--isolation user" in refused.value.hint
     assert "hidden" not in f"{refused.value}{refused.value.hint}"

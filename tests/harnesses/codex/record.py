@@ -20,7 +20,7 @@ from typing import Any
 
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.harnesses.codex import Codex
-from watchkeeper.ports.harness import Order, Program
+from watchkeeper.ports.harness import LaunchRequest, Program
 from watchkeeper_testing.codex import codex_program
 from watchkeeper_testing.stub_model import StubModel
 
@@ -178,14 +178,14 @@ def record(program: Path, stub: StubModel, name: str, recording: Recording) -> t
         }
         for each in recording.without:
             del environment[each]
-        order = Order(
+        request = LaunchRequest(
             spec=TaskSpec(prompt="", title="", harness="codex", model="gpt-5", cwd=str(work)),
             program=Program(path=str(program), version=None),
             environment=environment,
             directory=str(home),
             options={"config": config, **recording.options},
         )
-        plan = Codex().plan(order)
+        plan = Codex().plan(request)
         *argv, prompt = [each for each in plan.argv if each is not None]
         begin = time.monotonic()
         with subprocess.Popen(

@@ -10,7 +10,7 @@ from support.odd_prompts import ODD_PROMPTS, REFUSED_PROMPTS
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.codex import Codex
-from watchkeeper.ports.harness import CommandPlan, Order, Program
+from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Program
 from watchkeeper.ports.sign_in import signs_in
 
 BASE = ("/bin/codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write")
@@ -27,14 +27,14 @@ def plan(
     options: dict[str, str] | None = None, environment: dict[str, str] | None = None, task: TaskSpec | None = None
 ) -> CommandPlan:
     """What the adapter makes of these."""
-    order = Order(
+    request = LaunchRequest(
         spec=task or spec(),
         program=Program(path="/bin/codex", version="0.171.0"),
         environment=environment or {},
         directory="/execution",
         options=options or {},
     )
-    return Codex().plan(order)
+    return Codex().plan(request)
 
 
 def test_the_default_edits_in_the_sandbox_isolated_from_the_user() -> None:
@@ -102,10 +102,10 @@ def test_an_option_that_cannot_be_is_refused(options: dict[str, str]) -> None:
     assert "hidden" not in str(refused.value)
 
 
-@pytest.mark.parametrize(("prompt", "says"), REFUSED_PROMPTS.values(), ids=REFUSED_PROMPTS)
-def test_a_prompt_that_the_program_does_not_take_is_refused(prompt: str, says: str) -> None:
+@pytest.mark.parametrize(("prompt", "detail"), REFUSED_PROMPTS.values(), ids=REFUSED_PROMPTS)
+def test_a_prompt_that_the_program_does_not_take_is_refused(prompt: str, detail: str) -> None:
     """The program itself would end at once with an error, or change it."""
-    with pytest.raises(BadTask, match=says) as refusal:
+    with pytest.raises(BadTask, match=detail) as refusal:
         Codex().check(spec(prompt=prompt))
     assert refusal.value.hint
     Codex().check(spec())
@@ -120,7 +120,7 @@ def test_a_prompt_is_delivered_so_that_it_arrives_as_it_is(prompt: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "says", "network", "sandbox"),
+    ("options", "detail", "network", "sandbox"),
     [
         ({}, "may edit files there and in temporary directories, and run commands", "none for its", "not in .git"),
         ({"network_access": "true"}, "may edit files there", "yours", "not in .git"),
@@ -130,10 +130,10 @@ def test_a_prompt_is_delivered_so_that_it_arrives_as_it_is(prompt: str) -> None:
         ({"isolation": "strict"}, "of yours only the AGENTS.md", "none for its", "not in .git"),
     ],
 )
-def test_the_rights_say_what_the_agent_may_do(options: dict[str, str], says: str, network: str, sandbox: str) -> None:
+def test_the_rights_say_what_the_agent_may_do(options: dict[str, str], detail: str, network: str, sandbox: str) -> None:
     """Truthfully, before it starts."""
     rights = Codex().rights(spec(), options)
-    assert says in f"{rights.says}; {rights.reads}"
+    assert detail in f"{rights.detail}; {rights.reads}"
     assert rights.network.startswith(network)
     assert sandbox in rights.sandbox
 

@@ -66,7 +66,7 @@ JUDGED: dict[str, K | None] = {
 }
 UNFINISHED = {"bad_configuration", "interrupted", "killed", "terminated", "unknown_option"}
 """Recordings without a final event."""
-CONDEMNED = {"bad_key", "bad_key_own_provider"}
+EARLY_FAIL = {"bad_key", "bad_key_own_provider"}
 
 
 def load(name: str) -> tuple[dict[str, Any], bytes]:
@@ -158,7 +158,7 @@ def test_cut_at_any_byte_the_answer_is_the_same(name: str) -> None:
         pieces = CodexReader()
         got = pieces.feed(printed[:cut]) + pieces.feed(printed[cut:])
         assert got == expected
-        assert pieces.condemned() == whole.condemned()
+        assert pieces.early_fail() == whole.early_fail()
         assert pieces.trace(fact, head["stderr"]) == final
 
 
@@ -214,8 +214,8 @@ def test_events_of_another_shape_do_not_raise(value: Any, kind: str, inner: str)
     _ = reader.trace(exit_fact(0), "")
 
 
-@pytest.mark.parametrize("name", sorted(CONDEMNED))
-def test_a_refused_sign_in_condemns_at_the_first_further_try(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(EARLY_FAIL))
+def test_a_refused_sign_in_fails_early_at_the_first_further_try(name: str) -> None:
     """The program tells of it only after it could not renew the sign-in; four more tries are not waited for."""
     _, printed = load(name)
     reader = CodexReader()
@@ -223,17 +223,17 @@ def test_a_refused_sign_in_condemns_at_the_first_further_try(name: str) -> None:
         _ = reader.feed(line)
         if b"Reconnecting" in line:
             break
-    condemned = reader.condemned()
-    assert condemned is not None
-    assert condemned.kind is K.SIGNED_OUT
-    trace = reader.trace(exit_fact(-15, EndReason.CONDEMNED), "")
-    assert (trace.finished, trace.kind, trace.reason) == (False, K.SIGNED_OUT, condemned.reason)
+    early_fail = reader.early_fail()
+    assert early_fail is not None
+    assert early_fail.kind is K.SIGNED_OUT
+    trace = reader.trace(exit_fact(-15, EndReason.EARLY_FAIL), "")
+    assert (trace.finished, trace.kind, trace.reason) == (False, K.SIGNED_OUT, early_fail.reason)
 
 
-@pytest.mark.parametrize("name", sorted(set(JUDGED) - CONDEMNED))
-def test_nothing_else_is_condemned(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(set(JUDGED) - EARLY_FAIL))
+def test_nothing_else_fails_early(name: str) -> None:
     """A run that can still come to something, or that has ended by itself, is left alone."""
-    assert replay(name)[2].condemned() is None
+    assert replay(name)[2].early_fail() is None
 
 
 def test_a_further_try_is_told_with_its_number() -> None:

@@ -16,7 +16,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.harnesses.codex import Codex
 from watchkeeper.harnesses.codex_reader import CodexReader
-from watchkeeper.ports.harness import Order
+from watchkeeper.ports.harness import LaunchRequest
 from watchkeeper_testing.codex import VERSION
 from watchkeeper_testing.stub_model import StubModel
 
@@ -70,7 +70,7 @@ class Agent:
         found = harness.find(self.environment, self.options)
         assert found.version == VERSION
         plan = harness.plan(
-            Order(
+            LaunchRequest(
                 spec=spec,
                 program=found,
                 environment=self.environment,
@@ -192,19 +192,19 @@ def test_a_sign_in_of_the_configuration_home_is_used(program: Path, stub: StubMo
 
 
 def test_a_refused_key_is_known_before_the_program_gives_up(program: Path, stub: StubModel, tmp_path: Path) -> None:
-    """The stream condemns the run while the program still waits for its next try."""
+    """The stream makes the run fail early while the program still waits for its next try."""
     reader = CodexReader()
     patient = {"config": provider(stub.base_url, 9)}
     with Agent(program, stub, "bad_key@early", tmp_path, patient).started() as process:
         assert process.stdout is not None
-        while reader.condemned() is None:
+        while reader.early_fail() is None:
             line = process.stdout.readline()
             assert line, "it ended first"
             _ = reader.feed(line)
         assert process.poll() is None
-    condemned = reader.condemned()
-    assert condemned is not None
-    assert condemned.kind is FailureKind.SIGNED_OUT
+    early_fail = reader.early_fail()
+    assert early_fail is not None
+    assert early_fail.kind is FailureKind.SIGNED_OUT
 
 
 def test_an_answer_that_stops_in_its_middle_is_given_up(program: Path, stub: StubModel, tmp_path: Path) -> None:

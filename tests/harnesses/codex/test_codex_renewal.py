@@ -18,7 +18,7 @@ from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason, ExitFact, TaskSpec, Trace
 from watchkeeper.harnesses.codex import Codex
 from watchkeeper.harnesses.codex_reader import CodexReader
-from watchkeeper.ports.harness import Order, Program
+from watchkeeper.ports.harness import LaunchRequest, Program
 from watchkeeper_testing.stub_model import StubModel
 
 pytestmark = [
@@ -94,14 +94,14 @@ def run(program: Path, stub: StubModel, place: Path, renewal_url: str) -> tuple[
     config = (
         f'openai_base_url = "{url}/v1"\nchatgpt_base_url = "{url}/backend"\nfeatures.enable_request_compression = false'
     )
-    order = Order(
+    request = LaunchRequest(
         spec=TaskSpec(prompt="", title="", harness="codex", model=MODEL, cwd=str(project)),
         program=Program(path=str(program), version=None),
         environment={"PATH": os.defpath, "HOME": str(home), "CODEX_REFRESH_TOKEN_URL_OVERRIDE": renewal_url},
         directory=str(home),
         options={"config": config},
     )
-    plan = Codex().plan(order)
+    plan = Codex().plan(request)
     argv = [each for each in plan.argv if each is not None]
     done = subprocess.run(
         argv, cwd=project, env=plan.environment, input=b"Do it.", capture_output=True, timeout=60, check=False

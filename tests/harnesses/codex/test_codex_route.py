@@ -12,7 +12,7 @@ from watchkeeper.domain.model import TaskSpec
 from watchkeeper.errors import BadTask
 from watchkeeper.harnesses.codex import Codex
 from watchkeeper.harnesses.codex_route import codex_route
-from watchkeeper.ports.harness import Order, Program, Route, routes
+from watchkeeper.ports.harness import LaunchRequest, Program, Route, routes
 
 SPEC = TaskSpec(prompt="Do it", title="", harness="codex", cwd="/", model=None)
 VENDOR = "api.openai.com or chatgpt.com"
@@ -149,7 +149,7 @@ def test_what_must_not_be_sent_is_taken_over(home: Home) -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "says"),
+    ("setting", "detail"),
     [
         ('http_headers = { Authorization = "hidden" }', "http_headers"),
         ('experimental_bearer_token = "hidden"', "experimental_bearer_token"),
@@ -162,12 +162,12 @@ def test_what_must_not_be_sent_is_taken_over(home: Home) -> None:
         ('query_params = [ "hidden" ]', "query_params"),
     ],
 )
-def test_what_may_hold_a_secret_is_refused(home: Home, setting: str, says: str) -> None:
+def test_what_may_hold_a_secret_is_refused(home: Home, setting: str, detail: str) -> None:
     """Command lines can be read by everybody on the machine. The refusal names the setting and never its value."""
     home.write(
         f'model_provider = "mine"\n[model_providers.mine]\nname = "M"\nbase_url = "http://localhost/v1"\n{setting}\n'
     )
-    with pytest.raises(BadTask, match=says) as refused:
+    with pytest.raises(BadTask, match=detail) as refused:
         _ = home.route()
     assert "--isolation user" in refused.value.hint
     assert "hidden" not in f"{refused.value}{refused.value.hint}"
@@ -259,8 +259,8 @@ def test_an_option_may_change_a_provider_that_is_taken_over(home: Home) -> None:
     route = home.route(options=options)
     assert route.host == "10.0.0.7:8080"
     program = Program(path="/bin/codex", version=None)
-    order = Order(spec=SPEC, program=program, environment={}, directory="/e", options=options, route=route)
-    argv = Codex().plan(order).argv
+    request = LaunchRequest(spec=SPEC, program=program, environment={}, directory="/e", options=options, route=route)
+    argv = Codex().plan(request).argv
     assert argv[-3:] == ("-c", options["config"], "-")
     assert argv[-3 - len(route.arguments) : -3] == route.arguments
     named = home.route(options={"config": 'model_provider = "mine"'})

@@ -14,10 +14,10 @@ from support.plans import exit_fact, plan_of, run, spec_of
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import EndReason
 from watchkeeper.errors import BadTask, ProgramMissing
-from watchkeeper.harnesses.command import ARGUMENT_LIMIT, LINE_BYTES, TEXT_LINES, Command, CommandReader
+from watchkeeper.harnesses.command import ARGUMENT_LIMIT, LINE_BYTES, TEXT_LINES, CommandHarness, CommandReader
 from watchkeeper.harnesses.json_lines import HOLE
 
-command = Command()
+command = CommandHarness()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_the_cuts_do_not_matter(stream: bytes, places: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("argv", "says"),
+    ("argv", "detail"),
     [
         ((), "needs a command line"),
         (("",), "needs a command line"),
@@ -149,9 +149,9 @@ def test_the_cuts_do_not_matter(stream: bytes, places: list[int]) -> None:
         (("a", "b\0c"), "NUL"),
     ],
 )
-def test_what_cannot_be_started_is_refused(tmp_path: Path, argv: tuple[str, ...], says: str) -> None:
+def test_what_cannot_be_started_is_refused(tmp_path: Path, argv: tuple[str, ...], detail: str) -> None:
     """Refused when it is handed over, with what to do instead."""
-    with pytest.raises(BadTask, match=says) as refusal:
+    with pytest.raises(BadTask, match=detail) as refusal:
         command.check(spec_of(tmp_path, "p", argv=argv))
     assert refusal.value.hint
 
@@ -224,7 +224,7 @@ def test_a_program_is_found_where_the_system_will_find_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("word", "says", "hint"),
+    ("word", "detail", "hint"),
     [
         ("nosuchtool", "The program 'nosuchtool' is not on your PATH.", "Install it, or name it by its path."),
         ("here", "The program 'here' is not on your PATH.", "name it ./here."),
@@ -235,10 +235,10 @@ def test_a_program_is_found_where_the_system_will_find_it(tmp_path: Path) -> Non
         ("./bin", "'./bin' is a directory, not a program.", "Name a program in it."),
     ],
 )
-def test_a_program_that_cannot_be_found_is_named(tmp_path: Path, word: str, says: str, hint: str) -> None:
+def test_a_program_that_cannot_be_found_is_named(tmp_path: Path, word: str, detail: str, hint: str) -> None:
     """And what is wrong with it, and what to do."""
     _ = program(tmp_path / "here"), program(tmp_path / "plain", 0o644), program(tmp_path / "bin" / "deep")
     path = str(tmp_path) if word == "plain" else "/nowhere"
     with pytest.raises(ProgramMissing) as missing:
         _ = found(tmp_path, word, path)
-    assert str(missing.value).endswith(says) and hint in missing.value.hint
+    assert str(missing.value).endswith(detail) and hint in missing.value.hint

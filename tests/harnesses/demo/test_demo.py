@@ -207,17 +207,17 @@ def test_tools_run_in_sessions_of_their_own(tmp_path: Path) -> None:
     assert int(told[0]) != os.getsid(0)
 
 
-@pytest.mark.parametrize(("kind", "condemned"), [("signed_out", True), ("overloaded", False)])
-def test_early_condemnation(tmp_path: Path, kind: str, condemned: bool) -> None:
-    """A retry that cannot help condemns the run while it still hangs; one that may help does not."""
+@pytest.mark.parametrize(("kind", "early_fail"), [("signed_out", True), ("overloaded", False)])
+def test_early_fail(tmp_path: Path, kind: str, early_fail: bool) -> None:
+    """A retry that cannot help makes the run fail early while it still hangs; one that may help does not."""
     spec = spec_of(tmp_path, f"retry-event {kind}")
     process = start(plan_of(demo, spec), spec)
     assert process.stdout is not None
     reader = demo.reader(spec)
     events = reader.feed(process.stdout.readline() + process.stdout.readline())
     assert events[-1].kind is EventKind.RETRY
-    found = reader.condemned()
-    assert (found.kind.value if found else None) == (kind if condemned else None)
+    found = reader.early_fail()
+    assert (found.kind.value if found else None) == (kind if early_fail else None)
     assert process.poll() is None
     process.kill()
     process.communicate(timeout=30)
@@ -295,7 +295,7 @@ def test_the_cuts_do_not_matter(stream: bytes, places: list[int]) -> None:
     expected = whole.feed(stream)
     pieces = [stream[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     assert [event for piece in pieces for event in cut.feed(piece)] == expected
-    assert cut.condemned() == whole.condemned()
+    assert cut.early_fail() == whole.early_fail()
     assert cut.trace(exit_fact(0), "") == whole.trace(exit_fact(0), "")
 
 

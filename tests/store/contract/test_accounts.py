@@ -69,17 +69,17 @@ def test_only_news_is_news(store: Store) -> None:
     assert see(QuotaSeen(until=later(60), at=later(2), now=later(2)))
     state = store.read(lambda tx: tx.accounts.states("m1"))["c:a"]
     assert (state.sign_in, state.sign_in_at, state.quota_until) == (SignIn.OUT, later(6), later(60))
-    assert see(SignInSeen(sign_in=SignIn.IN, at=later(7), says="fine", mark="m"))
+    assert see(SignInSeen(sign_in=SignIn.IN, at=later(7), detail="fine", mark="m"))
 
 
 def test_a_program_that_was_found_later_is_there(store: Store) -> None:
     def state(seconds: float, *, present: bool) -> HarnessState:
-        return HarnessState(harness="claude", machine="m1", present=present, says=str(present), at=later(seconds))
+        return HarnessState(harness="claude", machine="m1", present=present, detail=str(present), at=later(seconds))
 
-    assert store.transact("find", lambda tx: tx.accounts.found(state(2, present=False)))
-    assert not store.transact("find", lambda tx: tx.accounts.found(state(3, present=False)))
-    assert not store.transact("find", lambda tx: tx.accounts.found(state(1, present=True)))
-    assert store.transact("find", lambda tx: tx.accounts.found(state(4, present=True)))
+    assert store.transact("find", lambda tx: tx.accounts.record_harness(state(2, present=False)))
+    assert not store.transact("find", lambda tx: tx.accounts.record_harness(state(3, present=False)))
+    assert not store.transact("find", lambda tx: tx.accounts.record_harness(state(1, present=True)))
+    assert store.transact("find", lambda tx: tx.accounts.record_harness(state(4, present=True)))
     assert store.read(lambda tx: tx.accounts.harnesses("m1")) == {"claude": state(4, present=True)}
     assert store.read(lambda tx: tx.accounts.harnesses("m2")) == {}
 
@@ -87,7 +87,7 @@ def test_a_program_that_was_found_later_is_there(store: Store) -> None:
 def fails(run_id: str, seconds: float) -> ServiceFailed:
     """A run that the service failed."""
     return ServiceFailed(
-        run_id=run_id, kind=FailureKind.NETWORK, says="nobody “there”", at=later(seconds), now=later(seconds)
+        run_id=run_id, kind=FailureKind.NETWORK, detail="nobody “there”", at=later(seconds), now=later(seconds)
     )
 
 
@@ -96,7 +96,7 @@ def test_what_is_known_of_a_service_is_stored_as_it_was_seen(store: Store) -> No
     assert store.transact("see", lambda tx: tx.accounts.observe("c:a", "m1", fails("t9.1", 5)))
     assert not store.transact("see", lambda tx: tx.accounts.observe("c:a", "m1", fails("t8.1", 7)))
     assert store.read(lambda tx: tx.accounts.states("m1"))["c:a"] == AccountState(
-        account="c:a", machine="m1", trouble=FailureKind.NETWORK, trouble_says="nobody “there”", trouble_since=later(5),
+        account="c:a", machine="m1", trouble=FailureKind.NETWORK, trouble_detail="nobody “there”", trouble_since=later(5),
         trouble_at=later(7), probe_at=later(35),
     )  # fmt: skip
     answer = ServiceAnswered(run_id="t7.1", at=later(8), now=later(9))
@@ -125,7 +125,7 @@ def test_a_run_is_the_probe_only_as_long_as_it_is_at_work(store: Store) -> None:
     assert probe() is None
     store.transact("settle", lambda tx: settle(tx, tx.runs.get(run.id)))
     assert probe() is None
-    store.transact("remove", lambda tx: tx.keeping.remove_task("t1"))
+    store.transact("remove", lambda tx: tx.deletion.remove_task("t1"))
     assert probe() is None
 
 

@@ -24,7 +24,7 @@ PROFILE = make_profile(
 def allowed(number: int, profile: LaunchProfile | None = PROFILE, directory: str | None = "/here") -> Authorisation:
     """An authorisation of task t1."""
     return Authorisation(
-        id=f"a{number}", task_id="t1", kind="person", by="ada", says="a line", at=NOON, profile=profile,
+        id=f"a{number}", task_id="t1", kind="person", by="ada", detail="a line", at=NOON, profile=profile,
         directory=directory,
     )  # fmt: skip
 

@@ -10,7 +10,7 @@ from watchkeeper.domain.wait import BriefWait, Wait
 from watchkeeper.errors import NoSuchTask
 from watchkeeper.ports.store import Store
 
-NOTHING = BriefWait(ready=True, unmet=0, on=None, on_state=None, parked=False, holder=None, lane_told=None)
+NOTHING = BriefWait(ready=True, unmet=0, on=None, on_state=None, blocked=False, holder=None, lane_announced=None)
 
 
 def put(store: Store, name: str, **spec: object) -> None:
@@ -52,7 +52,7 @@ def test_a_time_and_a_checkout(store: Store) -> None:
     assert store.transact("claim", claim) is not None
     put(store, "next", checkout="/src")
     put(store, "elsewhere", checkout="/src", machine="m2")
-    assert brief(store, "next") == NOTHING._replace(parked=True, holder="holder")
+    assert brief(store, "next") == NOTHING._replace(blocked=True, holder="holder")
     assert brief(store, "elsewhere").holder is None
 
 
@@ -61,9 +61,9 @@ def test_what_was_told_of_its_lane(store: Store) -> None:
     put(store, "any")
     lanes = {name: store.read(lambda tx, n=name: tx.waits.facts(n).lane) for name in ("here", "any")}
     for machine, name in (("m2", "here"), ("m2", "any")):
-        store.transact("tell", lambda tx, m=machine, n=name: tx.rules.tell(m, lanes[n], "paused", NOON))
-    assert brief(store, "here").lane_told is None
-    assert brief(store, "any").lane_told == "paused"
+        store.transact("tell", lambda tx, m=machine, n=name: tx.rules.announce(m, lanes[n], "paused", NOON))
+    assert brief(store, "here").lane_announced is None
+    assert brief(store, "any").lane_announced == "paused"
 
 
 def test_the_queue_in_its_order(store: Store) -> None:

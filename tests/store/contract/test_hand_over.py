@@ -50,7 +50,7 @@ class Hands:
 def _end(tx: Tx, task: Task) -> None:
     """End and remove a task."""
     tx.tasks.save(replace(task, state=TaskState.STOPPED, ended_at=NOON), task)
-    tx.keeping.remove_task(task.id)
+    tx.deletion.remove_task(task.id)
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from watchkeeper.ports.store import Authorisation, MachineRecord, Store
 
 EFFECT_LIST = (
     StartShim(run_id="t1.1", fence=1, execution_id="x"),
-    EndExecution(run_id="t1.1", fence=1, execution_id="x", how=StopHow.KILL, grace_s=1.5, why=EndReason.CONDEMNED),
+    EndExecution(run_id="t1.1", fence=1, execution_id="x", how=StopHow.KILL, grace_s=1.5, why=EndReason.EARLY_FAIL),
     EndExecution(run_id="t1.1", fence=1, execution_id="x", how=StopHow.STOP, why=EndReason.STOP),
     ForgetEnvironment(environment_id="e"),
     RemoveExecution(run_id="t1.1", task_id="t1", fence=1, execution_id="x", device=1, inode=1 << 63, keep_logs=True),
@@ -46,7 +46,7 @@ def run(store: Store) -> Run:
 
 def allow(number: int, task_id: str = "t1") -> Authorisation:
     """Somebody's word."""
-    return Authorisation(id=f"a{number}", task_id=task_id, kind="person", by="me", says="in /tmp", at=later(number))
+    return Authorisation(id=f"a{number}", task_id=task_id, kind="person", by="me", detail="in /tmp", at=later(number))
 
 
 MOVED = FileChange(path="b", change="renamed", old="a\n", insertions=2, deletions=1, is_binary=False, is_committed=True)

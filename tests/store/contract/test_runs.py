@@ -9,8 +9,8 @@ from support.records import NOON, add, at_work, end, later, make_outcome, make_r
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import (
     AgentIdentity,
-    Condemnation,
     DirectoryIdentity,
+    EarlyFail,
     EndReason,
     ExitFact,
     Proof,
@@ -51,7 +51,7 @@ def test_every_fact_comes_back(store: Store, run: Run) -> None:
     """A run keeps what is found out about it, step by step, to its end."""
     steps = [
         PREPARED, STARTING, RUNNING,
-        {"condemned": Condemnation(kind=FailureKind.QUOTA, reason="used up"), "stop_told": StopHow.KILL},
+        {"early_fail": EarlyFail(kind=FailureKind.QUOTA, reason="used up"), "stop_told": StopHow.KILL},
         {"state": RunState.ENDED, "exit": EXIT},
         {"state": RunState.HELD, "kind": FailureKind.UNKNOWN, "reason": "?", "proof": Proof.SWEPT},
     ]  # fmt: skip

@@ -228,5 +228,5 @@ def test_what_waits_for_something_that_failed(store: Store) -> None:
     with pytest.raises(Stale):
         store.transact("begin", lambda tx: tx.tasks.add(make_task("q0", spec=make_spec(after=("f1",)))))
     store.transact("begin", begin)
-    assert [task.id for task in store.read(lambda tx: tx.tasks.blocked(9))] == ["q3", "q1", "q0"]
-    assert [task.id for task in store.read(lambda tx: tx.tasks.blocked(1))] == ["q3"]
+    assert [task.id for task in store.read(lambda tx: tx.tasks.waiting_for_failed(9))] == ["q3", "q1", "q0"]
+    assert [task.id for task in store.read(lambda tx: tx.tasks.waiting_for_failed(1))] == ["q3"]

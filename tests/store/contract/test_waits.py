@@ -8,8 +8,8 @@ from support.records import NOON, add, claim, first, later, make_spec, make_task
 from watchkeeper.domain.lanes import QueueRule
 from watchkeeper.domain.model import StopHow, StopRequest, Task, TaskState
 from watchkeeper.errors import NoSuchTask, Stale
-from watchkeeper.ports.store import Claim, Crowd, Dependency, Store
-from watchkeeper.store.queue import PARK_AT_ONCE
+from watchkeeper.ports.store import BatchLimitReached, Claim, Dependency, Store
+from watchkeeper.store.queue import BLOCK_AT_ONCE
 
 
 def put(store: Store, name: str, **spec: object) -> Task:
@@ -129,7 +129,7 @@ def test_one_task_works_in_a_checkout(store: Store) -> None:
     put(store, "shared")
     assert [take(store), take(store), take(store), take(store)] == ["a", "elsewhere", "shared", None]
     facts = store.read(lambda tx: tx.waits.facts("b"))
-    assert (facts.parked, facts.holders) == (True, ("a",))
+    assert (facts.blocked, facts.holders) == (True, ("a",))
     finish(store, "a")
     assert (take(store), take(store)) == ("b", None)
     finish(store, "b")
@@ -144,7 +144,7 @@ def test_a_checkout_is_one_of_its_machine(store: Store) -> None:
     def claim_on(machine: str) -> str | None:
         def work(tx):
             found = tx.queue.first([lanes[machine], lanes[None]], machine)
-            if found is None or isinstance(found, Crowd):
+            if found is None or isinstance(found, BatchLimitReached):
                 return None
             from support.records import reserve
 
@@ -194,17 +194,17 @@ def test_a_retry_that_waits_lets_the_others_of_its_checkout_through(store: Store
     assert store.transact("claim", lambda tx: claim(tx, later(61))) == Claim(task_id="a", run_id="a.2", fence=3)
 
 
-def test_a_crowd_before_a_checkout_is_passed_in_several_transactions(store: Store) -> None:
+def test_many_tasks_before_a_checkout_are_passed_in_several_transactions(store: Store) -> None:
     """Those that became ready all at once are set aside a bounded number at a time, and the one behind them is found."""
     put(store, "root")
     put(store, "holder", checkout="/repo", priority=9)
-    for number in range(PARK_AT_ONCE + 5):
+    for number in range(BLOCK_AT_ONCE + 5):
         put(store, f"n{number:03}", checkout="/repo", after=("root",), project=f"p{number}", priority=3)
     assert (take(store), take(store)) == ("holder", "root")
     finish(store, "root")
     put(store, "free", priority=-1)
     lanes = store.read(lambda tx: tx.queue.lanes())
-    assert store.transact("first", lambda tx: tx.queue.first(lanes, "m1")) == Crowd()
+    assert store.transact("first", lambda tx: tx.queue.first(lanes, "m1")) == BatchLimitReached()
     found = store.transact("first", lambda tx: tx.queue.first(lanes, "m1"))
     assert isinstance(found, Task)
     assert found.id == "free"
@@ -248,11 +248,11 @@ def test_a_rule_replaces_the_one_before_and_goes_when_it_says_nothing(store: Sto
 def test_what_was_told_of_a_lane_is_remembered_for_a_machine(store: Store) -> None:
     put(store, "a")
     (lane,) = store.read(lambda tx: tx.queue.lanes())
-    store.transact("tell", lambda tx: tx.rules.tell("m1", lane, "paused", NOON))
-    store.transact("tell", lambda tx: tx.rules.tell("m1", lane, "limit", NOON))
-    assert store.read(lambda tx: (tx.rules.told("m1"), tx.rules.told("m2"))) == ({lane.id: "limit"}, {})
-    store.transact("tell", lambda tx: tx.rules.tell("m1", lane, None, NOON))
-    assert store.read(lambda tx: tx.rules.told("m1")) == {}
+    store.transact("tell", lambda tx: tx.rules.announce("m1", lane, "paused", NOON))
+    store.transact("tell", lambda tx: tx.rules.announce("m1", lane, "limit", NOON))
+    assert store.read(lambda tx: (tx.rules.announced("m1"), tx.rules.announced("m2"))) == ({lane.id: "limit"}, {})
+    store.transact("tell", lambda tx: tx.rules.announce("m1", lane, None, NOON))
+    assert store.read(lambda tx: tx.rules.announced("m1")) == {}
 
 
 def test_pins_are_listed_newest_first(store: Store) -> None:

@@ -10,7 +10,7 @@ from support.torn import fill
 from watchkeeper.app.repair import search
 from watchkeeper.domain.repair import Repair
 from watchkeeper.ports.damage import Known
-from watchkeeper.store.postgres.place import PostgresPlace
+from watchkeeper.store.postgres.location import PostgresLocation
 from watchkeeper.store.postgres.store import PostgresStore
 from watchkeeper.store.repair import repair
 
@@ -45,6 +45,6 @@ def test_what_cannot_be_so_is_mended(postgres: PostgresStore, url: str, sql: str
     damage = next(each for each in found if each.name.startswith(record))
     with closing(postgres):
         repair(
-            postgres, PostgresPlace(url, "test"), damage, what, reason="torn", by="ada", at=NOON, known=Known("d" * 32, 3)
+            postgres, PostgresLocation(url, "test"), damage, what, reason="torn", by="ada", at=NOON, known=Known("d" * 32, 3)
         )  # fmt: skip
         assert search(postgres) == []

@@ -78,11 +78,11 @@ def test_no_such_database_and_no_such_server(databases, url: str) -> None:
 
 def test_too_many_connections(victim: Server) -> None:
     name = victim.database()
-    victim.ask(f"CREATE ROLE crowd LOGIN CONNECTION LIMIT 1; ALTER DATABASE {name} OWNER TO crowd")
+    victim.ask(f"CREATE ROLE limited LOGIN CONNECTION LIMIT 1; ALTER DATABASE {name} OWNER TO limited")
     (victim.data / "pg_hba.conf").write_text("local all all trust\n")
     victim.ask("SELECT pg_reload_conf()")
-    with psycopg.connect(victim.url(name, "crowd")), pytest.raises(DatabaseBusy, match="too many connections"):
-        _ = open_store(victim.url(name, "crowd"))
+    with psycopg.connect(victim.url(name, "limited")), pytest.raises(DatabaseBusy, match="too many connections"):
+        _ = open_store(victim.url(name, "limited"))
 
 
 def test_a_full_disk(postgres: PostgresStore, url: str) -> None:
@@ -145,7 +145,7 @@ def test_what_a_driver_says_is_one_line(postgres: PostgresStore) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sentence", "says"),
+    ("sentence", "detail"),
     [
         ('password authentication failed for user "me"', "does not let 'me' in"),
         ('Peer authentication failed for user "me"', "does not let 'me' in"),
@@ -162,10 +162,10 @@ def test_what_a_driver_says_is_one_line(postgres: PostgresStore) -> None:
         ("the database system is not yet accepting connections\nDETAIL:  recovery", "ended the connection"),
     ],
 )
-def test_a_refusal_before_the_sign_in_is_known_by_the_servers_own_sentence(sentence: str, says: str) -> None:
+def test_a_refusal_before_the_sign_in_is_known_by_the_servers_own_sentence(sentence: str, detail: str) -> None:
     """It has no SQLSTATE. The host's name stands before it, and may hold any word."""
     text = f'connection failed: connection to server at "too-many-clients" (10.0.0.1), port 5432 failed: FATAL:  {sentence}'
-    assert says in str(faults.not_connected(psycopg.OperationalError(text), WHERE))
+    assert detail in str(faults.not_connected(psycopg.OperationalError(text), WHERE))
 
 
 @pytest.mark.parametrize("host", ["recovery", "too many clients", "starting up.example.org", "not accepting"])

@@ -229,7 +229,7 @@ def test_an_old_server_and_one_of_another_alphabet_are_refused(databases, monkey
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "detail"),
     [
         ("UPDATE task SET created_at = 1", "what a task is"),
         ("UPDATE spec SET task_id = 'x'", "what was asked for"),
@@ -242,11 +242,11 @@ def test_an_old_server_and_one_of_another_alphabet_are_refused(databases, monkey
         ("DELETE FROM task", "foreign key"),
     ],
 )  # fmt: skip
-def test_the_rules_hold_against_anybody(url: str, postgres: PostgresStore, change: str, says: str) -> None:
+def test_the_rules_hold_against_anybody(url: str, postgres: PostgresStore, change: str, detail: str) -> None:
     """Also where a person types SQL."""
     add(postgres)
     _ = postgres.transact("j", lambda tx: (tx.journal.append("x", NOON), tx.runs.next_fence()))
-    with pytest.raises(Exception, match=says):
+    with pytest.raises(Exception, match=detail):
         _ = ask(url, f"SET search_path TO watchkeeper; {change}")
     postgres.check(thorough=True)
 

@@ -29,13 +29,13 @@ FIRST_OF_INDEX = {
     "tasks_pinned",
     "tasks_unseen",
     "tasks_see_all",
-    "tasks_blocked",
+    "tasks_waiting_for_failed",
 }
 """Statements that take the first row of an index in its order, or all of one that holds few."""
 
 WHOLE = {
     "waits_wrong_unmet",
-    "waits_wrong_parked",
+    "waits_wrong_blocked",
     "waits_wrong_claim",
     "waits_wrong_probe",
     "waits_bodies",
@@ -48,7 +48,7 @@ WHOLE = {
     "damage_rules",
     "queue_waiting",
     "accounts_open_tasks",
-    "queue_parked_for_others",
+    "queue_blocked_for_others",
 }
 """Audits, lists of all that waits or is open, and what goes through all lanes for each claim of another machine."""
 

@@ -38,7 +38,7 @@ def no_progress(done: int, total: int) -> None:
 @pytest.fixture
 def backups(tmp_path: Path) -> SqliteBackups:
     """Those of the database of the `sqlite` fixture."""
-    return SqliteBackups(tmp_path / "wk.db", tmp_path / "turnstile", wait_s=0.2)
+    return SqliteBackups(tmp_path / "wk.db", tmp_path / "write.lock", wait_s=0.2)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_backup_is_one_private_file_that_needs_nothing_beside_it(
     assert facts.path.stat().st_size == facts.size
     add("cccccccc")
     assert ids_in(facts.path) == {"aaaaaaaa", "bbbbbbbb"}
-    assert backups.look(facts.path, no_progress) == facts
+    assert backups.inspect(facts.path, no_progress) == facts
     assert [each.name for each in place.iterdir()] == ["b.db"]
 
 
@@ -117,7 +117,7 @@ def test_nobody_s_word_puts_a_backup_over_what_the_database_lives_by(
     (tmp_path / "node").write_text("m1", encoding="utf-8")
     (tmp_path / "elsewhere").mkdir()
     other = SqliteStore.open(
-        tmp_path / "elsewhere" / "wk.db", tmp_path / "elsewhere" / "turnstile", create=True, upgrade=False
+        tmp_path / "elsewhere" / "wk.db", tmp_path / "elsewhere" / "write.lock", create=True, upgrade=False
     )
     os.mkfifo(tmp_path / "elsewhere" / "pipe")
     bad = [
@@ -125,7 +125,7 @@ def test_nobody_s_word_puts_a_backup_over_what_the_database_lives_by(
         "wk.db-shm",
         "wk.db-journal",
         "wk.db.restoring",
-        "turnstile",
+        "write.lock",
         "node",
         "elsewhere/wk.db",
         "elsewhere/pipe",
@@ -209,7 +209,7 @@ def test_where_it_cannot_be_written_a_sentence_says_so(tmp_path: Path, backups: 
     with pytest.raises(DatabaseUnusable, match="cannot be written"):
         backups.create(tmp_path / "no" / "b.db", replace=False, progress=no_progress)
     add("aaaaaaaa")
-    nowhere = SqliteBackups(tmp_path / "none.db", tmp_path / "turnstile")
+    nowhere = SqliteBackups(tmp_path / "none.db", tmp_path / "write.lock")
     with pytest.raises(NoDatabase):
         nowhere.create(tmp_path / "b.db", replace=False, progress=no_progress)
 
@@ -236,7 +236,7 @@ def test_what_is_no_backup_of_ours_is_refused(tmp_path: Path, backups: SqliteBac
         (tmp_path / "missing", DatabaseUnusable),
     ):
         with pytest.raises(error):
-            backups.look(file, no_progress)
+            backups.inspect(file, no_progress)
         with pytest.raises(error), backups.stage(file, no_progress):
             pass
         assert not (tmp_path / "wk.db.restoring").exists()
@@ -271,8 +271,8 @@ def test_a_restore_puts_the_copy_in_place_and_keeps_what_was_there(
 def test_an_older_database_is_backed_up_as_it_is_and_restored_up_to_date(tmp_path: Path) -> None:
     """A backup is what one makes before an upgrade."""
     first = Schema(migrations=SCHEMA.migrations[:1])
-    SqliteStore.open(tmp_path / "wk.db", tmp_path / "turnstile", create=True, upgrade=False, schema=first).close()
-    backups = SqliteBackups(tmp_path / "wk.db", tmp_path / "turnstile")
+    SqliteStore.open(tmp_path / "wk.db", tmp_path / "write.lock", create=True, upgrade=False, schema=first).close()
+    backups = SqliteBackups(tmp_path / "wk.db", tmp_path / "write.lock")
     assert backups.create(tmp_path / "b.db", replace=False, progress=no_progress).schema == 1
     with backups.stage(tmp_path / "b.db", no_progress) as staged:
         staged.skip_numbers(0)
@@ -280,7 +280,7 @@ def test_an_older_database_is_backed_up_as_it_is_and_restored_up_to_date(tmp_pat
     with contextlib.closing(_open(tmp_path)) as store:
         store.check(thorough=True)
         assert store.read(lambda tx: tx.tasks.counts())
-    assert backups.look(tmp_path / "b.db", no_progress).schema == 1
+    assert backups.inspect(tmp_path / "b.db", no_progress).schema == 1
 
 
 def test_a_restore_on_a_new_machine_makes_the_database(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:
@@ -288,11 +288,11 @@ def test_a_restore_on_a_new_machine_makes_the_database(tmp_path: Path, backups: 
     backups.create(tmp_path / "b.db", replace=False, progress=no_progress)
     new = tmp_path / "new"
     new.mkdir()
-    there = SqliteBackups(new / "wk.db", new / "turnstile")
+    there = SqliteBackups(new / "wk.db", new / "write.lock")
     with there.stage(tmp_path / "b.db", no_progress) as staged:
         assert staged.put_in_place("then") is None
     assert ids_in(new / "wk.db") == {"aaaaaaaa"}
-    assert sorted(each.name for each in new.iterdir()) == ["turnstile", "wk.db"]
+    assert sorted(each.name for each in new.iterdir()) == ["write.lock", "wk.db"]
 
 
 def test_what_was_not_put_in_place_is_deleted(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:
@@ -348,7 +348,7 @@ def test_who_opens_the_database_meanwhile_waits_and_sees_the_new_one(
             except DatabaseUnusable as error:  # "was deleted or replaced": it had opened the old file just before
                 problems.append(error)
 
-    patient = SqliteBackups(tmp_path / "wk.db", tmp_path / "turnstile", wait_s=20)
+    patient = SqliteBackups(tmp_path / "wk.db", tmp_path / "write.lock", wait_s=20)
     thread = threading.Thread(target=look)
     thread.start()
     try:
@@ -371,7 +371,7 @@ import sys
 from pathlib import Path
 from watchkeeper.store.sqlite.backup import SqliteBackups
 home = Path(sys.argv[1])
-with SqliteBackups(home / "wk.db", home / "turnstile").stage(home / "b.db", lambda done, total: None) as staged:
+with SqliteBackups(home / "wk.db", home / "write lock").stage(home / "b.db", lambda done, total: None) as staged:
     staged.skip_numbers(7)
     staged.put_in_place("then")
 """
@@ -443,7 +443,7 @@ def _is_old_or_new(home: Path, point: str, *, damaged: bool) -> bool:
     if not (home / "wk.db").exists():
         for create in (False, True):
             with pytest.raises(DatabaseUnusable, match="restore was interrupted"):
-                SqliteStore.open(home / "wk.db", home / "turnstile", create=create, upgrade=create)
+                SqliteStore.open(home / "wk.db", home / "write.lock", create=create, upgrade=create)
         assert not (home / "wk.db").exists(), point
         return True
     if damaged and (home / "wk.db").read_bytes()[:1] == b"\0":
@@ -478,4 +478,4 @@ def _kept(home: Path, start: dict[str, bytes]) -> bool:
 
 
 def _open(home: Path) -> SqliteStore:
-    return SqliteStore.open(home / "wk.db", home / "turnstile", create=False, upgrade=False, wait_s=20)
+    return SqliteStore.open(home / "wk.db", home / "write.lock", create=False, upgrade=False, wait_s=20)

@@ -35,7 +35,7 @@ SMALL = {
 constants; two numbers of the file."""
 
 AUDITS = {
-    "waits_wrong_unmet", "waits_wrong_parked", "waits_wrong_claim", "waits_wrong_probe", "repair_lane_tasks", "repair_tally",
+    "waits_wrong_unmet", "waits_wrong_blocked", "waits_wrong_claim", "waits_wrong_probe", "repair_lane_tasks", "repair_tally",
     "damage_counts", "damage_largest_fence", "damage_numbers", "damage_incarnations", "damage_waits", "damage_rules",
 }  # fmt: skip
 """Statements that compare everything, which nothing but `wk doctor` and a repair asks for."""
@@ -44,7 +44,7 @@ SORTED = {
     "damage_all", "damage_of_task",
     "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
     "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting", "accounts_open_tasks",
-    "queue_parked_for_others", "queue_first_untried", "queue_first_tried",
+    "queue_blocked_for_others", "queue_first_untried", "queue_first_tried",
 }  # fmt: skip
 """Statements that sort what they find: ids with a prefix, runs of one execution, one task of each open lane, live claims, a task's relations, machines.
 `queue_first_tried` sorts the ready tasks of an account that its service failed last, for each probe.
@@ -60,9 +60,9 @@ FIRST_OF_INDEX = {
 FILL = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :many)
 INSERT INTO task (id, state, version, priority, ready, wake_at, runs, attempts, unlaunched, environment_id, reason, created_at,
-    updated_at, ended_at, lane, unmet, checkout, parked)
+    updated_at, ended_at, lane, unmet, checkout, blocked)
 SELECT :name || i, :state, 0, i % 5, :ready, CASE :ready WHEN 0 THEN :wake END, :runs, 0, 0, 'e' || :name || i, '', 1, 1,
-    CASE :state WHEN 'done' THEN 1 END, 1, :unmet, CASE :parked WHEN 1 THEN '/busy' END, :parked FROM n;
+    CASE :state WHEN 'done' THEN 1 END, 1, :unmet, CASE :blocked WHEN 1 THEN '/busy' END, :blocked FROM n;
 """
 FILL_LANE = "INSERT INTO lane (machine, harness, account, project) VALUES ('', 'h', 'h:own', '') ON CONFLICT DO NOTHING"
 FILL_SPECS = """
@@ -89,10 +89,10 @@ def fill(store: SqliteStore, many: int) -> None:
         far = 4 * 10**15
         _ = query(FILL_LANE)
         for name, state, ready, runs in (("q", "queued", 1, 0), ("w", "queued", 0, 0), ("d", "done", 1, 1)):
-            fixed = {"state": state, "ready": ready, "runs": runs, "wake": far, "unmet": 0, "parked": 0}
+            fixed = {"state": state, "ready": ready, "runs": runs, "wake": far, "unmet": 0, "blocked": 0}
             _ = query(FILL, {"many": many, "name": name, **fixed})
-        for name, unmet, parked in (("u", 1, 0), ("p", 0, 1)):
-            fixed = {"state": "queued", "ready": 1, "runs": 0, "wake": far, "unmet": unmet, "parked": parked}
+        for name, unmet, blocked in (("u", 1, 0), ("p", 0, 1)):
+            fixed = {"state": "queued", "ready": 1, "runs": 0, "wake": far, "unmet": unmet, "blocked": blocked}
             _ = query(FILL, {"many": many, "name": name, **fixed})
         _ = query(FILL_SPECS)
         _ = query(FILL_RUNS)

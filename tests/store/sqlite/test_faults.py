@@ -26,7 +26,7 @@ from watchkeeper.store.sqlite.store import SqliteStore
 
 def open_at(root: Path, *, create: bool = True, wait_s: float = 0.2) -> SqliteStore:
     """Open the database of that directory."""
-    return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=False, wait_s=wait_s)
+    return SqliteStore.open(root / "wk.db", root / "write.lock", create=create, upgrade=False, wait_s=wait_s)
 
 
 def add(store: SqliteStore, task_id: str = "t1", prompt: str = "x") -> None:
@@ -140,7 +140,7 @@ def test_a_replaced_database_is_noticed_and_then_used(tmp_path: Path) -> None:
     assert store.changed(mark)[0]
 
 
-def test_a_writer_outside_the_turnstile_is_waited_for(tmp_path: Path) -> None:
+def test_a_writer_outside_the_write_lock_is_waited_for(tmp_path: Path) -> None:
     """A database browser, say: bounded, and the sentence says what to do."""
     store = open_at(tmp_path)
     browser = apsw.Connection(str(tmp_path / "wk.db"))
@@ -268,15 +268,15 @@ def test_a_database_that_cannot_be_written(open_directory: Path) -> None:
         store.close()
 
 
-def test_a_turnstile_that_cannot_be_opened(open_directory: Path) -> None:
+def test_a_write_lock_that_cannot_be_opened(open_directory: Path) -> None:
     """Reading needs no turn."""
     store = open_at(open_directory)
     add(store)
     store.close()
-    (open_directory / "turnstile").chmod(0o000)
+    (open_directory / "write.lock").chmod(0o000)
     with as_nobody(open_directory, 0o700):
         store = open_at(open_directory)
-        with pytest.raises(DatabaseUnusable, match="turnstile"):
+        with pytest.raises(DatabaseUnusable, match=r"write\.lock"):
             add(store, "t2")
         assert ids(store) == ["t1"]
         store.close()

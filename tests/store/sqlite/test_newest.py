@@ -17,7 +17,7 @@ BESIDE = ("wk.db-wal", "wk.db-shm")
 
 
 def open_at(root: Path, *, create: bool = True) -> SqliteStore:
-    return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=False, wait_s=5)
+    return SqliteStore.open(root / "wk.db", root / "write.lock", create=create, upgrade=False, wait_s=5)
 
 
 WRITER = """
@@ -40,7 +40,7 @@ def ids(store: SqliteStore) -> list[str]:
 def killed(root: Path, into: Path) -> None:
     """The files as a process leaves them that is killed: what was written last is in the log alone."""
     into.mkdir()
-    for name in ("wk.db", "wk.db-wal", "wk.db.newest", "turnstile"):
+    for name in ("wk.db", "wk.db-wal", "wk.db.newest", "write.lock"):
         shutil.copy(root / name, into / name)
 
 

@@ -27,7 +27,7 @@ def recorder() -> Iterator[Recorder]:
 
 def work_on(root: Path, recorder: Recorder) -> list[tuple[int, int, bool]]:
     """Add, claim and settle, every third transaction without a sync. Returns (events so far, journal entries so far, durable) after each."""
-    store = SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False, vfs="recorder")
+    store = SqliteStore.open(root / "wk.db", root / "write.lock", create=True, upgrade=False, vfs="recorder")
     marks: list[tuple[int, int, bool]] = []
 
     def act(name: str, work) -> None:
@@ -58,7 +58,7 @@ def survivors(files: dict[str, bytes], root: Path) -> int:
             (root / name).write_bytes(files[name])
     (root / "wk.db").touch()
     try:
-        store = SqliteStore.open(root / "wk.db", root / "turnstile", create=False, upgrade=False)
+        store = SqliteStore.open(root / "wk.db", root / "write.lock", create=False, upgrade=False)
     except NoDatabase:
         return 0
     store.check(thorough=True)

@@ -47,7 +47,7 @@ TOPICS = (
     "journal",
     "outbox",
     "machines",
-    "keeping",
+    "deletion",
 )
 DUMP = ROOT / "docs" / "schema.sql"
 NEXT = Schema(
@@ -57,7 +57,9 @@ NEXT = Schema(
 
 def open_at(root: Path, *, create: bool = False, upgrade: bool = False, schema: Schema = SCHEMA) -> SqliteStore:
     """Open the database of that directory."""
-    return SqliteStore.open(root / "wk.db", root / "turnstile", create=create, upgrade=upgrade, wait_s=5, schema=schema)
+    return SqliteStore.open(
+        root / "wk.db", root / "write.lock", create=create, upgrade=upgrade, wait_s=5, schema=schema
+    )
 
 
 def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
@@ -150,7 +152,7 @@ def test_only_we_can_read_it(tmp_path: Path) -> None:
         store = open_at(tmp_path, create=True)
         store.transact("add", lambda tx: tx.tasks.add(make_task()))
         assert {path.name: oct(path.stat().st_mode & 0o777) for path in tmp_path.iterdir()} == dict.fromkeys(
-            ("wk.db", "wk.db-wal", "wk.db-shm", "wk.db.newest", "turnstile"), "0o600"
+            ("wk.db", "wk.db-wal", "wk.db-shm", "wk.db.newest", "write.lock"), "0o600"
         )
     finally:
         _ = os.umask(old)
@@ -227,7 +229,7 @@ import sys
 from pathlib import Path
 from watchkeeper.store.sqlite.store import SqliteStore
 root = Path(sys.argv[1])
-SqliteStore.open(root / "wk.db", root / "turnstile", create=True, upgrade=False)
+SqliteStore.open(root / "wk.db", root / "write lock", create=True, upgrade=False)
 """
 POINTS = [
     "database.file.before", "database.file.after", "migration.0001_first.before", "migration.0001_first.after",

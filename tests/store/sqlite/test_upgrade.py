@@ -22,7 +22,7 @@ def upgraded(request: pytest.FixtureRequest, tmp_path: Path):
     """The old database, opened by a daemon of this version."""
     with closing(apsw.Connection(str(tmp_path / "wk.db"))) as old:
         _ = old.execute((DATA / f"{request.param}.sql").read_text(encoding="utf-8"))
-    store = SqliteStore.open(tmp_path / "wk.db", tmp_path / "turnstile", create=False, upgrade=True)
+    store = SqliteStore.open(tmp_path / "wk.db", tmp_path / "write.lock", create=False, upgrade=True)
     yield store
     store.close()
 

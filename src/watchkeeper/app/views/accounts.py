@@ -30,11 +30,11 @@ def rows(tx: Tx | None, machine: str, own: Iterable[str]) -> list[AccountRow]:
     known = {(harness, name) for harness, _, name in (each.partition(":") for each in states.keys() | tasks.keys())}
     implicit = {(name, OWN) for name in own} | {each for each in known if each[1] in IMPLICIT}
     owned = [Account(harness=harness, name=name) for harness, name in implicit]
-    every = sorted([*owned, *tx.accounts.all()], key=_order)
+    every = sorted([*owned, *tx.accounts.all()], key=_sort_key)
     return [_row(account, machine, states, tasks) for account in every]
 
 
-def _order(account: Account) -> tuple[str, int, str]:
+def _sort_key(account: Account) -> tuple[str, int, str]:
     return account.harness, IMPLICIT.index(account.name) if account.name in IMPLICIT else len(IMPLICIT), account.name
 
 
@@ -55,11 +55,11 @@ def plain(row: AccountRow, home: str | None, *, needs_you: bool = False) -> dict
         "variables": list(account.variables),
         "sign_in": state.sign_in.value,
         "sign_in_at": _time(state.sign_in_at),
-        "says": state.says,
+        "detail": state.detail,
         "quota_until": _time(state.quota_until),
         "quota_at": _time(state.quota_at),
         "service": None if state.trouble is None else state.trouble.value,
-        "service_says": state.trouble_says,
+        "service_says": state.trouble_detail,
         "service_since": _time(state.trouble_since),
         "service_at": _time(state.trouble_at),
         "probes": state.probes,

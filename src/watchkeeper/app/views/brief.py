@@ -20,7 +20,7 @@ class Brief(NamedTuple):
     """A word of the closed list, and what a line has room for."""
 
     wait: str
-    says: str = ""
+    detail: str = ""
 
 
 def brief(tx: Tx, task: Task) -> Brief | None:
@@ -28,13 +28,13 @@ def brief(tx: Tx, task: Task) -> Brief | None:
     if task.state is not TaskState.QUEUED:
         return None
     try:
-        return told(task, tx.tasks.brief(task.id))
+        return from_facts(task, tx.tasks.brief(task.id))
     except RecordTorn as problem:
         tx.damage.note(problem)
         return Brief(Wait.RECORD_TORN.value, "wk store repair")
 
 
-def told(task: Task, known: BriefWait) -> Brief | None:
+def from_facts(task: Task, known: BriefWait) -> Brief | None:
     """The same from what was read."""
     if known.torn is not None:
         return Brief(Wait.RECORD_TORN.value, "wk store repair")
@@ -44,6 +44,6 @@ def told(task: Task, known: BriefWait) -> Brief | None:
         return Brief(Wait.DEPENDENCY.value, f"task {known.on}{stands}{more}")
     if not known.ready and task.wakes_for is not None:
         return Brief(task.wakes_for.value, task.reason)
-    if known.holder is not None or known.parked:
+    if known.holder is not None or known.blocked:
         return Brief(Wait.CHECKOUT_BUSY.value, "" if known.holder is None else f"task {known.holder}")
-    return None if known.lane_told is None else Brief(known.lane_told)
+    return None if known.lane_announced is None else Brief(known.lane_announced)

@@ -8,7 +8,7 @@ from watchkeeper.app.views.brief import brief
 from watchkeeper.app.views.live import STOP_FAILED
 from watchkeeper.app.views.rows import TaskRow, result, row
 from watchkeeper.app.views.standing import Standing
-from watchkeeper.domain.lanes import scope_says
+from watchkeeper.domain.lanes import describe_scope
 from watchkeeper.domain.model import Run, RunState, Task, TaskState
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
@@ -97,13 +97,13 @@ def _stop_failed(tx: Tx, run: Run) -> TaskRow:
 
 def _needing(tx: Tx, most: int) -> list[Task]:
     """What needs a person, at most so many of each kind, in the order of handing over."""
-    found = [*tx.tasks.in_states(_NEED_A_PERSON, most), *tx.tasks.unseen(most), *tx.tasks.blocked(most)]
+    found = [*tx.tasks.in_states(_NEED_A_PERSON, most), *tx.tasks.unseen(most), *tx.tasks.waiting_for_failed(most)]
     return sorted(found, key=lambda task: tx.tasks.number(task.id))
 
 
 def _paused(tx: Tx) -> tuple[str, ...]:
     names = {each.id: each.name or each.id for each in tx.machines.all()}
-    return tuple(scope_says(rule.scope, rule.name, names) for rule in tx.rules.all() if rule.paused)
+    return tuple(describe_scope(rule.scope, rule.name, names) for rule in tx.rules.all() if rule.paused)
 
 
 def _waits(tx: Tx, looked_at: int) -> dict[str, int]:

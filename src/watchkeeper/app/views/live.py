@@ -34,7 +34,7 @@ STALLED = "no progress"
 _MAY_BE_STOPPING = frozenset({"running", "starting"})
 
 
-def look(
+def observe(
     task: Task, run: Run, runtime: Runtime | None, there: Whereabouts | None = None
 ) -> tuple[str, str, Evidence | None, Verdict | None] | None:
     """A word, a sentence on why, and the evidence behind them; None for a run that is settled."""
@@ -42,8 +42,8 @@ def look(
         return None
     afar = elsewhere(run, there, runtime)
     if afar is not None:
-        return whereabouts.look(task, run, afar)
-    evidence, trouble = _look(task, run, runtime)
+        return whereabouts.observe(task, run, afar)
+    evidence, trouble = _judge(task, run, runtime)
     verdict = judge(evidence) if evidence is not None else None
     if run.state is RunState.ENDED and _waits_for_room(run, runtime):
         return "ending", ENDED_WITHOUT_ROOM, evidence, verdict
@@ -76,7 +76,7 @@ def _slow(run: Run) -> str:
     return run.reason if waits else ""
 
 
-def _look(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:
+def _judge(task: Task, run: Run, runtime: Runtime | None) -> tuple[Evidence | None, str]:
     if runtime is None or run.state in _WITHOUT_EVIDENCE:
         return None, ""
     try:

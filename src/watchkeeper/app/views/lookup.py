@@ -30,7 +30,7 @@ def resolve(tx: Tx, typed: str) -> str:
     if prefix in found:
         return prefix
     # A beginning that once meant a task that is gone must not mean another one without a word.
-    removed = tx.keeping.removed_like(prefix, 2) if usable else []
+    removed = tx.deletion.removed_like(prefix, 2) if usable else []
     if not found and len(removed) == 1:
         msg = f"Task {removed[0]} was removed."
         raise NoSuchTask(msg)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from watchkeeper.app.views import place, profile
+from watchkeeper.app.views import directory, profile
 from watchkeeper.app.views.cost import Costs
 from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
@@ -31,7 +31,7 @@ def row(row: TaskRow) -> Json:
         **task(row.task),
         "shown": row.standing.word,
         "why": row.standing.why,
-        "waits": None if row.brief is None else {"wait": row.brief.wait, "says": row.brief.says},
+        "waits": None if row.brief is None else {"wait": row.brief.wait, "detail": row.brief.detail},
         "result": row.result,
         "run": None if row.run is None else run(row.run),
     }
@@ -158,7 +158,7 @@ def reason(reason: Reason) -> Json:
     """A reason why a task waits."""
     return {
         "wait": reason.wait.value,
-        "says": reason.says,
+        "detail": reason.detail,
         "since": time(reason.since),
         "until": time(reason.until),
         "tasks": list(reason.tasks),
@@ -225,7 +225,7 @@ def changes(changes: Changes) -> Json:
         "truncated": changes.truncated,
         "in_checkout": changes.in_checkout,
         "beside": list(changes.beside),
-        "left": None if changes.left is None else place.plain(changes.left),
+        "left": None if changes.left is None else directory.plain(changes.left),
         "ignored": list(changes.ignored),
         "ignored_in_all": changes.ignored_in_all,
         "base": changes.base,
@@ -317,9 +317,9 @@ def authorisation(authorisation: Authorisation) -> Json:
     return {
         "kind": authorisation.kind,
         "by": authorisation.by,
-        "says": authorisation.says,
+        "detail": authorisation.detail,
         "at": time(authorisation.at),
-        "place": None if authorisation.place is None else place.plain(authorisation.place),
+        "place": None if authorisation.place is None else directory.plain(authorisation.place),
         "profile": None if authorisation.profile is None else profile.plain(authorisation.profile),
     }
 
@@ -338,7 +338,7 @@ def evidence(standing: Standing) -> Json | None:
         "gone": None if seen.gone is None else seen.gone.proven,
         "unreadable": list(seen.unreadable),
         "verdict": verdict.kind.value,
-        "says": verdict.reason,
+        "detail": verdict.reason,
     }
 
 

@@ -37,10 +37,10 @@ def plain(profile: LaunchProfile) -> dict[str, object]:
     }
 
 
-def agreed(says: str, profile: LaunchProfile | None, not_passed: Sequence[str]) -> dict[str, object]:
+def agreed(detail: str, profile: LaunchProfile | None, not_passed: Sequence[str]) -> dict[str, object]:
     """What a person agreed on: the line that was shown, the profile (None: an older version kept none), and variables that the agent does not get."""
     return {
-        "rights": says,
+        "rights": detail,
         "program": None if profile is None else profile.program,
         "program_version": None if profile is None else profile.version,
         "host": (profile.host or None) if profile is not None else None,

@@ -52,7 +52,7 @@ class Listing(NamedTuple):
     """How many of the rows are failures that no person has looked at."""
 
 
-class _Found(NamedTuple):
+class _StoredRow(NamedTuple):
     """What a row is made of, as one transaction read it."""
 
     task: Task
@@ -70,7 +70,7 @@ def listing(
     With `recent` also the failures that no person has looked at, and the newest `recent` tasks that ended.
     """
 
-    def read(tx: Tx) -> tuple[list[_Found], Listing]:
+    def read(tx: Tx) -> tuple[list[_StoredRow], Listing]:
         tasks = _grouped(tx, states, limit, recent)
         counts = tx.tasks.counts()
         wanted = sum(counts.get(state, 0) for state in states)
@@ -83,7 +83,7 @@ def listing(
             cut=max(0, wanted - listed - torn),
             unseen=sum(is_unseen(task) for task in tasks),
         )
-        return [_found(store, tx, task) for task in tasks], summary
+        return [_stored_row(store, tx, task) for task in tasks], summary
 
     found, summary = store.read(read)
     # Looking at processes is slow, so it is done after the snapshot was let go.
@@ -95,13 +95,13 @@ def labelled(
 ) -> Listing:
     """Tasks in `states` that have every one of these labels, however long ago they ended, at most the newest `limit`, as handed over."""
 
-    def read(tx: Tx) -> tuple[list[_Found], int, int]:
+    def read(tx: Tx) -> tuple[list[_StoredRow], int, int]:
         ids = set(tx.tasks.labelled(labels[0]))
         for name in labels[1:]:
             ids &= set(tx.tasks.labelled(name))
         tasks = [task for task in tx.tasks.some(ids) if task.state in states]
         tasks.sort(key=lambda task: tx.tasks.number(task.id))
-        rows = [_found(store, tx, task) for task in tasks[-limit:]]
+        rows = [_stored_row(store, tx, task) for task in tasks[-limit:]]
         return rows, max(0, len(tasks) - limit), tx.tasks.counts().get(TaskState.RUNNING, 0)
 
     found, cut, running = store.read(read)
@@ -113,9 +113,9 @@ def whole(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskSta
     after = 0
     while True:
 
-        def read(tx: Tx, after: int = after) -> tuple[list[_Found], int]:
+        def read(tx: Tx, after: int = after) -> tuple[list[_StoredRow], int]:
             tasks, last = tx.tasks.in_order(states, _PAGE, after)
-            return [_found(store, tx, task) for task in tasks], last
+            return [_stored_row(store, tx, task) for task in tasks], last
 
         found, after = store.read(read)
         yield from (_row(each, runtime) for each in found)
@@ -126,11 +126,11 @@ def whole(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskSta
 def newest(store: Store, runtime: Callable[[], Runtime], states: Sequence[TaskState], limit: int) -> Listing:
     """The newest `limit` tasks in `states`, whatever group they belong to, in the order of handing over."""
 
-    def read(tx: Tx) -> tuple[list[_Found], int]:
+    def read(tx: Tx) -> tuple[list[_StoredRow], int]:
         tasks = _newest(tx, states, limit)[::-1]
         counts = tx.tasks.counts()
         cut = max(0, sum(counts.get(state, 0) for state in states) - len(tasks) - store.met.passed_over("task"))
-        return [_found(store, tx, task) for task in tasks], cut
+        return [_stored_row(store, tx, task) for task in tasks], cut
 
     found, cut = store.read(read)
     return Listing(rows=tuple(_row(each, runtime) for each in found), left_out=cut, cut=cut)
@@ -143,11 +143,11 @@ def is_unseen(task: Task) -> bool:
 
 def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
     """One task. Raises NoSuchTask."""
-    return _row(store.read(lambda tx: _found(store, tx, tx.tasks.get(task_id))), runtime)
+    return _row(store.read(lambda tx: _stored_row(store, tx, tx.tasks.get(task_id))), runtime)
 
 
-def _found(store: Store, tx: Tx, task: Task) -> _Found:
-    return _Found(task, brief(tx, task), result(tx, task), *owner(store, tx, task))
+def _stored_row(store: Store, tx: Tx, task: Task) -> _StoredRow:
+    return _StoredRow(task, brief(tx, task), result(tx, task), *owner(store, tx, task))
 
 
 def result(tx: Tx, task: Task) -> str | None:
@@ -161,7 +161,7 @@ def result(tx: Tx, task: Task) -> str | None:
         return None
 
 
-def _row(found: _Found, runtime: Callable[[], Runtime]) -> TaskRow:
+def _row(found: _StoredRow, runtime: Callable[[], Runtime]) -> TaskRow:
     made = row(found.task, found.run, runtime, found.there)
     return made._replace(brief=found.brief, result=found.result)
 
@@ -192,26 +192,26 @@ _NEED_A_PERSON = (TaskState.NEEDS_INPUT, TaskState.HELD)
 def _grouped(tx: Tx, states: Sequence[TaskState], limit: int, recent: int) -> list[Task]:
     """The tasks of a list, group by group. What needs a person has room before what runs, and that before what waits or has ended."""
 
-    def of(group: Sequence[TaskState], most: int) -> list[Task]:
+    def newest_of(group: Sequence[TaskState], most: int) -> list[Task]:
         return _newest(tx, tuple(state for state in group if state in states), most)
 
     def unseen(most: int) -> list[Task]:
         return tx.tasks.unseen(most) if recent or TaskState.FAILED in states else []
 
-    def blocked(most: int) -> list[Task]:
-        return tx.tasks.blocked(most) if TaskState.QUEUED in states else []
+    def behind_failed(most: int) -> list[Task]:
+        return tx.tasks.waiting_for_failed(most) if TaskState.QUEUED in states else []
 
     def ended(most: int) -> list[Task]:
         final = tuple(FINAL_TASK_STATES)
-        return of(final, most) + (_newest(tx, final, min(most, recent)) if recent else [])
+        return newest_of(final, most) + (_newest(tx, final, min(most, recent)) if recent else [])
 
     known = set[str]()
     found: list[Task] = []
     pinned = [task for task in tx.tasks.some(tx.tasks.pinned()) if recent or task.state in states]
     groups: tuple[tuple[Callable[[int], list[Task]], ...], ...] = (
-        (lambda most: of(_NEED_A_PERSON, most), unseen, blocked),
-        (lambda most: of((TaskState.RUNNING,), most),),
-        (lambda most: of((TaskState.QUEUED,), most),),
+        (lambda most: newest_of(_NEED_A_PERSON, most), unseen, behind_failed),
+        (lambda most: newest_of((TaskState.RUNNING,), most),),
+        (lambda most: newest_of((TaskState.QUEUED,), most),),
         (ended,),
     )
     found += pinned[:limit]

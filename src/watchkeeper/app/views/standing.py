@@ -44,7 +44,7 @@ def standing(task: Task, run: Run | None, runtime: Runtime | None, there: Wherea
     if run is not None:
         from watchkeeper.app.views import live  # noqa: PLC0415 - a list of tasks at rest needs no evidence
 
-        found = live.look(task, run, runtime, there)
+        found = live.observe(task, run, runtime, there)
         if found is not None:
             return Standing(*found)
     return Standing(word=_AT_REST.get(task.state, "starting"), why=task.reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from watchkeeper.app.place import place
+from watchkeeper.app.lane_conditions import lane_conditions
 from watchkeeper.app.views.rows import one
 from watchkeeper.app.views.whereabouts import everyone
 from watchkeeper.app.views.why import why_at
@@ -32,7 +32,7 @@ class Standstill(NamedTuple):
     task_id: str
     wait: Wait | None
     """The word for its wait; None: only a daemon is missing."""
-    says: str
+    detail: str
 
 
 def standstill(
@@ -84,11 +84,11 @@ def _stuck(
 
     `machines`: where a daemon may claim a task that any machine may run. What closes its way on one of them does not keep it while another is open.
     """
-    own = place(tx, here.machine, here.limit, here.now)
-    anywhere = [own if each == here.machine else place(tx, each, here.limit, here.now) for each in machines]
+    own = lane_conditions(tx, here.machine, here.limit, here.now)
+    anywhere = [own if each == here.machine else lane_conditions(tx, each, here.limit, here.now) for each in machines]
 
     @cache
-    def look(task_id: str) -> tuple[Task, Sequence[Reason]]:
+    def read(task_id: str) -> tuple[Task, Sequence[Reason]]:
         task = tx.tasks.get(task_id)
         found = [why_at(tx, task, at).reasons for at in (anywhere if task.spec.machine is None else (own,))]
         return task, min(found, key=_lasting)
@@ -97,10 +97,10 @@ def _stuck(
     for task in waiting:
         if task.state is not TaskState.QUEUED:
             continue
-        found = stuck(task.id, look)
+        found = stuck(task.id, read)
         if found is not None:
             other = "" if found.task_id == task.id else f"task {found.task_id} must be done first, which waits: "
-            kept[task.id] = Standstill(task.id, found.reason.wait, f"{other}{found.reason.says}")
+            kept[task.id] = Standstill(task.id, found.reason.wait, f"{other}{found.reason.detail}")
         elif acting(task):
             return None
     return kept

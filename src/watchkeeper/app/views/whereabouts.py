@@ -28,7 +28,7 @@ class Whereabouts(NamedTuple):
     """Since when nothing was heard of it, if anything ever was."""
 
     @property
-    def says(self) -> str:
+    def detail(self) -> str:
         """Where it is, in a few words."""
         if self.reachable:
             return f"on {self.name}"
@@ -76,15 +76,15 @@ def elsewhere(run: Run, there: Whereabouts | None, runtime: Runtime | None) -> W
     return there
 
 
-def look(task: Task, run: Run, there: Whereabouts) -> tuple[str, str, None, None] | None:
+def observe(task: Task, run: Run, there: Whereabouts) -> tuple[str, str, None, None] | None:
     """A word and a sentence for a run that is elsewhere, from what is recorded; None for one that is settled."""
     if run.state not in LIVE_RUN_STATES:
         return None
     if not there.reachable:
-        return "unreachable", there.says, None, None
+        return "unreachable", there.detail, None, None
     match run.state:
         case RunState.HELD:
-            return "held", f"{there.says}: {task.reason}", None, None
+            return "held", f"{there.detail}: {task.reason}", None, None
         case RunState.ENDED:
             word = "ending"
         case RunState.RUNNING:
@@ -92,5 +92,5 @@ def look(task: Task, run: Run, there: Whereabouts) -> tuple[str, str, None, None
         case _:
             word = "starting"
     if task.stop is not None and word != "ending":
-        return "stopping", f"{there.says}; {task.stop.by} told it to {task.stop.how.value}.", None, None
-    return word, there.says, None, None
+        return "stopping", f"{there.detail}; {task.stop.by} told it to {task.stop.how.value}.", None, None
+    return word, there.detail, None, None

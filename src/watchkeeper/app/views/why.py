@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from watchkeeper.app.place import place
-from watchkeeper.domain.lanes import Lane, Place, QueueRule, Reason, concerns
+from watchkeeper.app.lane_conditions import lane_conditions
+from watchkeeper.domain.lanes import Lane, LaneConditions, QueueRule, Reason, concerns
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import Dependency, lane_reasons, reasons
@@ -64,35 +64,37 @@ class Here:
 
 def why(store: Store, here: Here, task_id: str) -> Why:
     """One task. Raises NoSuchTask."""
-    return store.read(lambda tx: why_at(tx, tx.tasks.get(task_id), place(tx, here.machine, here.limit, here.now)))
+    return store.read(
+        lambda tx: why_at(tx, tx.tasks.get(task_id), lane_conditions(tx, here.machine, here.limit, here.now))
+    )
 
 
 def queue(store: Store, here: Here, most: int) -> QueueView:
     """Everything that waits, at most so many tasks of it."""
-    return store.read(lambda tx: _queue(tx, place(tx, here.machine, here.limit, here.now), most, store.met))
+    return store.read(lambda tx: _queue(tx, lane_conditions(tx, here.machine, here.limit, here.now), most, store.met))
 
 
-def why_at(tx: Tx, task: Task, here: Place) -> Why:
+def why_at(tx: Tx, task: Task, conditions: LaneConditions) -> Why:
     """One task, as seen from a place."""
     facts, dependencies = tx.waits.facts(task.id), tuple(tx.waits.dependencies(task.id))
     return Why(
         task=task,
         lane=facts.lane,
-        reasons=(*_torn(tx, task), *reasons(task, facts, dependencies, here)),
+        reasons=(*_torn(tx, task), *reasons(task, facts, dependencies, conditions)),
         dependencies=dependencies,
         dependents=tuple(tx.waits.dependents(task.id)),
     )
 
 
-def _queue(tx: Tx, here: Place, most: int, met: Met) -> QueueView:
-    waiting = tuple(_each(tx, tx.tasks.some(tx.queue.waiting(most)), here))
+def _queue(tx: Tx, conditions: LaneConditions, most: int, met: Met) -> QueueView:
+    waiting = tuple(_each(tx, tx.tasks.some(tx.queue.waiting(most)), conditions))
     return QueueView(
-        at_work=sum(each.agents for each in here.occupied if each.machine == here.machine),
-        limit=here.limit,
-        rules=tuple(here.rules),
-        rules_at_work=tuple(_at_work(rule, here) for rule in here.rules),
+        at_work=sum(each.agents for each in conditions.occupied if each.machine == conditions.machine),
+        limit=conditions.limit,
+        rules=tuple(conditions.rules),
+        rules_at_work=tuple(_at_work(rule, conditions) for rule in conditions.rules),
         machines=tuple(tx.machines.all()),
-        lanes=_lanes(waiting, here),
+        lanes=_lanes(waiting, conditions),
         waiting=waiting,
         left_out=max(0, tx.tasks.counts().get(TaskState.QUEUED, 0) - len(waiting) - met.passed_over("task")),
     )
@@ -105,25 +107,25 @@ def _torn(tx: Tx, task: Task) -> tuple[Reason, ...]:
     return tuple(
         Reason(
             wait=Wait.RECORD_TORN,
-            says=f"a record about it cannot be used ({each.name}: {each.reason}): `wk store repair`",
+            detail=f"a record about it cannot be used ({each.name}: {each.reason}): `wk store repair`",
         )
         for each in tx.damage.of_task(task.id)
     )
 
 
-def _each(tx: Tx, tasks: Sequence[Task], here: Place) -> Iterator[Why]:
+def _each(tx: Tx, tasks: Sequence[Task], conditions: LaneConditions) -> Iterator[Why]:
     for task in tasks:
         try:
-            yield why_at(tx, task, here)
+            yield why_at(tx, task, conditions)
         except RecordTorn as problem:
             tx.damage.note(problem)
 
 
-def _at_work(rule: QueueRule, here: Place) -> int:
-    return sum(each.agents for each in here.occupied if concerns(rule, each.lane, each.machine))
+def _at_work(rule: QueueRule, conditions: LaneConditions) -> int:
+    return sum(each.agents for each in conditions.occupied if concerns(rule, each.lane, each.machine))
 
 
-def _lanes(waiting: Sequence[Why], here: Place) -> tuple[LaneView, ...]:
+def _lanes(waiting: Sequence[Why], conditions: LaneConditions) -> tuple[LaneView, ...]:
     """The lanes of the tasks that wait, in the order of their first tasks."""
     lanes: dict[int, Lane] = {}
     counts: dict[int, int] = {}
@@ -131,6 +133,6 @@ def _lanes(waiting: Sequence[Why], here: Place) -> tuple[LaneView, ...]:
         lanes.setdefault(each.lane.id, each.lane)
         counts[each.lane.id] = counts.get(each.lane.id, 0) + 1
     return tuple(
-        LaneView(lane=lane, reasons=lane_reasons(lane, here), waiting=counts[lane_id])
+        LaneView(lane=lane, reasons=lane_reasons(lane, conditions), waiting=counts[lane_id])
         for lane_id, lane in lanes.items()
     )

@@ -7,13 +7,13 @@ import click
 
 from watchkeeper.cli import accounts, daemon, render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import SETTINGS, Command, SplittingCommand, after_dashes, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, SplittingCommand, WkCommand, after_dashes, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, HARNESS
 from watchkeeper.domain.account import Account, SignIn
 from watchkeeper.errors import Exit
 
 if TYPE_CHECKING:
-    from watchkeeper.ports.sign_in import Look
+    from watchkeeper.ports.sign_in import SignInCheck
 
 _KEY = "The variable of yours that holds its key; the value is taken when a task is handed over."
 _HOME = "A configuration home of yours. [default: one that Watchkeeper makes for it]"
@@ -28,7 +28,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command, short_help="List accounts.")
+@command.command(cls=WkCommand, short_help="List accounts.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -48,7 +48,7 @@ def ls(call: Call, as_json: bool) -> None:
         call.terminal.table(head, [accounts.cells(call, row, now) for row in found], at_most=200)
 
 
-@command.command(cls=Command, short_help="Add an account.")
+@command.command(cls=WkCommand, short_help="Add an account.")
 @click.argument("harness", metavar="HARNESS", type=HARNESS)
 @click.argument("name", metavar="NAME")
 @click.option("--home", metavar="DIR", type=click.Path(), help=_HOME)
@@ -111,10 +111,10 @@ def login(call: Call, account: str) -> int:
     request = LoginRequest(account=chosen, arguments=after_dashes() or (), terminal=call.terminal.stdin_is_terminal)
     done = log_in(call.writing, call.caller, request)
     code = done.exit_code
-    return _tell(call, chosen, done.look, f" (its login ended with exit code {code})" if code else "")
+    return _print_check(call, chosen, done.look, f" (its login ended with exit code {code})" if code else "")
 
 
-@command.command(cls=Command, short_help="Ask the program whether it is signed in, and let tasks try again.")
+@command.command(cls=WkCommand, short_help="Ask the program whether it is signed in, and let tasks try again.")
 @click.argument("account", metavar="ACCOUNT", type=ACCOUNT)
 @json_option
 @debug_option
@@ -129,12 +129,12 @@ def check(call: Call, account: str, as_json: bool) -> int:
     chosen = accounts.find(call, account)
     look = check_account(call.writing, call.caller, chosen)
     if as_json:
-        call.terminal.document({"id": chosen.id, "sign_in": look.sign_in.value, "says": look.says})
+        call.terminal.document({"id": chosen.id, "sign_in": look.sign_in.value, "detail": look.detail})
         return Exit.HARNESS if look.sign_in is SignIn.OUT else Exit.OK
-    return _tell(call, chosen, look, "")
+    return _print_check(call, chosen, look, "")
 
 
-@command.command(cls=Command, short_help="One account in full.")
+@command.command(cls=WkCommand, short_help="One account in full.")
 @click.argument("account", metavar="ACCOUNT", type=ACCOUNT)
 @json_option
 @debug_option
@@ -151,7 +151,7 @@ def show(call: Call, account: str, as_json: bool) -> None:
         call.terminal.prose(line, hang=accounts.LABEL)
 
 
-@command.command(cls=Command, short_help="Remove an account.")
+@command.command(cls=WkCommand, short_help="Remove an account.")
 @click.argument("account", metavar="ACCOUNT", type=ACCOUNT)
 @click.option("--delete-home", is_flag=True, help="Delete its managed home too, with the sign-in in it.")
 @debug_option
@@ -165,16 +165,18 @@ def rm(call: Call, account: str, delete_home: bool) -> None:
     call.terminal.say(f"Removed {chosen.id}.{f' Its home stays: {home}' if home else ''}")
 
 
-def _tell(call: Call, account: Account, look: "Look", beside: str) -> int:
+def _print_check(call: Call, account: Account, look: "SignInCheck", beside: str) -> int:
     waiting = len(accounts.users(call, account))
     match look.sign_in:
         case SignIn.OUT:
-            call.terminal.say(f"{account.id} is not signed in{beside}: {render.clean(look.says)}.")
+            call.terminal.say(f"{account.id} is not signed in{beside}: {render.clean(look.detail)}.")
             return Exit.HARNESS
         case SignIn.IN:
-            call.terminal.say(f"{account.id} is signed in{beside}: {render.clean(look.says)}.")
+            call.terminal.say(f"{account.id} is signed in{beside}: {render.clean(look.detail)}.")
         case SignIn.UNKNOWN:
-            call.terminal.say(f"It is not known whether {account.id} is signed in{beside}: {render.clean(look.says)}.")
+            call.terminal.say(
+                f"It is not known whether {account.id} is signed in{beside}: {render.clean(look.detail)}."
+            )
     if waiting:
         daemon.ensure(call, f"{account.id} was looked at")
     return Exit.OK

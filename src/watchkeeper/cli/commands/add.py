@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, handing, prompts, render
+from watchkeeper.cli import daemon, handover, prompts, render, task_options
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
 from watchkeeper.domain.model import RESTING_TASK_STATES
@@ -12,7 +12,7 @@ from watchkeeper.errors import UsageError
 
 if TYPE_CHECKING:
     from watchkeeper.app.add import Handed
-    from watchkeeper.app.hand_over import HandOverRequest, Line
+    from watchkeeper.app.hand_over import HandOverRequest, NumberedRequest
 
 
 @click.command(cls=SplittingCommand, name="add", short_help="Put tasks into the queue; starts no daemon for them.")
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option("-f", "--file", metavar="FILE", type=click.Path(), help="Read from a file; - is standard input.")
 @click.option("--lines", is_flag=True, help="Every line of the file is a task; empty ones are passed over.")
 @click.option("--json-lines", is_flag=True, help="Every line of the file is a task as a JSON object.")
-@asking.task_options
+@task_options.task_options
 @click.option("--dry-run", is_flag=True, help="Only check, and say what the agents might do; hand nothing over.")
 @click.option("-v", "--verbose", is_flag=True, help="Say in full what the agents may do.")
 @json_option
@@ -56,14 +56,14 @@ def command(
       wk add --after 7f3a -- make deploy
     """
     call = call.strictly()
-    request = asking.request(call, wished)
+    request = task_options.request(call, wished)
     many = lines or json_lines
     tasks = _lines(call, request, words, file, lines=lines, json_lines=json_lines) if many else []
-    request = request if many else asking.with_text(call, request, words, file)
-    checks = handing.checker(call)
+    request = request if many else task_options.with_text(call, request, words, file)
+    checks = handover.checker(call)
     found = checks.check_all(tasks) if many else checks.known(request) or [checks.check(request)]
     emit = call.terminal.line
-    given = handing.hand_over(call, checks, found, emit, verbose=verbose, dry_run=dry_run, as_json=as_json)
+    given = handover.hand_over(call, checks, found, emit, verbose=verbose, dry_run=dry_run, as_json=as_json)
     _say(call, given, as_json=as_json)
     # A daemon is poked for a task of an earlier call too: that call may not have come to it.
     waiting = sum(handed.task.state not in RESTING_TASK_STATES for handed, _ in given)
@@ -73,7 +73,7 @@ def command(
 
 def _lines(
     call: Call, common: "HandOverRequest", words: tuple[str, ...], file: str | None, *, lines: bool, json_lines: bool
-) -> "list[Line]":
+) -> "list[NumberedRequest]":
     from watchkeeper.cli import batch
     from watchkeeper.cli.command import after_dashes
 
@@ -91,11 +91,11 @@ def _lines(
     return batch.from_json(call, text, common) if json_lines else batch.from_lines(text, common)
 
 
-def _say(call: Call, given: "list[tuple[Handed, handing.Rights]]", *, as_json: bool) -> None:
+def _say(call: Call, given: "list[tuple[Handed, handover.Rights]]", *, as_json: bool) -> None:
     tasks = [handed.task for handed, _ in given]
     for handed, _ in given:
         if handed.already:
-            handing.say_already(call, handed)
+            handover.say_already(call, handed)
     if as_json:
         from watchkeeper.app.views import plain
 
@@ -109,4 +109,4 @@ def _say(call: Call, given: "list[tuple[Handed, handing.Rights]]", *, as_json: b
             call.terminal.say(task.id)
     call.terminal.stdout.flush()
     if len(tasks) == 1 and tasks[0].state not in RESTING_TASK_STATES:
-        asking.say_waits(call, tasks[0])
+        task_options.say_waits(call, tasks[0])

@@ -7,7 +7,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.errors import NoDatabase, StateDirectoryUnusable
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ NOT_INCLUDED = {
 _BAR_FROM_PAGES = 2000
 
 
-@click.command(cls=Command, name="backup", short_help="Copy what Watchkeeper knows into a file.")
+@click.command(cls=WkCommand, name="backup", short_help="Copy what Watchkeeper knows into a file.")
 @click.argument("place", metavar="FILE|DIR", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Replace a file of that name.")
 @json_option

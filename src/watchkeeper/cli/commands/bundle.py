@@ -7,7 +7,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, WkCommand, debug_option, json_option
 from watchkeeper.cli.types import RUN, split_run
 from watchkeeper.errors import Exit
 
@@ -48,7 +48,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command, name=_WRITE, short_help="Write the bundle of a run.")
+@command.command(cls=WkCommand, name=_WRITE, short_help="Write the bundle of a run.")
 @click.argument("run", metavar="ID[.N]", type=RUN)
 @click.option(
     "-o", "--output", metavar="FILE", type=click.Path(path_type=Path), help="The file. [default: wk-ID.N.zip here]"
@@ -80,7 +80,7 @@ def write(call: Call, run: str, output: Path | None, force: bool, as_json: bool)
     call.terminal.prose(f"SHA-256 of its manifest: {facts.sha256}", render.DIM)
 
 
-@command.command(cls=Command, name=_VERIFY, short_help="Check a bundle.")
+@command.command(cls=WkCommand, name=_VERIFY, short_help="Check a bundle.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @json_option
 @debug_option

@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING
 import click
 
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.picking import CANCEL, act_on_each, pick, pick_options, picked
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.selection import CANCEL, act_on_each, pick, pick_options, picked
 
 if TYPE_CHECKING:
     from watchkeeper.domain.model import Task
 
 
-@click.command(cls=Command, name="cancel", short_help="Take back tasks that never ran.")
+@click.command(cls=WkCommand, name="cancel", short_help="Take back tasks that never ran.")
 @pick_options(CANCEL)
 @json_option
 @debug_option

@@ -4,13 +4,13 @@ import click
 from click.shell_completion import get_completion_class
 
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option
+from watchkeeper.cli.command import WkCommand, debug_option
 from watchkeeper.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command(cls=Command, name="completion", short_help="The completion script for a shell.")
+@click.command(cls=WkCommand, name="completion", short_help="The completion script for a shell.")
 @click.argument("shell", type=click.Choice(SHELLS))
 @debug_option
 @click.pass_obj

@@ -7,13 +7,13 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, WkCommand, debug_option, json_option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from watchkeeper.app.change_setting import ChangeSettingResult
-    from watchkeeper.settings import Value
+    from watchkeeper.settings import SettingValue
 
 _SHORT = {"store": "store.url"}
 """Names that stand for a longer one."""
@@ -24,7 +24,7 @@ def command() -> None:
     """Look at the settings, or change your own."""
 
 
-@command.command(cls=Command, short_help="Print every setting, and where it came from.")
+@command.command(cls=WkCommand, short_help="Print every setting, and where it came from.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -48,7 +48,7 @@ def show(call: Call, as_json: bool) -> None:
     call.terminal.table(("SETTING", "VALUE", "FROM"), rows)
 
 
-@command.command(cls=Command, name="set", short_help="Write a setting into your own file.")
+@command.command(cls=WkCommand, name="set", short_help="Write a setting into your own file.")
 @click.argument("key")
 @click.argument("value")
 @click.option("--no-check", is_flag=True, help="Choose a database although it, or the present one, cannot be reached.")
@@ -71,7 +71,7 @@ def set_(call: Call, key: str, value: str, no_check: bool, as_json: bool) -> Non
     _change(call, key, typed, check=not no_check, as_json=as_json)
 
 
-@command.command(cls=Command, short_help="Take a setting out of your own file again.")
+@command.command(cls=WkCommand, short_help="Take a setting out of your own file again.")
 @click.argument("key")
 @json_option
 @debug_option
@@ -137,7 +137,7 @@ def _size(count: int) -> str:
     return str(count)
 
 
-def _shown(value: "Value") -> str:
+def _shown(value: "SettingValue") -> str:
     """A value as one would write it."""
     from watchkeeper.domain.store_url import masked
     from watchkeeper.settings import KEYS

@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.costs import money, tokens, words
 from watchkeeper.cli.types import SINCE, until_now
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _BY = ("task", "harness", "account", "project", "model", "day")
 
 
-@click.command(cls=Command, name="cost", short_help="What runs cost, as far as it is known.")
+@click.command(cls=WkCommand, name="cost", short_help="What runs cost, as far as it is known.")
 @click.option(
     "--since",
     metavar="DUR|TIME",

@@ -8,7 +8,7 @@ from watchkeeper import __version__
 from watchkeeper.cli import daemon as finding
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, WkCommand, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.run_record import Run, RunState
@@ -27,7 +27,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @debug_option
 @click.pass_obj
 def run(call: Call) -> None:
@@ -40,7 +40,7 @@ def run(call: Call) -> None:
     service.run(parts, Log(parts.system_clock, debug=call.debug))
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @click.option("-v", "--verbose", is_flag=True, help=_EACH)
 @json_option
 @debug_option
@@ -63,7 +63,7 @@ def start(call: Call, verbose: bool, as_json: bool) -> None:
             _say_found(call, verbose=verbose)
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @click.option("--drain", is_flag=True, help="Wait until no agent works any more; nothing new is started.")
 @click.option("--interrupt", is_flag=True, help="End all agents; their tasks are marked as interrupted.")
 @json_option
@@ -136,7 +136,7 @@ def _may_work(call: Call, run: Run) -> bool:
     return seen.lock is not LockState.FREE or call.reading.runtime.living_agent(run) is not None
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @json_option
 @debug_option
 @click.pass_obj
@@ -145,7 +145,7 @@ def status(call: Call, as_json: bool) -> int:
     info = finding.running(call) if call.has_state else None
     words = call.reading.daemon_host.last_words() if call.has_state else None
     if as_json:
-        last = None if words is None else {"pid": words.pid, "at": words.at.isoformat(), "says": words.says}
+        last = None if words is None else {"pid": words.pid, "at": words.at.isoformat(), "detail": words.detail}
         more = {"program": __version__, "service": _service(call), "last_words": last}
         call.terminal.document(finding.plain(info) | more)
     elif info is None:
@@ -156,7 +156,7 @@ def status(call: Call, as_json: bool) -> int:
         if info.version != __version__:
             call.terminal.say(f"This program is version {__version__}: wk daemon restart. Agents continue meanwhile.")
         if info.frozen:
-            call.terminal.say(f"{finding.frozen_says(info)} resumes it.")
+            call.terminal.say(f"{finding.describe_frozen(info)} resumes it.")
         if info.ending:
             waits = {"drain": "waits for its agents to end", "interrupt": "ends its agents"}.get(info.ending, "ends")
             call.terminal.say(f"It {waits} and starts nothing new.")
@@ -166,14 +166,14 @@ def status(call: Call, as_json: bool) -> int:
     if not as_json and words is not None:
         ago = render.duration((call.reading.system_clock.now() - words.at).total_seconds())
         call.terminal.say(
-            f"A daemon (pid {words.pid}) ended {ago} ago without being told to: {render.clean(words.says)}"
+            f"A daemon (pid {words.pid}) ended {ago} ago without being told to: {render.clean(words.detail)}"
         )
     if not as_json and (service := _service(call)):
         call.terminal.say(f"It is installed as the service {service}.")
     return Exit.OK if info is not None and not info.frozen else Exit.DAEMON
 
 
-@command.command(cls=Command, short_help="End the daemon and start this version's.")
+@command.command(cls=WkCommand, short_help="End the daemon and start this version's.")
 @click.option("-v", "--verbose", is_flag=True, help=_EACH)
 @json_option
 @debug_option
@@ -197,7 +197,7 @@ def restart(call: Call, verbose: bool, as_json: bool) -> None:
     _say_found(call, verbose=verbose)
 
 
-@command.command(cls=Command, short_help="Have systemd start the daemon at every login.")
+@command.command(cls=WkCommand, short_help="Have systemd start the daemon at every login.")
 @click.option("--now", is_flag=True, help="Also start it now, in place of a daemon that was started otherwise.")
 @click.option("--force", is_flag=True, help="Replace a unit that was written or changed by hand.")
 @click.option("--print", "only_print", is_flag=True, help="Only print the unit; write nothing.")
@@ -218,7 +218,7 @@ def install(call: Call, now: bool, force: bool, only_print: bool, as_json: bool)
         service.install(call, now=now, force=force, as_json=as_json)
 
 
-@command.command(cls=Command, short_help="Take the service away, and say what is left.")
+@command.command(cls=WkCommand, short_help="Take the service away, and say what is left.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -240,10 +240,10 @@ def _service(call: Call) -> str | None:
 
 def _say_found(call: Call, *, verbose: bool) -> None:
     """What became of the runs that the new daemon found: how many of each, or each by itself."""
-    from watchkeeper.cli.daemon import found_by_newest, found_says
+    from watchkeeper.cli.daemon import describe_found, found_by_newest
 
     found = found_by_newest(call)
     if found:
-        call.terminal.say(f"Runs that it found: {found_says(found)}{'' if verbose else ' (-v lists them)'}.")
+        call.terminal.say(f"Runs that it found: {describe_found(found)}{'' if verbose else ' (-v lists them)'}.")
     for run_id, word in found.items() if verbose else ():
         call.terminal.say(f"  {run_id}  {word}")

@@ -8,7 +8,7 @@ import click
 
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option
+from watchkeeper.cli.command import WkCommand, debug_option
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.profile import line
 from watchkeeper.ports.harness import EventKind
@@ -29,7 +29,7 @@ _ALONE_S = 2.5
 """How long the agent works alone: so many steps, or this long, whichever is first."""
 
 
-@click.command(cls=Command, name="demo", short_help="See the whole way in under a minute, without any model.")
+@click.command(cls=WkCommand, name="demo", short_help="See the whole way in under a minute, without any model.")
 @debug_option
 @click.pass_obj
 def command(call: Call) -> int:
@@ -39,8 +39,8 @@ def command(call: Call) -> int:
     new daemon takes it over. Nothing of yours is touched. The exit code is that of the task.
     """
     from watchkeeper.cli.commands.wait import ended
-    from watchkeeper.cli.waiting import code_of
-    from watchkeeper.cli.watching import stay
+    from watchkeeper.cli.task_rest import code_of
+    from watchkeeper.cli.task_watch import stay
 
     parts, say = call.writing, call.terminal.prose
     say("The way of a task, in about ten seconds. Nothing of yours is touched, and no model is asked.")
@@ -52,11 +52,11 @@ def command(call: Call) -> int:
     _start_daemon(call)
     say("")
     act = _KillAct(call, task)
-    task, still = stay(call, parts.store, task, act.emit, idle=act.look)
+    task, still = stay(call, parts.store, task, act.emit, idle=act.poll)
     say("")
     if still is not None:
         call.terminal.prose(ended(task, still))
-    _tell_end(call, task)
+    _print_end(call, task)
     return code_of(task, still)
 
 
@@ -103,7 +103,7 @@ class _KillAct:
     """Kills the daemon while the agent works, lets the agent work on alone, and starts a daemon again."""
 
     def __init__(self, call: Call, task: Task) -> None:
-        from watchkeeper.cli.printing import pretty
+        from watchkeeper.cli.printers import pretty
 
         self._call = call
         self._task = task
@@ -121,11 +121,11 @@ class _KillAct:
         self._steps += 1
         if self._alone_since is not None:
             self._alone_steps += 1
-            self.look()
+            self.poll()
         elif self._steps >= _KILL_AFTER and not self._over:
             self._kill()
 
-    def look(self) -> None:
+    def poll(self) -> None:
         """Start a daemon again when the agent has worked alone for long enough."""
         if self._alone_since is None:
             return
@@ -176,7 +176,7 @@ def _why(task: Task) -> str:
     return f": {render.clean(task.reason)}" if task.reason and task.state is not TaskState.DONE else ""
 
 
-def _tell_end(call: Call, task: Task) -> None:
+def _print_end(call: Call, task: Task) -> None:
     from watchkeeper.domain.result import summary
 
     terminal, store = call.terminal, call.writing.store

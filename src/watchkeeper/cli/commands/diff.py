@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.errors import Refused, UsageError
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from watchkeeper.domain.model import Changes
 
 
-@click.command(cls=Command, name="diff", short_help="What a run changed.")
+@click.command(cls=WkCommand, name="diff", short_help="What a run changed.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option("--stat", is_flag=True, help="Only how many lines of which files.")
 @click.option("--name-only", is_flag=True, help="Only the names of the files.")

@@ -5,13 +5,13 @@ import click
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.checks import Check, Level, checks, code
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 
 _INDENT = 23
 _MARKS = {Level.OK: ("ok", render.GREEN), Level.NOTE: ("note", render.CYAN), Level.BAD: ("BAD", render.RED)}
 
 
-@click.command(cls=Command, name="doctor", short_help="What is missing here, and how to get it.")
+@click.command(cls=WkCommand, name="doctor", short_help="What is missing here, and how to get it.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -33,7 +33,13 @@ def command(call: Call, as_json: bool) -> int:
             {
                 "ok": result == 0,
                 "checks": [
-                    {"name": each.name, "level": each.level.value, "says": each.says, "hint": each.hint, **each.facts}
+                    {
+                        "name": each.name,
+                        "level": each.level.value,
+                        "detail": each.detail,
+                        "hint": each.hint,
+                        **each.facts,
+                    }
                     for each in found
                 ],
             }
@@ -46,6 +52,6 @@ def command(call: Call, as_json: bool) -> int:
 def _print(call: Call, check: Check) -> None:
     word, colour = _MARKS[check.level]
     mark = call.terminal.style(f"{word:<5}", colour)
-    call.terminal.prose(f"{mark} {check.name:<16} {render.clean(check.says)}", hang=_INDENT)
+    call.terminal.prose(f"{mark} {check.name:<16} {render.clean(check.detail)}", hang=_INDENT)
     if check.hint:
         call.terminal.prose(f"{'':<{_INDENT}}→ {render.clean(check.hint)}", hang=_INDENT + 2)

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from watchkeeper.cli import asking, daemon, prompts
+from watchkeeper.cli import daemon, prompts, task_options
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, LABEL, MACHINE, OPTION, TASK_ID, DurationType, WhenType, from_now
 from watchkeeper.domain.profile import CHOICES
 from watchkeeper.domain.task_record import EXPECTATIONS
@@ -46,7 +46,7 @@ class DurationOrNone(DurationType):
         return 0.0 if value == NONE else super().convert(value, param, ctx)
 
 
-@click.command(cls=Command, name="edit", short_help="Change a task that waits for its turn.")
+@click.command(cls=WkCommand, name="edit", short_help="Change a task that waits for its turn.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option("--title", help="What lists call it.")
 @click.option("--cwd", metavar="DIR", type=click.Path(), help="The directory to work in.")
@@ -93,7 +93,7 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
     task, changed = wanted.was, wanted.changed
     if changed:
         if wanted.authorises and wanted.profile is not None:
-            asking.say_profile(call, wanted.profile, wanted.spec.cwd, as_json=as_json)
+            task_options.say_profile(call, wanted.profile, wanted.spec.cwd, as_json=as_json)
         parts = call.writing
         task = edit.edit(parts.store, parts.clock, parts.ids, wanted, by=call.person)
         _ = daemon.poke(call)
@@ -101,7 +101,7 @@ def command(call: Call, task_id: str, as_json: bool, **wished: object) -> None:
         call.terminal.document({**plain.task(task), "changed": list(changed)})
     else:
         call.terminal.say(f"{task.id}  {'changed: ' + ', '.join(edit.words(changed)) if changed else 'is so already'}")
-    asking.say_waits(call, task)
+    task_options.say_waits(call, task)
 
 
 def _request(call: Call, wished: dict[str, Any]) -> "EditRequest":

@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _LABEL = 12
 
 
-@click.command(cls=Command, name="env", short_help="Which variables a task has; names, never values.")
+@click.command(cls=WkCommand, name="env", short_help="Which variables a task has; names, never values.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @json_option
 @debug_option

@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option
+from watchkeeper.cli.command import WkCommand, debug_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import TASK_ID
 
@@ -19,7 +19,7 @@ _PAGE = 500
 _NEWEST = 50
 
 
-@click.command(cls=Command, name="events", short_help="The history, as it was committed.")
+@click.command(cls=WkCommand, name="events", short_help="The history, as it was committed.")
 @click.option("-f", "--follow", is_flag=True, help="Continue as things happen, until Ctrl-C.")
 @click.option(
     "--after",
@@ -51,7 +51,7 @@ def command(call: Call, follow: bool, after: int | None, task_id: str | None, as
         after = 0
     start = _start(store, after, only)
     if after is not None:
-        _tell_of_a_gap(call, store, after, as_json=as_json)
+        _print_gap(call, store, after, as_json=as_json)
     try:
         for entry in _entries(call, store, start, only, follow=follow):
             _print(call, entry, as_json=as_json)
@@ -59,9 +59,9 @@ def command(call: Call, follow: bool, after: int | None, task_id: str | None, as
         raise Detached("Detached; all tasks continue. Stop a task: wk stop ID") from None
 
 
-def _tell_of_a_gap(call: Call, store: "Store", after: int, *, as_json: bool) -> None:
+def _print_gap(call: Call, store: "Store", after: int, *, as_json: bool) -> None:
     """A cursor must not pass over what is missing in silence."""
-    through = store.read(lambda tx: tx.keeping.forgotten())
+    through = store.read(lambda tx: tx.deletion.forgotten())
     if after >= through:
         return
     if as_json:
@@ -103,8 +103,8 @@ def _print(call: Call, entry: "JournalEntry", *, as_json: bool) -> None:
 
         terminal.line(plain.entry(entry))
         return
-    from watchkeeper.cli.history import says
+    from watchkeeper.cli.history import describe
 
     about = entry.run_id or entry.task_id or ""
     front = f"{entry.seq:>6}  {render.clock(entry.at)}  {about:<11} "
-    terminal.say(terminal.style(front, render.DIM) + terminal.fit(says(entry), len(front)))
+    terminal.say(terminal.style(front, render.DIM) + terminal.fit(describe(entry), len(front)))

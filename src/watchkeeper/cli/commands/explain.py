@@ -7,7 +7,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.render import field
 from watchkeeper.cli.types import RUN, split_run
 
@@ -19,7 +19,7 @@ _STEPS = 30
 _STEPS_AS_JSON = 100_000
 
 
-@click.command(cls=Command, name="explain", short_help="Who allowed a run, what it did, and how it ended.")
+@click.command(cls=WkCommand, name="explain", short_help="Who allowed a run, what it did, and how it ended.")
 @click.argument("run", metavar="ID[.N]", type=RUN)
 @json_option
 @debug_option
@@ -51,19 +51,19 @@ def command(call: Call, run: str, as_json: bool) -> None:
 
 def _about(call: Call, found: "Explanation") -> Iterator[str]:
     from watchkeeper.cli.commands.show import allowed_lines
-    from watchkeeper.cli.history import says
+    from watchkeeper.cli.history import describe
 
     terminal, task, run = call.terminal, found.task, found.run
     yield terminal.style(f"run {run.number} of {task.id}  {render.clean(task.spec.title)}", render.BOLD)
     if found.authorisation is not None:
         by = f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}"
-        yield field("allowed by", f"{by}: {render.clean(found.authorisation.says)}")
+        yield field("allowed by", f"{by}: {render.clean(found.authorisation.detail)}")
         yield from allowed_lines(found.authorisation)
     yield field("directory", render.clean(task.spec.cwd))
     yield field("variables", _variables(found))
     yield ""
     for entry in found.history:
-        yield field(render.clock(entry.at)[11:19], says(entry))
+        yield field(render.clock(entry.at)[11:19], describe(entry))
 
 
 def _variables(found: "Explanation") -> str:
@@ -74,7 +74,7 @@ def _variables(found: "Explanation") -> str:
 
 
 def _print_steps(call: Call, found: "Explanation") -> None:
-    from watchkeeper.cli.printing import gap_says, pretty
+    from watchkeeper.cli.printers import describe_gap, pretty
 
     terminal, steps = call.terminal, found.steps
     terminal.say()
@@ -83,7 +83,7 @@ def _print_steps(call: Call, found: "Explanation") -> None:
         terminal.prose(f"That is not known: {render.clean(steps.unreadable)}.")
         return
     if steps.dropped_bytes:
-        terminal.prose(gap_says(steps.dropped_bytes))
+        terminal.prose(describe_gap(steps.dropped_bytes))
     emit = pretty(terminal)
     for event in steps.first:
         emit(event, found.run.number)

@@ -3,13 +3,13 @@
 import click
 
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.ending import end
-from watchkeeper.cli.picking import KILL, pick_options, picked
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.selection import KILL, pick_options, picked
+from watchkeeper.cli.task_ends import end
 from watchkeeper.domain.model import StopHow
 
 
-@click.command(cls=Command, name="kill", short_help="End tasks at once.")
+@click.command(cls=WkCommand, name="kill", short_help="End tasks at once.")
 @pick_options(KILL)
 @click.option("--no-wait", is_flag=True, help="Return when the wish is on record.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be ended.")

@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import daemon
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import SINCE, TASK_ID, until_now
 from watchkeeper.domain.run_record import RunState
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from watchkeeper.cli.printing import Printer, RawPrinter
+    from watchkeeper.cli.printers import Printer, RawPrinter
     from watchkeeper.domain.model import Task
     from watchkeeper.ports.harness import StreamEvent
     from watchkeeper.ports.store import Store
 
 
-@click.command(cls=Command, name="logs", short_help="What an agent printed.")
+@click.command(cls=WkCommand, name="logs", short_help="What an agent printed.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option(
     "-f", "--follow", is_flag=True, help="Follow the log as it grows, through later runs, until the task rests."
@@ -58,8 +58,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     """
     from watchkeeper.cli.commands.wait import ended
     from watchkeeper.cli.output import Idle, pieces
-    from watchkeeper.cli.stderr import tell_stderr
-    from watchkeeper.cli.waiting import Outlook, at_rest
+    from watchkeeper.cli.stderr import print_stderr
+    from watchkeeper.cli.task_rest import Outlook, at_rest
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
@@ -77,7 +77,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
             began = began or not isinstance(piece, Idle)
             printed = printed or isinstance(piece, bytes)
             sink.take(piece)
-            if isinstance(piece, Idle) and (still := outlook.look([piece.task])):
+            if isinstance(piece, Idle) and (still := outlook.standstills([piece.task])):
                 call.terminal.note(ended(piece.task, still[0]))
                 break
         sink.flush()
@@ -89,7 +89,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     if began and stderr:
         _say_complaints(call, store, found_id, number)
     elif began:
-        tell_stderr(call, store, found_id, number, emit, heading)
+        print_stderr(call, store, found_id, number, emit, heading)
     if began and since is not None and not raw and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
 
@@ -146,7 +146,7 @@ def _sink(
     since: "datetime | None",
     heading: "Callable[[str], None] | None",
 ) -> "Printer | RawPrinter":
-    from watchkeeper.cli.printing import Printer, RawPrinter, make_reader
+    from watchkeeper.cli.printers import Printer, RawPrinter, make_reader
 
     if emit is None:
         return RawPrinter(call.terminal.write, tail=tail)
@@ -155,7 +155,7 @@ def _sink(
 
 def _emit(call: Call, *, as_json: bool) -> "Callable[[StreamEvent, int], None]":
     from watchkeeper.app.views import plain
-    from watchkeeper.cli.printing import pretty
+    from watchkeeper.cli.printers import pretty
 
     if not as_json:
         return pretty(call.terminal)

@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.domain.task_record import Task, TaskState
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ _TIMES = frozenset({"not before", "retry at", "quota until"})
 
 def _complete(_ctx: click.Context, _param: click.Parameter, beginning: str) -> list[str]:
     """Labels that start like this. A list does not wait for the kinds of arguments that others have."""
-    from watchkeeper.cli.completing import labels
+    from watchkeeper.cli.completions import labels
 
     return labels(beginning, _RECENT)
 
 
-@click.command(cls=Command, name="ls", short_help="List tasks.")
+@click.command(cls=WkCommand, name="ls", short_help="List tasks.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Every task, however long ago it ended.")
 @click.option(
     "--state",
@@ -174,16 +174,16 @@ def _print(call: Call, found: "Listing", states: tuple[str, ...], *, acts: bool)
         more = render.counted(found.left_out, "more task" if found.rows and not states else "task")
         others = f"{more} in other states: wk ls --all"
         if found.rows:
-            says = others if states else f"{more}: wk ls --all"
+            detail = others if states else f"{more}: wk ls --all"
         elif states:
-            says = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {others}"
+            detail = f"No task is {' or '.join(_SHOWN.get(state, state) for state in states)}; {others}"
         else:
-            says = f"No task is active; {more}: wk ls --all"
-        terminal.say(terminal.style(says, render.DIM))
+            detail = f"No task is active; {more}: wk ls --all"
+        terminal.say(terminal.style(detail, render.DIM))
     if found.unseen:
         failures = render.counted(found.unseen, "failure")
-        says = f"{failures} not looked at yet: wk show ID, or wk ls --seen for all"
-        terminal.say(terminal.style(says, render.DIM))
+        detail = f"{failures} not looked at yet: wk show ID, or wk ls --seen for all"
+        terminal.say(terminal.style(detail, render.DIM))
 
 
 def _since(task: Task) -> "datetime":
@@ -198,8 +198,8 @@ def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
         waits = _waits(row, now, limit, acts=acts)
         return f"{title} (waits: {waits})" if waits else title
     since = row.run.stalled_since if row.run is not None and row.standing.word == "running" else None
-    says = task.remark if task.state is TaskState.DONE else row.standing.why
-    why = render.clean(render.lasting(says, since, now))
+    detail = task.remark if task.state is TaskState.DONE else row.standing.why
+    why = render.clean(render.lasting(detail, since, now))
     return f"{title} ({why})" if why else title
 
 
@@ -207,11 +207,11 @@ def _waits(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
     """The first reason why a queued task waits. What closes its lane holds only while a daemon runs."""
     known, task = row.brief, row.task
     left_s = 0.0 if task.wake_at is None else (task.wake_at - now).total_seconds()
-    says = render.clean(known.says) if known is not None else ""
+    detail = render.clean(known.detail) if known is not None else ""
     if known is not None and known.wait in {*_TIMES, "harness missing"} and left_s > 0:
-        return f"{known.wait}, in {render.duration(left_s)}{f': {says}' if says else ''}"
+        return f"{known.wait}, in {render.duration(left_s)}{f': {detail}' if detail else ''}"
     if known is not None and known.wait in _OWN:
-        return f"{known.wait}{f', {says}' if says else ''}"
+        return f"{known.wait}{f', {detail}' if detail else ''}"
     if not acts:
         return "no daemon runs"
     return limit if known is None or known.wait in {"limit", *_TIMES} else known.wait

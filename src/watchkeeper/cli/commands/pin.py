@@ -3,12 +3,12 @@
 import click
 
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.picking import pin_each
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.selection import pin_each
 from watchkeeper.cli.types import TASK_ID
 
 
-@click.command(cls=Command, name="pin", short_help="Keep tasks on top, and out of pruning.")
+@click.command(cls=WkCommand, name="pin", short_help="Keep tasks on top, and out of pruning.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
 @json_option
 @debug_option

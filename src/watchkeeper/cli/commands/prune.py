@@ -7,7 +7,7 @@ import click
 
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import DURATION
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN = 20
 
 
-@click.command(cls=Command, name="prune", short_help="Let go of old tasks, logs and history.")
+@click.command(cls=WkCommand, name="prune", short_help="Let go of old tasks, logs and history.")
 @click.option(
     "--older-than",
     "older_s",
@@ -54,7 +54,7 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
             call.terminal.prose(NOTHING_YET)
         return
     parts = call.reading if dry_run else call.writing
-    watched = clock.look(ages_of(parts), trust=trust_clock, keep=not dry_run)
+    watched = clock.compare(ages_of(parts), trust=trust_clock, keep=not dry_run)
     clock.warn(call, watched)
     ago = ago_by(watched)
     retention, pruner = retention_of(parts, ago), pruner_of(parts, ago)
@@ -70,12 +70,12 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
     if as_json:
         call.terminal.document({**_plain(swept, executions, history), "jumps": clock.plain(watched)})
     else:
-        _tell(call, swept, len(executions), history, dry_run=dry_run)
+        _print_pruned(call, swept, len(executions), history, dry_run=dry_run)
     if swept.removed and not dry_run:
         daemon.ensure(call, "Removed; what is left of it on disk goes when a daemon runs", starts=False)
 
 
-def _tell(call: Call, swept: "Swept", executions: int, history: int, *, dry_run: bool) -> None:
+def _print_pruned(call: Call, swept: "Swept", executions: int, history: int, *, dry_run: bool) -> None:
     say = call.terminal.say
     for task in swept.removed[:_SHOWN]:
         say(f"{task.id}  {'would be removed' if dry_run else 'was removed'}: {render.clean(task.spec.title)}")
@@ -93,12 +93,15 @@ def _tell(call: Call, swept: "Swept", executions: int, history: int, *, dry_run:
 
 
 def _reasons(refusal: "NotRemovable") -> str:
-    return "; ".join(render.clean(each.says) for each in refusal.reasons)
+    return "; ".join(render.clean(each.detail) for each in refusal.reasons)
 
 
 def _plain(swept: "Swept", executions: list[str], history: int) -> dict[str, object]:
     def left(task: "Task", refusal: "NotRemovable") -> dict[str, object]:
-        return {"id": task.id, "reasons": [{"kind": each.kind.value, "says": each.says} for each in refusal.reasons]}
+        return {
+            "id": task.id,
+            "reasons": [{"kind": each.kind.value, "detail": each.detail} for each in refusal.reasons],
+        }
 
     return {
         "tasks": [task.id for task in swept.removed],

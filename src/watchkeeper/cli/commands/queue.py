@@ -8,7 +8,7 @@ import click
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli import queue_view as view
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, WkCommand, debug_option, json_option
 from watchkeeper.cli.types import ACCOUNT, HARNESS, MACHINE
 from watchkeeper.domain.lanes import MOST_AT_ONCE
 from watchkeeper.errors import UsageError
@@ -16,7 +16,7 @@ from watchkeeper.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from watchkeeper.app.rules import PartRequest, RuleResult
+    from watchkeeper.app.queue_rules import PartRequest, RuleResult
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -46,7 +46,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command, short_help="Show what waits, in order, and why.")
+@command.command(cls=WkCommand, short_help="Show what waits, in order, and why.")
 @click.option("--limit", type=click.IntRange(1, _MOST), help=_HOW_MANY)
 @json_option
 @debug_option
@@ -57,7 +57,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
     Tasks that agree on machine, harness, account and project share a lane: what closes it keeps them all.
     """
     from watchkeeper.app.views import why
-    from watchkeeper.cli.machines import here
+    from watchkeeper.cli.machines import this_machine
 
     store = call.store
     if store is None:
@@ -66,7 +66,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
         else:
             call.terminal.prose(NOTHING_YET)
         return
-    where = here(call)
+    where = this_machine(call)
     found = why.queue(store, where, limit or (_ALL if as_json else _LIMIT))
     if as_json:
         call.terminal.document(view.plain(call, found, where))
@@ -75,7 +75,7 @@ def show(call: Call, limit: int | None, as_json: bool) -> None:
     daemon.warn_if_none(call, len(found.waiting) + found.left_out)
 
 
-@command.command(cls=Command, short_help="Start nothing more, in all or of one part.")
+@command.command(cls=WkCommand, short_help="Start nothing more, in all or of one part.")
 @scope_options
 @json_option
 @debug_option
@@ -89,21 +89,21 @@ def pause(call: Call, as_json: bool, **part: str | None) -> None:
       wk queue pause --harness claude
       wk queue pause --project shop
     """
-    from watchkeeper.app.rules import pause as pause_part
+    from watchkeeper.app.queue_rules import pause as pause_part
 
     done = pause_part(call.writing, call.caller, _part(part))
     word = "is paused" if done.changed else "was paused already"
     _say(call, done, f"{{}} {word}; running tasks continue", as_json=as_json)
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @scope_options
 @json_option
 @debug_option
 @click.pass_obj
 def resume(call: Call, as_json: bool, **part: str | None) -> None:
     """Start tasks again that a pause kept. A pause of a part is lifted by naming that part."""
-    from watchkeeper.app.rules import resume as resume_part
+    from watchkeeper.app.queue_rules import resume as resume_part
 
     done = resume_part(call.writing, call.caller, _part(part))
     _say(call, done, "{} goes on" if done.changed else "{} was not paused", as_json=as_json)
@@ -111,7 +111,7 @@ def resume(call: Call, as_json: bool, **part: str | None) -> None:
         daemon.poke(call)
 
 
-@command.command(cls=Command, short_help="Let at most N agents work at once.")
+@command.command(cls=WkCommand, short_help="Let at most N agents work at once.")
 @click.argument("at_once", metavar="N|none")
 @scope_options
 @json_option
@@ -127,13 +127,13 @@ def limit(call: Call, at_once: str, as_json: bool, **part: str | None) -> None:
       wk queue limit 2 --account claude:work
       wk queue limit none --account claude:work
     """
-    from watchkeeper.app.rules import LimitRequest
-    from watchkeeper.app.rules import limit as limit_part
+    from watchkeeper.app.queue_rules import LimitRequest
+    from watchkeeper.app.queue_rules import limit as limit_part
 
     most = _number(at_once)
     done = limit_part(call.writing, call.caller, LimitRequest(part=_part(part), at_once=most))
-    says = "{} has no limit of its own" if most is None else f"{{}}: at most {render.counted(most, 'agent')} at once"
-    _say(call, done, says if done.changed else f"{says}, as before", as_json=as_json)
+    detail = "{} has no limit of its own" if most is None else f"{{}}: at most {render.counted(most, 'agent')} at once"
+    _say(call, done, detail if done.changed else f"{detail}, as before", as_json=as_json)
     if done.changed:
         daemon.poke(call)
 
@@ -151,20 +151,20 @@ def _number(typed: str) -> int | None:
 
 def _part(typed: "Mapping[str, str | None]") -> "PartRequest":
     """The part that was named."""
-    from watchkeeper.app.rules import PartRequest
+    from watchkeeper.app.queue_rules import PartRequest
 
     return PartRequest(**typed)
 
 
-def _say(call: Call, done: "RuleResult", says: str, *, as_json: bool) -> None:
+def _say(call: Call, done: "RuleResult", detail: str, *, as_json: bool) -> None:
     from watchkeeper.app.views import plain
     from watchkeeper.cli.machines import names
-    from watchkeeper.domain.lanes import scope_says
+    from watchkeeper.domain.lanes import describe_scope
 
     rule = done.rule
     if as_json:
         call.terminal.document({"changed": done.changed, **plain.rule(rule, None)})
         return
     called = names(call, call.writing.store.read(lambda tx: tx.machines.all()), call.writing.node)
-    what = render.clean(scope_says(rule.scope, rule.name, called))
-    call.terminal.prose(f"{says.format(what)}.".capitalize() if rule.scope == "all" else f"{says.format(what)}.")
+    what = render.clean(describe_scope(rule.scope, rule.name, called))
+    call.terminal.prose(f"{detail.format(what)}.".capitalize() if rule.scope == "all" else f"{detail.format(what)}.")

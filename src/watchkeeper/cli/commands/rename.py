@@ -4,11 +4,11 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 
 
-@click.command(cls=Command, name="rename", short_help="Give a task another title.")
+@click.command(cls=WkCommand, name="rename", short_help="Give a task another title.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.argument("title", metavar="TITLE")
 @json_option
@@ -16,7 +16,7 @@ from watchkeeper.cli.types import TASK_ID
 @click.pass_obj
 def command(call: Call, task_id: str, title: str, as_json: bool) -> None:
     """Give a task another title, whatever it is at. Its instruction stays as it was."""
-    from watchkeeper.app.mark import RenameRequest, rename
+    from watchkeeper.app.rename import RenameRequest, rename
     from watchkeeper.app.views import plain
 
     _, found = call.find(task_id)

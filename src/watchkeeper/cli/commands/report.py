@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.costs import words
 from watchkeeper.cli.next_command import next_command
 from watchkeeper.cli.types import SINCE, until_now
@@ -22,7 +22,7 @@ _SHOWN = 20
 _HANG = 4
 
 
-@click.command(cls=Command, name="report", short_help="What happened since yesterday.")
+@click.command(cls=WkCommand, name="report", short_help="What happened since yesterday.")
 @click.option(
     "--since",
     metavar="DUR|TIME",

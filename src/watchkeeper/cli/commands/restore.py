@@ -7,7 +7,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.commands.backup import plain, progress, summary
 from watchkeeper.errors import Refused
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.backup import BackupFacts
 
 
-@click.command(cls=Command, name="restore", short_help="Put a backup in the place of the database.")
+@click.command(cls=WkCommand, name="restore", short_help="Put a backup in the place of the database.")
 @click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--force", is_flag=True, help="Also when agents run that are missing in the backup.")
 @click.option(
@@ -35,12 +35,12 @@ def command(call: Call, file: Path, force: bool, dry_run: bool, as_json: bool) -
     stopped, so that nothing runs twice without your word; where any task has not ended, the queue is paused until
     `wk queue resume`.
     """
-    from watchkeeper.app.restore import look_around, make_fit
+    from watchkeeper.app.restore import make_fit, reconcile_copy
 
     parts = call.writing
     with parts.daemon_host.keep_away(), parts.backups.stage(call.named(file), progress(call, "copying")) as staged:
         call.terminal.clear_status()
-        since = look_around(staged.store, staged.facts, parts.descriptions.described())
+        since = reconcile_copy(staged.store, staged.facts, parts.descriptions.described())
         kept = None
         if not dry_run:
             if since.alive and not force:
@@ -51,7 +51,7 @@ def command(call: Call, file: Path, force: bool, dry_run: bool, as_json: bool) -
     if as_json:
         call.terminal.document(_plain(facts, since, kept, restored=not dry_run))
     else:
-        _tell(call, file, facts, since, kept, dry_run=dry_run)
+        _print_restored(call, file, facts, since, kept, dry_run=dry_run)
 
 
 def _refusal(since: "Since") -> Refused:
@@ -64,7 +64,9 @@ def _refusal(since: "Since") -> Refused:
     )
 
 
-def _tell(call: Call, file: Path, facts: "BackupFacts", since: "Since", kept: Path | None, *, dry_run: bool) -> None:
+def _print_restored(
+    call: Call, file: Path, facts: "BackupFacts", since: "Since", kept: Path | None, *, dry_run: bool
+) -> None:
     say = call.terminal.say
     name = render.clean(str(file))
     if dry_run:

@@ -4,17 +4,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, render
+from watchkeeper.cli import daemon, render, task_options
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.picking import RETRY, act_on_each, pick, pick_options, picked
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.selection import RETRY, act_on_each, pick, pick_options, picked
 from watchkeeper.domain.model import Task
 
 if TYPE_CHECKING:
     from watchkeeper.domain.working_directory import WorkingDirectory
 
 
-@click.command(cls=Command, name="retry", short_help="Run tasks again.")
+@click.command(cls=WkCommand, name="retry", short_help="Run tasks again.")
 @pick_options(RETRY)
 @json_option
 @debug_option
@@ -42,7 +42,7 @@ def _retry(call: Call, task_id: str, *, as_json: bool) -> Task:
 
     again = prepare(call.writing, call.caller, task_id)
     if again.is_news:
-        asking.say_profile(call, again.profile, again.spec.cwd, as_json=as_json)
+        task_options.say_profile(call, again.profile, again.spec.cwd, as_json=as_json)
     if again.approved is not None and again.place is not None:
         _say_change(call, again.spec.cwd, again.approved, again.place)
     return retry(call.writing, again, by=call.person)

@@ -3,12 +3,12 @@
 import click
 
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option
+from watchkeeper.cli.command import WkCommand, debug_option
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.errors import Refused
 
 
-@click.command(cls=Command, name="review", short_help="What a run changed, in your own diff tool.")
+@click.command(cls=WkCommand, name="review", short_help="What a run changed, in your own diff tool.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option(
     "--run", "number", metavar="N", type=click.IntRange(min=1), help="Run N. [default: the newest that ended]"

@@ -7,8 +7,8 @@ import click
 
 from watchkeeper.cli import daemon, errors, render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.picking import REMOVE, pick, pick_options, picked
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.selection import REMOVE, pick, pick_options, picked
 from watchkeeper.errors import Exit, WatchkeeperError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Wish:
     keep_worktree: bool
 
 
-@click.command(cls=Command, name="rm", short_help="Remove tasks that have ended.")
+@click.command(cls=WkCommand, name="rm", short_help="Remove tasks that have ended.")
 @pick_options(REMOVE)
 @click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
 @click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
@@ -64,7 +64,7 @@ def command(
     while not dry_run and _again(call, reports, wish):
         pass
     for report in reports:
-        _tell(call, report, dry_run=dry_run, as_json=as_json)
+        _print_report(call, report, dry_run=dry_run, as_json=as_json)
     if as_json:
         call.terminal.document([_plain(report) for report in reports])
     if not dry_run and any(report.removed for report in reports):
@@ -114,7 +114,7 @@ def _remove(call: Call, typed: str, wish: _Wish, *, dry_run: bool) -> _Report:
     return report
 
 
-def _tell(call: Call, report: _Report, *, dry_run: bool, as_json: bool) -> None:
+def _print_report(call: Call, report: _Report, *, dry_run: bool, as_json: bool) -> None:
     if report.error is not None:
         _ = errors.ours(report.error, call.terminal, as_json=as_json)
     elif not as_json:
@@ -129,6 +129,6 @@ def _plain(report: _Report) -> dict[str, object]:
         "id": report.task_id or report.typed,
         "removed": report.removed,
         "kept_logs": report.kept,
-        "reasons": [{"kind": each.kind.value, "says": each.says, "hint": each.hint} for each in report.reasons],
+        "reasons": [{"kind": each.kind.value, "detail": each.detail, "hint": each.hint} for each in report.reasons],
         "error": None if report.error is None else str(report.error),
     }

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, daemon, handing, render
+from watchkeeper.cli import daemon, handover, render, task_options
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import SplittingCommand, debug_option, json_option
 from watchkeeper.domain.model import RESTING_TASK_STATES, Task
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 )
 @click.argument("words", metavar="[TASK]", nargs=-1)
 @click.option("-f", "--file", metavar="FILE", type=click.Path(), help="Read the task from a file; - is standard input.")
-@asking.task_options
+@task_options.task_options
 @click.option("--wait", is_flag=True, help="Return when the task has come to rest; the exit code says how.")
 @click.option("--follow", is_flag=True, help="The same, and show what the agent does.")
 @click.option("--dry-run", is_flag=True, help="Only check, and say what the agent might do; hand nothing over.")
@@ -76,10 +76,10 @@ def command(
     Ctrl-C detaches and never stops anything; `wk stop ID` does.
     """
     call = call.strictly()
-    request = asking.with_text(call, asking.request(call, wished), words, file)
-    checks = handing.checker(call)
+    request = task_options.with_text(call, task_options.request(call, wished), words, file)
+    checks = handover.checker(call)
     found, emit = checks.known(request) or [checks.check(request)], call.terminal.document
-    given = handing.hand_over(call, checks, found, emit, verbose=verbose, dry_run=dry_run, as_json=as_json)
+    given = handover.hand_over(call, checks, found, emit, verbose=verbose, dry_run=dry_run, as_json=as_json)
     return Exit.OK if dry_run else _given(call, *given[0], wait=wait, follow=follow, as_json=as_json)
 
 
@@ -89,10 +89,10 @@ def _given(
     """Tell of a task that was handed over, now or before, and stay with it if that was asked."""
     task = handed.task
     if handed.already:
-        handing.say_already(call, handed)
+        handover.say_already(call, handed)
     _say_id(call, handed, rights, as_json=as_json, more=wait or follow)
     if task.state not in RESTING_TASK_STATES:
-        asking.say_waits(call, task)
+        task_options.say_waits(call, task)
         daemon.ensure(call, f"{task.id} waits for its turn")
     return _stay(call, task, follow=follow, as_json=as_json) if wait or follow else Exit.OK
 
@@ -115,10 +115,10 @@ def _say_id(call: Call, handed: "Handed", rights: "dict[str, object]", *, as_jso
 def _stay(call: Call, task: Task, *, follow: bool, as_json: bool) -> int:
     from watchkeeper.app.views import plain
     from watchkeeper.cli.commands.wait import HANG, ended
-    from watchkeeper.cli.printing import pretty
-    from watchkeeper.cli.waiting import code_of
-    from watchkeeper.cli.waiting import plain as plain_still
-    from watchkeeper.cli.watching import stay
+    from watchkeeper.cli.printers import pretty
+    from watchkeeper.cli.task_rest import code_of
+    from watchkeeper.cli.task_rest import plain as plain_still
+    from watchkeeper.cli.task_watch import stay
 
     emit: Callable[[StreamEvent, int], None] | None = None
     if follow:

@@ -14,8 +14,8 @@ import click
 from watchkeeper.cli import accounts, changed, daemon, render
 from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.queue_view import says
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.queue_view import describe
 from watchkeeper.cli.render import field as _field
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.account import OWN
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
     from watchkeeper.app.views.standing import Standing
     from watchkeeper.domain.lanes import Reason
-    from watchkeeper.domain.model import Condemnation, ExitFact, Outcome, Trace, Usage
+    from watchkeeper.domain.model import EarlyFail, ExitFact, Outcome, Trace, Usage
     from watchkeeper.ports.store import Authorisation
 
 _FILES = 12
@@ -42,7 +42,7 @@ _NOT_GIVEN = "The agent did not get"
 _WITHOUT_AN_END = frozenset({FailureKind.LOST, FailureKind.NEVER_LAUNCHED})
 
 
-@click.command(cls=Command, name="show", short_help="One task in full.")
+@click.command(cls=WkCommand, name="show", short_help="One task in full.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @json_option
 @debug_option
@@ -56,12 +56,12 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
     """
     from watchkeeper.app.views import plain, why
     from watchkeeper.app.views.detail import detail
-    from watchkeeper.cli.machines import here
+    from watchkeeper.cli.machines import this_machine
 
     store, found_id = call.find(task_id)
     found = detail(store, call.runtime, call.reading.harness, found_id)
     queued = found.task.state is TaskState.QUEUED
-    reasons = why.why(store, here(call), found_id).reasons if queued else ()
+    reasons = why.why(store, this_machine(call), found_id).reasons if queued else ()
     if found.takeover:
         found = replace(found, takeover=accounts.with_home(call, found.task.spec, found.takeover))
     if as_json:
@@ -83,7 +83,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     because = f": {render.clean(why)}" if why else ""
     yield _field("state", terminal.word(word) + because)
     for reason in reasons:
-        yield _field("waits", says(reason))
+        yield _field("waits", describe(reason))
     if task.stop is not None:
         yield _field(
             "stop", f"{task.stop.how.value}, asked by {render.clean(task.stop.by)} {render.clock(task.stop.at)}"
@@ -92,7 +92,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(_directory(found)))
     yield from itertools.starmap(_field, words.fields(spec.worktree))
-    yield _field("queue", render.clean(_place(found)))
+    yield _field("queue", render.clean(_queue_position(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
     if found.authorisation is not None:
@@ -122,7 +122,7 @@ def allowed_lines(authorisation: "Authorisation") -> Iterator[str]:
     """What every launch of it uses, from the stored launch profile."""
     profile = authorisation.profile
     if profile is None:
-        yield _field("rights", f"{render.clean(authorisation.says)} (accepted by an older version)")
+        yield _field("rights", f"{render.clean(authorisation.detail)} (accepted by an older version)")
         return
     yield _field("rights", f"{profile.rights.value}: {render.clean(profile.permits)}")
     yield _field("sandbox", render.clean(profile.sandbox))
@@ -140,7 +140,7 @@ def allowed_lines(authorisation: "Authorisation") -> Iterator[str]:
             yield _field(label, render.clean(text))
 
 
-def _place(found: "TaskDetail") -> str:
+def _queue_position(found: "TaskDetail") -> str:
     """Where it stands in the queue, and beside whom it works."""
     spec = found.task.spec
     parts = [f"priority {spec.priority}"] if spec.priority else []
@@ -183,7 +183,7 @@ def _launched(detail: "RunDetail", newest: "Authorisation | None") -> Iterator[s
     allowed = launch.authorisation.profile
     now = None if newest is None else newest.profile
     if allowed is not None and (now is None or _rows(now) != _rows(allowed)):
-        yield _field("  allowed", render.clean(launch.authorisation.says))
+        yield _field("  allowed", render.clean(launch.authorisation.detail))
         known = () if now is None else _rows(now)
         for label, text in () if now is None else _rows(allowed):
             if (label, text) not in known:
@@ -210,7 +210,7 @@ def run_lines(call: Call, detail: "RunDetail", newest: "Authorisation | None") -
     if run.agent is not None:
         yield _field("  agent", f"pid {run.agent.pid}, started {render.clock(run.agent.started_at)}")
     if run.exit is not None:
-        yield _field("  exit", _exit(run.exit, run.condemned))
+        yield _field("  exit", _exit(run.exit, run.early_fail))
     reason = (outcome.reason if outcome is not None else "") or run.reason
     kind = outcome.kind if outcome is not None else run.kind
     if kind is not None or (reason and (outcome is None or outcome.status.value != "succeeded")):
@@ -291,11 +291,11 @@ _ENDED_BY = {
     "silence": ", ended because it printed nothing",
     "interrupted": ", ended with the service or the system",
     "answered": ", ended because it went on after its answer",
-    "condemned": ", ended early by wk, because it could only fail",
+    "early_fail": ", ended early by wk, because it could only fail",
 }
 
 
-def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
+def _exit(fact: "ExitFact", early_fail: "EarlyFail | None") -> str:
     elapsed = f"after {render.elapsed(fact.elapsed_s)}"
     if fact.errno is not None:
         about = f": {render.clean(fact.path)}" if fact.path else ""
@@ -307,7 +307,7 @@ def _exit(fact: "ExitFact", condemned: "Condemnation | None") -> str:
     why = _ENDED_BY.get(fact.reason.value, "")
     memory = f", {fact.max_rss_kib // 1024} MiB at most" if fact.max_rss_kib else ""
     because = (
-        f": {render.clean(condemned.reason)}" if condemned is not None and fact.reason.value == "condemned" else ""
+        f": {render.clean(early_fail.reason)}" if early_fail is not None and fact.reason.value == "early_fail" else ""
     )
     return f"{how} {elapsed}{memory}{why}{because}"
 

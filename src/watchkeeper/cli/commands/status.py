@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import accounts, daemon, render, repairing, services
+from watchkeeper.cli import accounts, daemon, record_repair, render, services
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.domain.model import TaskState
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _WORDS = {
 }
 
 
-@click.command(cls=Command, name="status", short_help="The health of everything in one line, and what needs you.")
+@click.command(cls=WkCommand, name="status", short_help="The health of everything in one line, and what needs you.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -56,7 +56,7 @@ def command(call: Call, as_json: bool) -> None:
             **plain.health(found or NOTHING),
             "accounts_closed": closed,
             "machines": [plain.machine(each) for each in machines],
-            "damage": [repairing.plain(each) for each in torn],
+            "damage": [record_repair.plain(each) for each in torn],
             "database_says": whole,
         }
         call.terminal.document({"daemon": daemon.plain(info), "database": database, **told})
@@ -92,7 +92,7 @@ def _print_damage(call: Call, torn: "list[Damage]", whole: str) -> None:
             f"{render.clean(whole)} `wk restore FILE` puts a backup in its place; the damaged file is kept."
         )
     for each in torn[:_NAMED]:
-        call.terminal.prose(f"  cannot be read: {repairing.line(each)}", hang=4)
+        call.terminal.prose(f"  cannot be read: {record_repair.line(each)}", hang=4)
     if torn:
         more = f" ({len(torn) - _NAMED} more)" if len(torn) > _NAMED else ""
         call.terminal.say(f"What can be done about it{more}: wk store repair")
@@ -117,7 +117,7 @@ def _daemon(info: "DaemonInfo | None", now: "datetime") -> str:
 def _say_health(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
     _print(call, found, info, database)
     if info is not None and info.frozen:
-        call.terminal.say(f"{daemon.frozen_says(info)} resumes it.")
+        call.terminal.say(f"{daemon.describe_frozen(info)} resumes it.")
 
 
 def _print(call: Call, found: "Health", info: "DaemonInfo | None", database: str) -> None:
@@ -166,5 +166,5 @@ def _why(row: "TaskRow") -> str:
     if task.state is TaskState.FAILED:
         return f"failed: {task.reason}" if task.reason else "failed"
     if task.state is TaskState.QUEUED and row.brief is not None:
-        return f"cannot start: {row.brief.says}"
+        return f"cannot start: {row.brief.detail}"
     return task.reason

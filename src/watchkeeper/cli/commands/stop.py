@@ -3,14 +3,14 @@
 import click
 
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
-from watchkeeper.cli.ending import end
-from watchkeeper.cli.picking import STOP, pick_options, picked
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.selection import STOP, pick_options, picked
+from watchkeeper.cli.task_ends import end
 from watchkeeper.cli.types import DURATION
 from watchkeeper.domain.model import StopHow
 
 
-@click.command(cls=Command, name="stop", short_help="End tasks, politely first.")
+@click.command(cls=WkCommand, name="stop", short_help="End tasks, politely first.")
 @pick_options(STOP)
 @click.option("--grace", "grace_s", metavar="DUR", type=DURATION, help="How long the agent has between TERM and KILL.")
 @click.option("--no-wait", is_flag=True, help="Return when the wish is on record.")

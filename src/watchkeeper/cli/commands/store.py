@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import render, repairing
+from watchkeeper.cli import record_repair, render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, WkCommand, debug_option, json_option
 from watchkeeper.cli.database_words import headline, remarks
 from watchkeeper.errors import Exit, UsageError
 
@@ -25,7 +25,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @click.option("--thorough", is_flag=True, help="Read all of it; takes seconds for a large one.")
 @json_option
 @debug_option
@@ -40,7 +40,7 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
 
     from watchkeeper.app.repair import search
     from watchkeeper.app.views.database import facts
-    from watchkeeper.compose.databases import place
+    from watchkeeper.compose.databases import location
 
     store = call.store
     if store is None:
@@ -50,10 +50,10 @@ def check(call: Call, thorough: bool, as_json: bool) -> int:
             call.terminal.prose(NOTHING_YET)
         return Exit.OK
     parts = call.reading
-    there = place(parts.settings.store_url, parts.state, host=parts.host_name)
+    there = location(parts.settings.store_url, parts.state, host=parts.host_name)
     call.names_damage = True
     torn = search(store)
-    found = facts(store, there.says, parts.system_clock, thorough=thorough)
+    found = facts(store, there.detail, parts.system_clock, thorough=thorough)
     if as_json:
         call.terminal.document({**asdict(found), "records": [each.name for each in torn]})
     else:
@@ -67,7 +67,7 @@ def _lines(found: "StoreFacts", torn: "list[Damage]") -> "list[str]":
     lines.append(f"Schema {found.schema}, database {found.database_id[:8]}.")
     lines += remarks(found)
     lines += [f"Wrong: {render.clean(fault)}" for fault in found.faults]
-    lines += [f"Cannot be read: {repairing.line(each)}" for each in torn]
+    lines += [f"Cannot be read: {record_repair.line(each)}" for each in torn]
     if torn:
         lines.append("What can be done about it: wk store repair")
     return lines
@@ -79,7 +79,7 @@ def _verdict(found: "StoreFacts", torn: "list[Damage]") -> str:
     return f"sound but for {render.counted(len(torn), 'record')}" if torn else "sound"
 
 
-@command.command(cls=Command, short_help="What cannot be read, and what can be done about it.")
+@command.command(cls=WkCommand, short_help="What cannot be read, and what can be done about it.")
 @click.argument("record", required=False, metavar="[RECORD]")
 @click.option("--do", metavar="CHOICE", help="What to do about RECORD: drop, mend, fail or forget.")
 @json_option
@@ -97,29 +97,29 @@ def repair(call: Call, record: str | None, do: str | None, as_json: bool) -> Non
       wk store repair
       wk store repair outbox:12 --do drop
     """
-    from watchkeeper.cli import repairing
+    from watchkeeper.cli import record_repair
 
     call.names_damage = True
     if do is None:
-        repairing.show(call, record, as_json=as_json)
+        record_repair.show(call, record, as_json=as_json)
     else:
-        repairing.do(call, record, do, as_json=as_json)
+        record_repair.do(call, record, do, as_json=as_json)
 
 
-@command.command(cls=Command)
+@command.command(cls=WkCommand)
 @json_option
 @debug_option
 @click.pass_obj
 def upgrade(call: Call, as_json: bool) -> None:
     """Bring the database up to date. A daemon that starts does it, too."""
     from watchkeeper.app.views.database import facts
-    from watchkeeper.compose.databases import place
+    from watchkeeper.compose.databases import location
 
     parts = call.writing
-    there = place(parts.settings.store_url, parts.state, host=parts.host_name)
+    there = location(parts.settings.store_url, parts.state, host=parts.host_name)
     store = there.open()
     try:
-        found = facts(store, there.says, parts.system_clock, thorough=False)
+        found = facts(store, there.detail, parts.system_clock, thorough=False)
     finally:
         store.close()
     if as_json:
@@ -128,7 +128,7 @@ def upgrade(call: Call, as_json: bool) -> None:
         call.terminal.say(f"The database {render.clean(found.where)} has schema {found.schema}, the newest.")
 
 
-@command.command(cls=Command, short_help="Move everything into another database.")
+@command.command(cls=WkCommand, short_help="Move everything into another database.")
 @click.option("--to", metavar="URL", help="Into which database: a URL, or `sqlite`. [default: the one in use]")
 @click.option("--from", "source", metavar="URL", help="Out of which database. [default: the one in use]")
 @json_option
@@ -146,7 +146,7 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
       wk store copy --to postgresql://wk@db.example.org/wk
       wk store copy --from postgresql://wk@db.example.org/wk --to sqlite
     """
-    from watchkeeper.compose.databases import move, place
+    from watchkeeper.compose.databases import location, move
 
     parts = call.writing
     used = parts.settings.store_url
@@ -162,7 +162,7 @@ def copy(call: Call, to: str | None, source: str | None, as_json: bool) -> None:
             call.terminal.status(f"copying … {100 * done // total}%")
 
     with parts.daemon_host.keep_away():
-        here, there = (place(url, parts.state, host=parts.host_name) for url in (old, new))
+        here, there = (location(url, parts.state, host=parts.host_name) for url in (old, new))
         found = move(here, there, shared=new is not None, node=parts.state.node(), progress=show)
     call.terminal.clear_status()
     if as_json:

@@ -7,7 +7,7 @@ import click
 
 from watchkeeper.cli import render
 from watchkeeper.cli.call import NOTHING_YET, Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import SINCE, until_now
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _WIDE = 100
 _LEGEND = "█ working  - starting or ending  · waiting  ! needs you  ? held"
 
 
-@click.command(cls=Command, name="timeline", short_help="Who ran when, and who waited.")
+@click.command(cls=WkCommand, name="timeline", short_help="Who ran when, and who waited.")
 @click.option(
     "--since",
     metavar="DUR|TIME",
@@ -110,7 +110,7 @@ def _plain(found: "Timeline") -> dict[str, object]:
                 "state": row.task.state.value,
                 "spans": [
                     {
-                        "doing": span.doing.value,
+                        "on_step": span.on_step.value,
                         "start": time(span.start),
                         "end": time(span.end),
                         "why": span.why or None,

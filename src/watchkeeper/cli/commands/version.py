@@ -4,10 +4,10 @@ import click
 
 from watchkeeper import __version__
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 
 
-@click.command(cls=Command, name="version", short_help="Which version this is.")
+@click.command(cls=WkCommand, name="version", short_help="Which version this is.")
 @json_option
 @debug_option
 @click.pass_obj

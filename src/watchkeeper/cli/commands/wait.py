@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.errors import Detached
 from watchkeeper.cli.types import DURATION, TASK_ID
 from watchkeeper.domain.model import TaskState
@@ -14,7 +14,7 @@ from watchkeeper.errors import Exit, NoSuchTask
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.standstill import Standstill
-    from watchkeeper.cli.waiting import Rest
+    from watchkeeper.cli.task_rest import Rest
     from watchkeeper.domain.model import Task
     from watchkeeper.ports.store import Store
 
@@ -22,7 +22,7 @@ HANG = 10
 """Columns of an id and the space behind it."""
 
 
-@click.command(cls=Command, name="wait", short_help="Wait until tasks come to rest; the exit code says how.")
+@click.command(cls=WkCommand, name="wait", short_help="Wait until tasks come to rest; the exit code says how.")
 @click.argument("task_ids", metavar="ID…", nargs=-1, required=True, type=TASK_ID)
 @click.option(
     "--timeout", "timeout_s", metavar="DUR", type=DURATION, help="Give up after this long, with exit code 12."
@@ -44,7 +44,7 @@ def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_
     Of several tasks the worst counts, in the order 1, 10, 7, 3, 11.
     Ctrl-C ends the waiting, not the task.
     """
-    from watchkeeper.cli.waiting import at_rest, load, wait_for_rest, worst
+    from watchkeeper.cli.task_rest import at_rest, load, wait_for_rest, worst
 
     found = [call.find(task_id) for task_id in dict.fromkeys(task_ids)]
     store, ids = found[0][0], list(dict.fromkeys(task_id for _, task_id in found))
@@ -74,7 +74,7 @@ def command(call: Call, task_ids: tuple[str, ...], timeout_s: float | None, any_
 def _plain(call: Call, store: "Store", rest: "Rest", task_id: str) -> dict[str, object]:
     from watchkeeper.app.views import plain
     from watchkeeper.app.views.rows import one, row
-    from watchkeeper.cli.waiting import plain as plain_still
+    from watchkeeper.cli.task_rest import plain as plain_still
 
     try:
         found = one(store, call.runtime, task_id)
@@ -93,10 +93,10 @@ def _ended(rest: "Rest", task_id: str) -> str:
 def ended(task: "Task", still: "Standstill | None" = None) -> str:
     """One line on how a task came to rest, or why nothing more happens to it unless a person acts."""
     if still is not None:
-        from watchkeeper.cli.waiting import says
+        from watchkeeper.cli.task_rest import describe
 
         whom = "a daemon" if still.wait is None else "you"
-        return f"{task.id}  waits for {whom}: {says(still)}"
+        return f"{task.id}  waits for {whom}: {describe(still)}"
     word = "needs you" if task.state is TaskState.NEEDS_INPUT else task.state.value
     remark = render.clean(task.remark)
     return f"{task.id}  {word}{f': {remark}' if remark else ''}"

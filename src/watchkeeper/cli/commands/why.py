@@ -6,7 +6,7 @@ import click
 
 from watchkeeper.cli import daemon, machines, render
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import Command, debug_option, json_option
+from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, TaskState
 from watchkeeper.domain.repair import can_run_again
@@ -23,7 +23,7 @@ The words: {", ".join(Wait)}. docs/queue.md says what to do about each.
 """
 
 
-@click.command(cls=Command, name="why", help=_HELP, short_help="Every reason why a task waits.")
+@click.command(cls=WkCommand, name="why", help=_HELP, short_help="Every reason why a task waits.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @json_option
 @debug_option
@@ -31,10 +31,10 @@ The words: {", ".join(Wait)}. docs/queue.md says what to do about each.
 def command(call: Call, task_id: str, as_json: bool) -> None:
     """Tell every reason why a task waits; the help is `_HELP`."""
     from watchkeeper.app.views import plain, why
-    from watchkeeper.cli.machines import here
+    from watchkeeper.cli.machines import this_machine
 
     store, found_id = call.find(task_id)
-    found = why.why(store, here(call), found_id)
+    found = why.why(store, this_machine(call), found_id)
     notes = _notes(call, found.task)
     if as_json:
         call.terminal.document({**plain.why(found), "seen": _meanwhile(call, found.task), "notes": notes})
@@ -46,7 +46,7 @@ def command(call: Call, task_id: str, as_json: bool) -> None:
 
 
 def _lines(call: Call, found: "Why") -> list[str]:
-    from watchkeeper.cli.queue_view import says
+    from watchkeeper.cli.queue_view import describe
 
     task = found.task
     name = f"{task.id}  {render.clean(task.spec.title)}"
@@ -54,7 +54,7 @@ def _lines(call: Call, found: "Why") -> list[str]:
     if not found.reasons:
         return [*lines, *_plainly(task, machines.where(call, task), _meanwhile(call, task))]
     lines.append("It waits:" if task.state is TaskState.QUEUED else f"It {_rests(task)}:")
-    lines += [f"  {says(reason)}" for reason in found.reasons]
+    lines += [f"  {describe(reason)}" for reason in found.reasons]
     return [*lines, f"  {_ways_out(call, task)}"] if task.state is TaskState.HELD else lines
 
 

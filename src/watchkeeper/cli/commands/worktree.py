@@ -7,7 +7,7 @@ import click
 from watchkeeper.cli import errors, render
 from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
-from watchkeeper.cli.command import SETTINGS, Command, debug_option, json_option
+from watchkeeper.cli.command import SETTINGS, WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
 from watchkeeper.errors import Exit, NoSuchTask, UsageError, WatchkeeperError
 
@@ -29,7 +29,7 @@ def command() -> None:
     """
 
 
-@command.command(name="ls", cls=Command, short_help="List every worktree, and what it holds.")
+@command.command(name="ls", cls=WkCommand, short_help="List every worktree, and what it holds.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -46,7 +46,7 @@ def list_all(call: Call, as_json: bool) -> None:
         call.terminal.table(("ID", "TASK", "SIZE", "BRANCH", "HOLDS"), table, colour=1)
 
 
-@command.command(cls=Command, short_help="One worktree in full.")
+@command.command(cls=WkCommand, short_help="One worktree in full.")
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @json_option
 @debug_option
@@ -78,7 +78,7 @@ def show(call: Call, task_id: str, as_json: bool) -> None:
             call.terminal.prose(f"{label:<{_LABEL}}{render.clean(text)}", hang=_LABEL)
 
 
-@command.command(cls=Command, short_help="Remove worktrees that are provably not needed.")
+@command.command(cls=WkCommand, short_help="Remove worktrees that are provably not needed.")
 @click.argument("task_ids", metavar="[ID]...", nargs=-1, type=TASK_ID)
 @click.option("--all", "everything", is_flag=True, help="Every worktree of this machine whose task has ended.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")

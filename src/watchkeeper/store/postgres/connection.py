@@ -15,7 +15,7 @@ from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.postgres import faults
 from watchkeeper.store.postgres.driver import connect
-from watchkeeper.store.rows import Row, RowConflict, Value
+from watchkeeper.store.rows import Row, RowConflict, SqlValue
 from watchkeeper.store.statements import conflicts_without_row
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def compiled(sql: str) -> Statement:
     return Statement(sql=numbered.encode("utf-8"), names=names)
 
 
-class Connection:
+class PostgresConnection:
     """One connection to a database, and the port's `rows` over it."""
 
     def __init__(self, address: Address, statements: Statements, patience: Patience, application: str) -> None:
@@ -184,7 +184,7 @@ class Connection:
         """Whether something stands between us and the server that answers in its name."""
         return self.server_pid != self._driver.info.backend_pid
 
-    def refuse_pooled(self, other: Connection) -> None:
+    def refuse_pooled(self, other: PostgresConnection) -> None:
         """Where something stands between: does each of two connections keep a server's process to itself? Raises DatabaseUnusable."""
         pids = (self.server_pid, other.server_pid)
         shared = pids[0] == pids[1]
@@ -279,7 +279,7 @@ class Connection:
         except psycopg.Error as error:
             self._give_up(error)
 
-    def query(self, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:
+    def query(self, sql: str, values: Mapping[str, SqlValue] | None = None) -> list[Row]:
         """All rows of the answer to some SQL.
 
         Raises:
@@ -288,30 +288,30 @@ class Connection:
         """
         return _rows(self._ask(compiled(sql), values or {}))
 
-    def run(self, name: str, /, **values: Value) -> int:
+    def run(self, name: str, /, **values: SqlValue) -> int:
         changed = max(0, self._named(name, values).rowcount)
         if changed == 0 and conflicts_without_row(self._statements[name]):
             raise RowConflict(f"{name}: a key is taken")
         return changed
 
-    def one(self, name: str, /, **values: Value) -> Row | None:
+    def one(self, name: str, /, **values: SqlValue) -> Row | None:
         found = _rows(self._named(name, values))
         return found[0] if found else None
 
-    def all(self, name: str, /, **values: Value) -> list[Row]:
+    def all(self, name: str, /, **values: SqlValue) -> list[Row]:
         return _rows(self._named(name, values))
 
-    def _named(self, name: str, values: Mapping[str, Value]) -> psycopg.Cursor[TupleRow]:
+    def _named(self, name: str, values: Mapping[str, SqlValue]) -> psycopg.Cursor[TupleRow]:
         statement = self._compiled.get(name)
         if statement is None:
             statement = self._compiled[name] = compiled(self._statements[name])
         return self._ask(statement, values)
 
-    def _ask(self, statement: Statement, values: Mapping[str, Value]) -> psycopg.Cursor[TupleRow]:
+    def _ask(self, statement: Statement, values: Mapping[str, SqlValue]) -> psycopg.Cursor[TupleRow]:
         try:
             done = self._cursor.execute(statement.sql, [values[one] for one in statement.names])
         except (psycopg.errors.UniqueViolation, psycopg.errors.ForeignKeyViolation) as refused:
-            raise RowConflict(self._address.scrub(faults.says(refused))) from None
+            raise RowConflict(self._address.scrub(faults.describe(refused))) from None
         except psycopg.Error as error:
             self._give_up(error, waited=True)
         if done.rowcount > 0 and not (done.statusmessage or "").startswith("SELECT"):

@@ -16,8 +16,8 @@ _READ_ONLY = "25006"
 _WAITED_TOO_LONG = "55P03"
 _GOES_DOWN = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
 _TOO_MANY = frozenset({"53300", "53400"})
-_IN_EACH_OTHERS_WAY = frozenset({"40001", "40P01"})
-_WHO = frozenset({"28000", "28P01"})
+_SERIALIZATION_FAILED = frozenset({"40001", "40P01"})
+_AUTHENTICATION_FAILED = frozenset({"28000", "28P01"})
 _NOT_LAID_OUT = frozenset({"42P01", "42703", "42883", "42704", "42P02", "42804", "3F000"})
 _PLAN_IS_OLD = frozenset({"0A000", "26000"})
 _DAMAGED = frozenset({"XX001", "XX002"})
@@ -41,7 +41,7 @@ _ASKED_FOR_ONE = "fe_sendauth: no password supplied"
 """What the driver itself says where the server asks for a password."""
 
 
-def says(error: psycopg.Error) -> str:
+def describe(error: psycopg.Error) -> str:
     """The server's sentence without its details, or the driver's."""
     return error.diag.message_primary or str(error)
 
@@ -56,7 +56,7 @@ def spoils(error: psycopg.Error, *, writing: bool) -> bool:
 
 def not_connected(error: psycopg.Error, address: Address) -> WatchkeeperError:
     """Why the server refuses the connection."""
-    text = address.scrub(says(error))
+    text = address.scrub(describe(error))
     known = error.sqlstate or _code_before_sign_in(text)
     if known is not None:
         return _by_code(known, text, address)
@@ -79,7 +79,7 @@ def unknown(name: str, address: Address, error: psycopg.Error) -> DatabaseUnusab
     """The connection ended in the middle of a commit."""
     return DatabaseUnusable(
         f"The database server of {address} did not confirm: "
-        f"it is not known whether '{name}' was stored{_briefly(address.scrub(says(error)))}.",
+        f"it is not known whether '{name}' was stored{_briefly(address.scrub(describe(error)))}.",
         hint="Asking again is safe: what is stored already is not done twice.",
     )
 
@@ -94,7 +94,7 @@ def pooled(address: Address) -> DatabaseUnusable:
 
 def translate(error: psycopg.Error, address: Address, *, writing: bool = True) -> WatchkeeperError:
     """Our error for one of the server's, or of the driver's, before anything was stored."""
-    text = address.scrub(says(error))
+    text = address.scrub(describe(error))
     if isinstance(error, psycopg.OperationalError) and error.sqlstate is None:
         how = "does not answer" if isinstance(error, psycopg.errors.ConnectionTimeout) else "ended the connection"
         return DatabaseUnusable(
@@ -116,7 +116,7 @@ def _by_code(code: str, text: str, address: Address) -> WatchkeeperError:
 
 def _by_place(code: str, text: str, address: Address) -> WatchkeeperError | None:
     """What is wrong with the URL, the rights or the layout."""
-    if code in _WHO:
+    if code in _AUTHENTICATION_FAILED:
         return DatabaseUnusable(
             f"The database server of {address} does not let '{address.user}' in ({text}).",
             hint="Look at user and password: in the URL, in PGPASSWORD or in ~/.pgpass.",
@@ -157,7 +157,7 @@ def _by_state(code: str, text: str, address: Address) -> WatchkeeperError:
         )
     if code in _TOO_MANY:
         return DatabaseBusy(f"The database server of {address} has too many connections ({text}).", hint=again)
-    if code in _IN_EACH_OTHERS_WAY or code == _WAITED_TOO_LONG:
+    if code in _SERIALIZATION_FAILED or code == _WAITED_TOO_LONG:
         return DatabaseBusy(f"The database {address} is held by another process for too long ({text}).", hint=again)
     if code == "57014":
         return DatabaseBusy(f"The database {address} took too long ({text}).", hint=again)

@@ -15,8 +15,8 @@ from watchkeeper.store.migrations import Schema, missing, shipped
 
 if TYPE_CHECKING:
     from watchkeeper.store.postgres.address import Address
-    from watchkeeper.store.postgres.connection import Connection
-    from watchkeeper.store.rows import Value
+    from watchkeeper.store.postgres.connection import PostgresConnection
+    from watchkeeper.store.rows import SqlValue
 
 PACKAGE = "watchkeeper.store.postgres"
 
@@ -55,7 +55,7 @@ SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace('watchkeeper') AND t
 """
 
 
-def look(connection: Connection, address: Address) -> int | None:
+def read_schema_number(connection: PostgresConnection, address: Address) -> int | None:
     """The number of the newest migration that the database has had; None if it is empty.
 
     Raises:
@@ -71,13 +71,13 @@ def look(connection: Connection, address: Address) -> int | None:
     return number
 
 
-def nothing_of_ours(connection: Connection, address: Address) -> DatabaseUnusable:
+def nothing_of_ours(connection: PostgresConnection, address: Address) -> DatabaseUnusable:
     """What it means that a transaction found no table of migrations. Undoes the transaction."""
     _ = connection.roll_back()
     return _nothing(connection, address)
 
 
-def _nothing(connection: Connection, address: Address) -> DatabaseUnusable:
+def _nothing(connection: PostgresConnection, address: Address) -> DatabaseUnusable:
     """There is no table of migrations: an empty database, or a foreign schema."""
     if connection.batch(_FOREIGN):
         return DatabaseUnusable(
@@ -96,13 +96,13 @@ def refuse_gaps(count: int, number: int, address: Address) -> None:
         )
 
 
-def migrate(connection: Connection, schema: Schema, *, from_nothing: bool) -> None:
+def migrate(connection: PostgresConnection, schema: Schema, *, from_nothing: bool) -> None:
     """Apply what is missing. The caller holds the turn and an open write transaction; it commits.
 
     Raises:
         DatabaseUnusable: a step that was applied once is another one now.
     """
-    known: dict[Value, str] = {}
+    known: dict[SqlValue, str] = {}
     if from_nothing:
         if not connection.batch(_HAS_SCHEMA)[0][0]:  # who may not make one may use one that was made for it
             _ = connection.batch("CREATE SCHEMA watchkeeper")

@@ -22,8 +22,8 @@ from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable,
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.marks import MARKED, refusal
 from watchkeeper.store.postgres.address import Address
-from watchkeeper.store.postgres.connection import Connection, Patience
-from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, look, migrate, nothing_of_ours, refuse_gaps
+from watchkeeper.store.postgres.connection import Patience, PostgresConnection
+from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, migrate, nothing_of_ours, read_schema_number, refuse_gaps
 from watchkeeper.store.postgres.time import ServerTime
 from watchkeeper.store.schema import TABLES
 from watchkeeper.store.statements import Statements
@@ -58,7 +58,7 @@ class _Seat:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.connection: Connection | None = None
+        self.connection: PostgresConnection | None = None
         self.failed_s = 0.0
         """When a connection was last given up."""
 
@@ -221,7 +221,9 @@ class PostgresStore:
             )
 
     @contextlib.contextmanager
-    def _transaction(self, seat: _Seat, *, write: bool, durable: bool = True) -> Generator[Connection, None, None]:
+    def _transaction(
+        self, seat: _Seat, *, write: bool, durable: bool = True
+    ) -> Generator[PostgresConnection, None, None]:
         """A transaction in a database whose schema is ours. What is not committed inside is undone; a connection that cannot undo is given up."""
         with self._use(seat):
             try:
@@ -237,10 +239,10 @@ class PostgresStore:
                 if seat.connection is not None and not seat.connection.roll_back():
                     seat.drop()
 
-    def _begin(self, seat: _Seat, *, write: bool, durable: bool = True) -> Connection:
+    def _begin(self, seat: _Seat, *, write: bool, durable: bool = True) -> PostgresConnection:
         """Begin in a database whose schema is ours."""
 
-        def begin(connection: Connection) -> tuple[int, int]:
+        def begin(connection: PostgresConnection) -> tuple[int, int]:
             with self._offset.measuring() as measured:
                 try:
                     count, number, measured.server_us = connection.begin(write=write, durable=durable)
@@ -255,7 +257,7 @@ class PostgresStore:
         self._check_schema(number)
         return connection
 
-    def _on_living(self, seat: _Seat, ask: Callable[[Connection], T]) -> tuple[Connection, T]:
+    def _on_living(self, seat: _Seat, ask: Callable[[PostgresConnection], T]) -> tuple[PostgresConnection, T]:
         """Ask on the connection of a seat; if it has died since it was last used, once more on a new one."""
         while True:
             used = seat.connection
@@ -267,7 +269,7 @@ class PostgresStore:
                     raise
                 seat.drop()
 
-    def _connect(self) -> Connection:
+    def _connect(self) -> PostgresConnection:
         connection = self._connected()
         if connection.is_relayed and not self._keeps_sessions:
             try:
@@ -282,8 +284,8 @@ class PostgresStore:
             self._keeps_sessions = True
         return connection
 
-    def _connected(self) -> Connection:
-        connection = Connection(self._address, self._statements, self._patience, self._application)
+    def _connected(self) -> PostgresConnection:
+        connection = PostgresConnection(self._address, self._statements, self._patience, self._application)
         connection.met = self.met
         return connection
 
@@ -312,7 +314,7 @@ class PostgresStore:
         seat.drop()
         connection = seat.connection = self._connect()
         connection.begin_migration()
-        applied = look(connection, self._address)
+        applied = read_schema_number(connection, self._address)
         if (applied is None) is not from_nothing:
             return  # another process was first; the caller looks again
         if applied is not None and applied >= self._schema.number:

@@ -82,10 +82,10 @@ class PostgresWake:
                     connect_s=_CONNECT_S,
                     answer_s=_ANSWER_S,
                 )
-                connection.add_notify_handler(lambda _: self._tell())
+                connection.add_notify_handler(lambda _: self._notify())
                 _ = connection.execute("LISTEN watchkeeper")
                 self.trouble, wait_s = "", _FIRST_WAIT_S
-                self._tell()
+                self._notify()
                 self._listen(connection)
             except psycopg.Error as trouble:
                 self.trouble = self._address.scrub(str(trouble))
@@ -104,7 +104,7 @@ class PostgresWake:
             # What the server has sent meanwhile, and whether it is still there, comes with an answer.
             _ = connection.execute("SELECT 1", prepare=False)
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         with contextlib.suppress(BlockingIOError):  # the pipe is full of unread hints
             _ = os.write(self._hinted, b"!")
 

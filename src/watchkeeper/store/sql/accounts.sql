@@ -11,8 +11,8 @@ DELETE FROM account_state WHERE account = :account;
 
 -- name: accounts_states
 SELECT
-    account_state.account, account_state.machine, account_state.sign_in, account_state.sign_in_at, account_state.says,
-    account_state.mark, account_state.quota_until, account_state.quota_at, account_state.trouble, account_state.trouble_says,
+    account_state.account, account_state.machine, account_state.sign_in, account_state.sign_in_at, account_state.detail,
+    account_state.mark, account_state.quota_until, account_state.quota_at, account_state.trouble, account_state.trouble_detail,
     account_state.trouble_since, account_state.trouble_at, account_state.probes, account_state.probe_at, run.id,
     account_state.answered_at
 FROM account_state
@@ -21,8 +21,8 @@ WHERE account_state.machine = :machine ORDER BY account_state.account;
 
 -- name: accounts_state
 SELECT
-    account_state.account, account_state.machine, account_state.sign_in, account_state.sign_in_at, account_state.says,
-    account_state.mark, account_state.quota_until, account_state.quota_at, account_state.trouble, account_state.trouble_says,
+    account_state.account, account_state.machine, account_state.sign_in, account_state.sign_in_at, account_state.detail,
+    account_state.mark, account_state.quota_until, account_state.quota_at, account_state.trouble, account_state.trouble_detail,
     account_state.trouble_since, account_state.trouble_at, account_state.probes, account_state.probe_at, run.id,
     account_state.answered_at
 FROM account_state
@@ -31,25 +31,25 @@ WHERE account_state.account = :account AND account_state.machine = :machine;
 
 -- name: accounts_save_state
 INSERT INTO account_state (
-    account, machine, sign_in, sign_in_at, says, mark, quota_until, quota_at, trouble, trouble_says, trouble_since, trouble_at,
+    account, machine, sign_in, sign_in_at, detail, mark, quota_until, quota_at, trouble, trouble_detail, trouble_since, trouble_at,
     probes, probe_at, probe_run, answered_at
 ) VALUES (
-    :account, :machine, :sign_in, :sign_in_at, :says, :mark, :quota_until, :quota_at, :trouble, :trouble_says, :trouble_since, :trouble_at,
+    :account, :machine, :sign_in, :sign_in_at, :detail, :mark, :quota_until, :quota_at, :trouble, :trouble_detail, :trouble_since, :trouble_at,
     :probes, :probe_at, :probe_run, :answered_at
 )
 ON CONFLICT (account, machine) DO UPDATE SET
-    sign_in = excluded.sign_in, sign_in_at = excluded.sign_in_at, says = excluded.says, mark = excluded.mark,
+    sign_in = excluded.sign_in, sign_in_at = excluded.sign_in_at, detail = excluded.detail, mark = excluded.mark,
     quota_until = excluded.quota_until, quota_at = excluded.quota_at, trouble = excluded.trouble,
-    trouble_says = excluded.trouble_says, trouble_since = excluded.trouble_since, trouble_at = excluded.trouble_at,
+    trouble_detail = excluded.trouble_detail, trouble_since = excluded.trouble_since, trouble_at = excluded.trouble_at,
     probes = excluded.probes, probe_at = excluded.probe_at, probe_run = excluded.probe_run, answered_at = excluded.answered_at;
 
 -- name: accounts_harnesses
-SELECT harness, machine, present, says, at FROM harness_state WHERE machine = :machine ORDER BY harness;
+SELECT harness, machine, present, detail, at FROM harness_state WHERE machine = :machine ORDER BY harness;
 
 -- name: accounts_found
-INSERT INTO harness_state (harness, machine, present, says, at) VALUES (:harness, :machine, :present, :says, :at)
-ON CONFLICT (harness, machine) DO UPDATE SET present = excluded.present, says = excluded.says, at = excluded.at
-WHERE excluded.at >= harness_state.at AND (excluded.present <> harness_state.present OR excluded.says <> harness_state.says);
+INSERT INTO harness_state (harness, machine, present, detail, at) VALUES (:harness, :machine, :present, :detail, :at)
+ON CONFLICT (harness, machine) DO UPDATE SET present = excluded.present, detail = excluded.detail, at = excluded.at
+WHERE excluded.at >= harness_state.at AND (excluded.present <> harness_state.present OR excluded.detail <> harness_state.detail);
 
 -- name: accounts_open_tasks
 SELECT lane.account, count(*) FROM task JOIN lane ON lane.id = task.lane

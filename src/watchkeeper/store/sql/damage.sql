@@ -28,22 +28,22 @@ WHERE run.id IS NULL OR task.id IS NULL;
 SELECT task_id, run_id, fence, machine, lane, checkout FROM claim;
 
 -- name: damage_authorisations
-SELECT seq, id, task_id, kind, by, says, at, profile, fingerprint, directory, place FROM authorisation
+SELECT seq, id, task_id, kind, by, detail, at, profile, fingerprint, directory, place FROM authorisation
 WHERE seq > :after ORDER BY seq LIMIT :limit;
 
 -- name: damage_authorisation
-SELECT id, task_id, kind, by, says, at, profile, fingerprint, directory, place FROM authorisation WHERE id = :id;
+SELECT id, task_id, kind, by, detail, at, profile, fingerprint, directory, place FROM authorisation WHERE id = :id;
 
 -- name: damage_outbox
 SELECT id, kind, payload, attempts, not_before FROM outbox WHERE id > :after ORDER BY id LIMIT :limit;
 
 -- name: damage_states
-SELECT account, machine, sign_in, sign_in_at, says, mark, quota_until, quota_at, trouble, trouble_says, trouble_since,
+SELECT account, machine, sign_in, sign_in_at, detail, mark, quota_until, quota_at, trouble, trouble_detail, trouble_since,
     trouble_at, probes, probe_at, probe_run, answered_at
 FROM account_state;
 
 -- name: damage_harnesses
-SELECT harness, machine, present, says, at FROM harness_state;
+SELECT harness, machine, present, detail, at FROM harness_state;
 
 -- name: damage_lanes
 SELECT id, machine, harness, account, project FROM lane;
@@ -85,9 +85,9 @@ SELECT task.seq, task.id, task.priority, task.checkout, lane.machine, lane.harne
         SELECT count(*) FROM dependency JOIN task AS other ON other.id = dependency.on_id
         WHERE dependency.task_id = task.id AND other.state <> 'done'
     ),
-    CASE WHEN task.parked = 1 AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.checkout = task.checkout) AND NOT EXISTS (
+    CASE WHEN task.blocked = 1 AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.checkout = task.checkout) AND NOT EXISTS (
         SELECT 1 FROM task AS other
-        WHERE other.checkout = task.checkout AND other.lane = task.lane AND other.parked = 0 AND other.state = 'queued'
+        WHERE other.checkout = task.checkout AND other.lane = task.lane AND other.blocked = 0 AND other.state = 'queued'
             AND other.stop_at IS NULL AND other.ready = 1 AND other.unmet = 0
     ) THEN 1 ELSE 0 END,
     CASE WHEN EXISTS (

@@ -3,15 +3,15 @@ SELECT run_id, fence, status, disposition, kind, reason, at, proof, wake_at, sai
 FROM outcome WHERE run_id = :run_id;
 
 -- name: outcomes_authorisation
-SELECT id, task_id, kind, by, says, at, profile, fingerprint, directory, place
+SELECT id, task_id, kind, by, detail, at, profile, fingerprint, directory, place
 FROM authorisation WHERE task_id = :task_id ORDER BY seq DESC LIMIT 1;
 
 -- name: outcomes_allowed_in
-SELECT id, task_id, kind, by, says, at, profile, fingerprint, directory, place
+SELECT id, task_id, kind, by, detail, at, profile, fingerprint, directory, place
 FROM authorisation WHERE directory = :directory AND profile IS NOT NULL ORDER BY seq DESC LIMIT 1;
 
 -- name: outcomes_launch
-SELECT authorisation.id, authorisation.task_id, kind, by, says, authorisation.at, profile, fingerprint, directory, place, version
+SELECT authorisation.id, authorisation.task_id, kind, by, detail, authorisation.at, profile, fingerprint, directory, place, version
 FROM launch JOIN authorisation ON authorisation.id = launch.authorisation_id WHERE run_id = :run_id;
 
 -- name: outcomes_record_version
@@ -26,8 +26,8 @@ INSERT INTO outcome (
 ) ON CONFLICT DO NOTHING;
 
 -- name: outcomes_authorise
-INSERT INTO authorisation (id, task_id, kind, by, says, at, profile, fingerprint, directory, place)
-VALUES (:id, :task_id, :kind, :by, :says, :at, :profile, :fingerprint, :directory, :place)
+INSERT INTO authorisation (id, task_id, kind, by, detail, at, profile, fingerprint, directory, place)
+VALUES (:id, :task_id, :kind, :by, :detail, :at, :profile, :fingerprint, :directory, :place)
 ON CONFLICT DO NOTHING;
 
 -- name: outcomes_record_launch

@@ -14,11 +14,11 @@ SELECT task_id FROM claim WHERE machine = :machine AND checkout = :checkout;
 -- name: queue_operation
 SELECT task_id, run_id, fence FROM operation WHERE id = :id;
 
--- Neither `parked < 1` nor `state || ''` fits an index, so that the task is found by its id.
+-- Neither `blocked < 1` nor `state || ''` fits an index, so that the task is found by its id.
 
--- name: queue_park
-UPDATE task SET parked = 1
-WHERE id = :id AND parked < 1 AND state || '' = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet < 1;
+-- name: queue_block
+UPDATE task SET blocked = 1
+WHERE id = :id AND blocked < 1 AND state || '' = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet < 1;
 
 -- name: queue_record_operation
 INSERT INTO operation (id, task_id, run_id, fence, cancelled, at)

@@ -30,7 +30,7 @@ INSERT INTO spec (task_id, body) VALUES (:task_id, :body) ON CONFLICT (task_id) 
 
 -- name: repair_task
 UPDATE task SET
-    state = 'failed', version = version + 1, ready = 1, wake_at = NULL, wake_for = NULL, run_id = NULL, parked = 0,
+    state = 'failed', version = version + 1, ready = 1, wake_at = NULL, wake_for = NULL, run_id = NULL, blocked = 0,
     stop_how = NULL, stop_by = NULL, stop_at = NULL, stop_grace_s = NULL, environment_id = '', environment_machine = '',
     reason = :reason, kind = 'unknown', updated_at = :at, ended_at = :at, pinned_at = NULL, seen_at = NULL,
     created_at = CASE WHEN created_at BETWEEN 0 AND :at THEN created_at ELSE :at END
@@ -55,8 +55,8 @@ WHERE id = :id;
 
 -- name: repair_run
 UPDATE run SET
-    state = 'settled', kind = 'unknown', reason = :reason, settled_at = :at, condemned_kind = NULL,
-    condemned_reason = NULL, stop_told = NULL, harness_session = NULL, answered_at = NULL, stalled_since = NULL,
+    state = 'settled', kind = 'unknown', reason = :reason, settled_at = :at, early_fail_kind = NULL,
+    early_fail_reason = NULL, stop_told = NULL, harness_session = NULL, answered_at = NULL, stalled_since = NULL,
     stop_failed = NULL, cause = CASE WHEN cause IN ('initial', 'retry') THEN cause ELSE 'retry' END,
     claimed_at = CASE WHEN claimed_at BETWEEN 0 AND :at THEN claimed_at ELSE :at END
 WHERE id = :id;
@@ -68,7 +68,7 @@ DELETE FROM outcome WHERE run_id = :run_id;
 DELETE FROM launch WHERE authorisation_id = :id;
 
 -- name: repair_authorisations
-SELECT id, task_id, kind, by, says, at, profile, fingerprint, directory FROM authorisation WHERE task_id = :task_id;
+SELECT id, task_id, kind, by, detail, at, profile, fingerprint, directory FROM authorisation WHERE task_id = :task_id;
 
 -- name: repair_drop_authorisation
 DELETE FROM authorisation WHERE id = :id;

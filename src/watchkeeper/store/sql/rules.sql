@@ -10,7 +10,7 @@ ON CONFLICT (scope, name) DO UPDATE SET
 -- name: rules_drop
 DELETE FROM queue_rule WHERE scope = :scope AND name = :name;
 
--- name: rules_told
+-- name: rules_announced
 SELECT lane, reason FROM lane_closed WHERE machine = :machine;
 
 -- name: rules_close

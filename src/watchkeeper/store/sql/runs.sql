@@ -17,7 +17,7 @@ WHERE id = :id
 
 -- name: runs_save
 UPDATE run SET
-    state = :state, condemned_kind = :condemned_kind, condemned_reason = :condemned_reason, stop_told = :stop_told,
+    state = :state, early_fail_kind = :early_fail_kind, early_fail_reason = :early_fail_reason, stop_told = :stop_told,
     kind = :kind, reason = :reason, harness_session = :harness_session, settled_at = :settled_at,
     answered_at = :answered_at, stalled_since = :stalled_since, stop_failed = :stop_failed
 WHERE id = :id AND fence = :fence AND state = :was_state AND state <> 'settled';
@@ -88,9 +88,9 @@ INSERT INTO execution (
 
 -- name: runs_add
 INSERT INTO run (
-    id, task_id, number, fence, execution_id, cause, state, claimed_at, condemned_kind, condemned_reason,
+    id, task_id, number, fence, execution_id, cause, state, claimed_at, early_fail_kind, early_fail_reason,
     stop_told, kind, reason, harness_session, settled_at, answered_at, stalled_since, stop_failed
 ) VALUES (
-    :id, :task_id, :number, :fence, :execution_id, :cause, :state, :claimed_at, :condemned_kind, :condemned_reason,
+    :id, :task_id, :number, :fence, :execution_id, :cause, :state, :claimed_at, :early_fail_kind, :early_fail_reason,
     :stop_told, :kind, :reason, :harness_session, :settled_at, :answered_at, :stalled_since, :stop_failed
 ) ON CONFLICT DO NOTHING;

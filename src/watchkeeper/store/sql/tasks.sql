@@ -17,27 +17,27 @@ UPDATE task SET
     stop_at = :stop_at, stop_grace_s = :stop_grace_s, environment_id = :environment_id,
     environment_machine = :environment_machine, reason = :reason, kind = :kind,
     updated_at = :updated_at, ended_at = :ended_at, pinned_at = :pinned_at, seen_at = :seen_at,
-    service_failures = :service_failures, parked = 0
+    service_failures = :service_failures, blocked = 0
 WHERE id = :id AND version = :version;
 
 -- name: tasks_save_spec
 UPDATE spec SET body = :body WHERE task_id = :task_id;
 
 -- name: tasks_save_place
-UPDATE task SET priority = :priority, lane = :lane, checkout = :checkout, parked = 0 WHERE id = :id;
+UPDATE task SET priority = :priority, lane = :lane, checkout = :checkout, blocked = 0 WHERE id = :id;
 
 -- name: tasks_drop_dependencies
 DELETE FROM dependency WHERE task_id = :task_id;
 
 -- name: tasks_count_unmet
-UPDATE task SET parked = 0, unmet = (
+UPDATE task SET blocked = 0, unmet = (
     SELECT count(*) FROM dependency JOIN task AS other ON other.id = dependency.on_id
     WHERE dependency.task_id = :id AND other.state <> 'done'
 )
 WHERE id = :id;
 
 -- name: tasks_tell_dependents
-UPDATE task SET unmet = unmet + :more, parked = 0
+UPDATE task SET unmet = unmet + :more, blocked = 0
 WHERE id IN (SELECT task_id FROM dependency WHERE on_id = :on_id);
 
 -- name: tasks_brief
@@ -49,7 +49,7 @@ SELECT
         WHERE dependency.task_id = task.id AND other.state <> 'done'
         ORDER BY other.state NOT IN ('failed', 'stopped'), other.seq LIMIT 1
     ),
-    task.parked,
+    task.blocked,
     (
         SELECT min(claim.task_id) FROM claim
         WHERE claim.checkout = task.checkout AND (lane.machine = '' OR claim.machine = lane.machine)
@@ -82,7 +82,7 @@ SELECT seq, id FROM task WHERE state = :state AND seq > :after ORDER BY seq LIMI
 -- name: tasks_unseen
 SELECT id FROM task WHERE state = 'failed' AND seen_at IS NULL ORDER BY seq DESC LIMIT :limit;
 
--- name: tasks_blocked
+-- name: tasks_waiting_for_failed
 SELECT id FROM task
 WHERE state = 'queued' AND unmet > 0 AND EXISTS (
     SELECT 1 FROM dependency JOIN task AS other ON other.id = dependency.on_id

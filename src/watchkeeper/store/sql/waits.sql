@@ -17,13 +17,13 @@ FROM task WHERE task.unmet <> (
 )
 LIMIT :limit;
 
--- name: waits_wrong_parked
+-- name: waits_wrong_blocked
 SELECT task.id, task.checkout FROM task
-WHERE task.parked = 1
+WHERE task.blocked = 1
     AND NOT EXISTS (SELECT 1 FROM claim WHERE claim.checkout = task.checkout)
     AND NOT EXISTS (
         SELECT 1 FROM task AS other
-        WHERE other.checkout = task.checkout AND other.lane = task.lane AND other.parked = 0 AND other.state = 'queued'
+        WHERE other.checkout = task.checkout AND other.lane = task.lane AND other.blocked = 0 AND other.state = 'queued'
             AND other.stop_at IS NULL AND other.ready = 1 AND other.unmet = 0
     )
 LIMIT :limit;
@@ -54,7 +54,7 @@ SELECT claim.machine, claim.task_id, run.state FROM claim JOIN run ON run.id = c
 WHERE claim.checkout = :checkout ORDER BY claim.machine;
 
 -- name: waits_facts
-SELECT ready, unmet, parked, checkout, lane, priority FROM task WHERE id = :task_id;
+SELECT ready, unmet, blocked, checkout, lane, priority FROM task WHERE id = :task_id;
 
 -- name: waits_is_wanted
 SELECT 1 FROM claim WHERE checkout = :checkout

@@ -1,7 +1,7 @@
 """SQLite, through apsw.
 
     store        `SqliteStore`: the port, one connection, transactions by turns
-    turnstile    the write lock: whose turn it is to write, between processes
+    write lock    the write lock: whose turn it is to write, between processes
     connection   a connection: how it is opened, what is set on it, its statements
     schema       the numbered migrations, and how they are applied
     faults       what SQLite's errors mean, in our words

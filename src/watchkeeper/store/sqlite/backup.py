@@ -21,7 +21,7 @@ from watchkeeper.store.sqlite.connection import refuse_half_restored, restoring
 from watchkeeper.store.sqlite.copying import MAGIC, copy, facts_of, make_private, refuse_foreign
 from watchkeeper.store.sqlite.restore import StagedBackup
 from watchkeeper.store.sqlite.schema import SCHEMA
-from watchkeeper.store.sqlite.turnstile import WAIT_S
+from watchkeeper.store.sqlite.write_lock import WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -38,10 +38,10 @@ _WITHOUT_LOG, _WITH_LOG = 1, 2
 class SqliteBackups:
     """Backups of the database file of one state directory."""
 
-    def __init__(self, database: Path, turnstile: Path, *, wait_s: float = WAIT_S) -> None:
+    def __init__(self, database: Path, write_lock: Path, *, wait_s: float = WAIT_S) -> None:
         """`wait_s`: how long a restore waits for others to let go of the database."""
         self._database = database
-        self._turnstile = turnstile
+        self._write_lock = write_lock
         self._wait_s = wait_s
 
     def create(self, file: Path, *, replace: bool, progress: Progress) -> BackupFacts:
@@ -76,7 +76,7 @@ class SqliteBackups:
             _forget(temporary)
         return with_other(facts, path=file)
 
-    def look(self, file: Path, progress: Progress) -> BackupFacts:
+    def inspect(self, file: Path, progress: Progress) -> BackupFacts:
         """Read a backup from end to end."""
         del progress
         refuse_foreign(file)
@@ -86,7 +86,7 @@ class SqliteBackups:
     def stage(self, file: Path, progress: Progress) -> Generator[StagedBackup]:
         """Copy a backup beside the database and bring it up to date."""
         refuse_foreign(file)
-        staged = StagedBackup(self._database, self._turnstile, self._wait_s)
+        staged = StagedBackup(self._database, self._write_lock, self._wait_s)
         try:
             _copied(staged, file, progress, restoring(self._database))
             yield staged
@@ -99,9 +99,9 @@ class SqliteBackups:
         try:
             yield
         except DatabaseCorrupt as error:
-            says = str(error).replace(str(temporary), str(self._database))
+            detail = str(error).replace(str(temporary), str(self._database))
             raise DatabaseCorrupt(
-                f"{says.removesuffix('.')}; no backup was made.",
+                f"{detail.removesuffix('.')}; no backup was made.",
                 hint="Keep the file and its '-wal'. `wk restore` puts an earlier backup in its place.",
             ) from error
         except DatabaseUnusable as error:
@@ -129,8 +129,8 @@ def _copied(staged: StagedBackup, file: Path, progress: Progress, copied: Path) 
     try:
         staged.copy_from(file, progress)
     except DatabaseCorrupt as error:
-        says = str(error).replace(str(copied), str(file))
-        raise DatabaseCorrupt(says, hint="Nothing was changed. Restore another backup.") from error
+        detail = str(error).replace(str(copied), str(file))
+        raise DatabaseCorrupt(detail, hint="Nothing was changed. Restore another backup.") from error
     except DatabaseUnusable as error:
         error.args = (str(error).replace(str(copied), str(file)),)
         raise

@@ -12,7 +12,7 @@ import apsw
 from watchkeeper.crash import crashpoint
 from watchkeeper.errors import DatabaseBusy, DatabaseCorrupt, DatabaseUnusable, NoDatabase
 from watchkeeper.ports.damage import Met
-from watchkeeper.store.rows import Row, RowConflict, Value
+from watchkeeper.store.rows import Row, RowConflict, SqlValue
 from watchkeeper.store.sqlite import newest
 from watchkeeper.store.sqlite.faults import conflict, corrupt, in_our_words
 from watchkeeper.store.statements import Statements, conflicts_without_row
@@ -68,7 +68,7 @@ def refuse_half_restored(path: Path) -> None:
         )
 
 
-class Connection:
+class SqliteConnection:
     """One connection to a database file that exists, and the port's `rows` over it."""
 
     def __init__(
@@ -280,7 +280,7 @@ class Connection:
     def take_time(self) -> None:
         """Nothing is bounded here."""
 
-    def query(self, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:
+    def query(self, sql: str, values: Mapping[str, SqlValue] | None = None) -> list[Row]:
         """All rows of the answer to some SQL.
 
         Raises:
@@ -296,21 +296,21 @@ class Connection:
                 self._refuse_used_up()
                 raise
 
-    def run(self, name: str, /, **values: Value) -> int:
+    def run(self, name: str, /, **values: SqlValue) -> int:
         _ = self._named(name, values)
         changed = self._raw.changes()
         if changed == 0 and conflicts_without_row(self._statements[name]):
             raise RowConflict(f"{name}: a key is taken")
         return changed
 
-    def one(self, name: str, /, **values: Value) -> Row | None:
+    def one(self, name: str, /, **values: SqlValue) -> Row | None:
         found = self._named(name, values)
         return found[0] if found else None
 
-    def all(self, name: str, /, **values: Value) -> list[Row]:
+    def all(self, name: str, /, **values: SqlValue) -> list[Row]:
         return self._named(name, values)
 
-    def _named(self, name: str, values: Mapping[str, Value]) -> list[Row]:
+    def _named(self, name: str, values: Mapping[str, SqlValue]) -> list[Row]:
         try:
             return self.query(self._statements[name], values)
         except DatabaseCorrupt as damaged:
@@ -318,7 +318,7 @@ class Connection:
                 f"{damaged} It was met in '{name.partition('_')[0]}'.", hint=damaged.hint
             ) from damaged
 
-    def _rows(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
+    def _rows(self, sql: str, values: Mapping[str, SqlValue] | None) -> list[Row]:
         try:
             found = self._raw.execute(sql, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
         except UnicodeEncodeError:
@@ -327,7 +327,7 @@ class Connection:
             return self._rows_by_bytes(sql, values)
         return cast("list[Row]", found)
 
-    def _rows_by_bytes(self, sql: str, values: Mapping[str, Value] | None) -> list[Row]:
+    def _rows_by_bytes(self, sql: str, values: Mapping[str, SqlValue] | None) -> list[Row]:
         """The rows of a query in which one text is not valid UTF-8: that one comes as bytes, which no record takes for a text, and all others as ever."""
         import apsw.ext  # noqa: PLC0415 - only for what is damaged
 
@@ -355,7 +355,7 @@ def nap(naps: int, until: float) -> bool:
     return True
 
 
-def _text(value: Value) -> Value:
+def _text(value: SqlValue) -> SqlValue:
     """Bytes as the text that they are, if they are one. No column holds bytes."""
     if not isinstance(value, bytes):
         return value
@@ -365,7 +365,7 @@ def _text(value: Value) -> Value:
         return value
 
 
-def _storable(value: Value) -> Value:
+def _storable(value: SqlValue) -> SqlValue:
     """A text with lone surrogates (a broken file name in a message, say) is stored with them spelt out."""
     return value.encode("utf-8", "backslashreplace").decode("utf-8") if isinstance(value, str) else value
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from watchkeeper.ports.backup import Progress
-    from watchkeeper.store.rows import Row, Value
+    from watchkeeper.store.rows import Row, SqlValue
 
 PAGES_AT_ONCE = 256
 _PATIENCE_S = 10.0
@@ -54,7 +54,7 @@ def opened(path: Path, *, private: bool = False, read_only: bool = False) -> Gen
                 connection.close(force=True)
 
 
-def rows(connection: apsw.Connection, sql: str, values: Mapping[str, Value] | None = None) -> list[Row]:
+def rows(connection: apsw.Connection, sql: str, values: Mapping[str, SqlValue] | None = None) -> list[Row]:
     """The answer to some SQL."""
     found = connection.execute(sql, values).fetchall()  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType] - apsw's stub
     return cast("list[Row]", found)
@@ -148,8 +148,8 @@ def _check(connection: apsw.Connection, path: Path) -> None:
     found = rows(connection, "PRAGMA integrity_check(1)")
     if found == [("ok",)] and not rows(connection, "PRAGMA foreign_key_check"):
         return
-    says = str(found[0][0]).strip().splitlines()[-1] if found != [("ok",)] else "records refer to missing ones"
-    raise DatabaseCorrupt(f"'{path}' is damaged: {says}.", hint="Nothing was changed. Use an older backup.")
+    detail = str(found[0][0]).strip().splitlines()[-1] if found != [("ok",)] else "records refer to missing ones"
+    raise DatabaseCorrupt(f"'{path}' is damaged: {detail}.", hint="Nothing was changed. Use an older backup.")
 
 
 def _foreign(path: Path) -> DatabaseUnusable:

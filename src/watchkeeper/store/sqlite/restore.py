@@ -29,7 +29,7 @@ from watchkeeper.store.sqlite.copying import copy, facts_of, make_private, numbe
 from watchkeeper.store.sqlite.newest import file_of
 from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA
 from watchkeeper.store.sqlite.store import SqliteStore
-from watchkeeper.store.sqlite.turnstile import Turnstile
+from watchkeeper.store.sqlite.write_lock import WriteLock
 from watchkeeper.store.statements import read_text
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ class StagedBackup:
 
     facts: BackupFacts
 
-    def __init__(self, database: Path, turnstile: Path, wait_s: float) -> None:
+    def __init__(self, database: Path, write_lock: Path, wait_s: float) -> None:
         """Use `copy_from` next."""
         self._database = database
         self._copy = restoring(database)
-        self._turnstile = turnstile
+        self._write_lock = write_lock
         self._wait_s = wait_s
         self._store: SqliteStore | None = None
 
@@ -78,7 +78,7 @@ class StagedBackup:
         self.facts = replace(facts_of(self._copy, newest_schema=SCHEMA.number, private=True), path=file)
         with opened(self._copy) as connection:
             _ = rows(connection, "PRAGMA journal_mode=WAL")
-        self._store = SqliteStore.open(self._copy, self._turnstile, create=False, upgrade=True)
+        self._store = SqliteStore.open(self._copy, self._write_lock, create=False, upgrade=True)
 
     @property
     def store(self) -> SqliteStore:
@@ -98,7 +98,7 @@ class StagedBackup:
         """Make the copy the database, and return the name under which the old one is kept."""
         self._fold_copy()
         try:
-            with Turnstile(self._turnstile, self._wait_s):
+            with WriteLock(self._write_lock, self._wait_s):
                 if not os.path.lexists(self._database):
                     self._rename()
                     return None

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from watchkeeper.store.migrations import Schema, missing, shipped
 
 if TYPE_CHECKING:
-    from watchkeeper.store.rows import Value
-    from watchkeeper.store.sqlite.connection import Connection
+    from watchkeeper.store.rows import SqlValue
+    from watchkeeper.store.sqlite.connection import SqliteConnection
 
 PACKAGE = "watchkeeper.store.sqlite"
 
@@ -29,7 +29,7 @@ VALUES (:number, :name, :sha256, CAST(unixepoch('subsec') * 1000000 AS INTEGER))
 """
 
 
-def migrate(connection: Connection, schema: Schema) -> None:
+def migrate(connection: SqliteConnection, schema: Schema) -> None:
     """Apply what is missing. The caller holds the write lock and an open write transaction; it commits.
 
     Raises:
@@ -44,7 +44,7 @@ def migrate(connection: Connection, schema: Schema) -> None:
     _ = connection.query(f"PRAGMA user_version={schema.number}; PRAGMA application_id={APPLICATION_ID}")
 
 
-def _applied(connection: Connection) -> dict[Value, str]:
+def _applied(connection: SqliteConnection) -> dict[SqlValue, str]:
     """The hashes of the steps that the database has had."""
     if not connection.pragma("user_version"):
         return {}
@@ -52,7 +52,7 @@ def _applied(connection: Connection) -> dict[Value, str]:
     return {number: str(digest) for number, digest in found}
 
 
-def dump(connection: Connection) -> str:
+def dump(connection: SqliteConnection) -> str:
     """The schema as the database reports it; `docs/schema.sql` is this text."""
     found = connection.query(
         "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite_%' ORDER BY rowid"

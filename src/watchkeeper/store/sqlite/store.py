@@ -2,7 +2,7 @@
 
 A write transaction, step by step:
 
-    turnstile ─▶ is the file still ours ─▶ BEGIN IMMEDIATE ─▶ is the schema still ours ─▶ work ─▶ COMMIT ─▶ turnstile free
+    write lock ─▶ is the file still ours ─▶ BEGIN IMMEDIATE ─▶ is the schema still ours ─▶ work ─▶ COMMIT ─▶ write lock free
 
 A crash before COMMIT leaves nothing behind, a crash after it everything; SQLite sees to that. A caller that missed the answer asks again, and what must not
 happen twice is kept from it by the rows themselves: ids, fences, versions, operations.
@@ -20,9 +20,9 @@ from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable,
 from watchkeeper.ports.damage import Met
 from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite import newest
-from watchkeeper.store.sqlite.connection import Connection, refuse_half_restored
+from watchkeeper.store.sqlite.connection import SqliteConnection, refuse_half_restored
 from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
-from watchkeeper.store.sqlite.turnstile import WAIT_S, Turnstile
+from watchkeeper.store.sqlite.write_lock import WAIT_S, WriteLock
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
 from watchkeeper.store.values import torn
@@ -48,21 +48,21 @@ class SqliteStore:
     """The database of one state directory. Threads may share it; their transactions take turns."""
 
     def __init__(
-        self, path: Path, turnstile: Turnstile, schema: Schema, vfs: str | None, met: Met, *, anew: bool
+        self, path: Path, write_lock: WriteLock, schema: Schema, vfs: str | None, met: Met, *, anew: bool
     ) -> None:
         """Use `open` instead."""
         self._anew = anew
         self.met = met
         met.stores.add(self)
         self._path = path
-        self._turnstile = turnstile
+        self._write_lock = write_lock
         self._schema = schema
         self._vfs = vfs
         self._statements = Statements(PACKAGE)
         self._writing = threading.Lock()
         self._using = threading.Lock()
         self._user: int | None = None
-        self._connection: Connection | None = None
+        self._connection: SqliteConnection | None = None
         self._closed = False
         self._mark = 0
         """Raised by each commit of our own and each new connection, neither of which SQLite's own mark tells of."""
@@ -72,7 +72,7 @@ class SqliteStore:
     def open(  # noqa: PLR0913 - each is a choice of its own
         cls,
         path: Path,
-        turnstile: Path,
+        write_lock: Path,
         *,
         create: bool,
         upgrade: bool,
@@ -82,11 +82,11 @@ class SqliteStore:
         met: Met | None = None,
         anew: bool = False,
     ) -> Self:
-        """Open the database file `path`, whose writers take turns at the file `turnstile`.
+        """Open the database file `path`, whose writers take turns at the file `write lock`.
 
         Args:
             path: the database file.
-            turnstile: the file of the write lock.
+            write_lock: the file of the write lock.
             create: make the database if there is none. Reading commands never do.
             upgrade: bring an older database up to date. Only the daemon does.
             wait_s: how long a writer waits for its turn.
@@ -101,12 +101,12 @@ class SqliteStore:
             DatabaseUnusable: and its other kinds.
         """
         refuse_network_filesystem(path.parent)
-        store = cls(path, Turnstile(turnstile, wait_s), schema, vfs, met or Met(), anew=anew)
+        store = cls(path, WriteLock(write_lock, wait_s), schema, vfs, met or Met(), anew=anew)
         try:
             if create and _is_empty(path):
                 store._bring_up(from_nothing=True)
             try:
-                store._look()
+                store._check_file()
             except NoDatabase:
                 if not create:
                     raise
@@ -122,12 +122,12 @@ class SqliteStore:
 
     def transact(self, name: str, work: Callable[[StoredTx], T], *, durable: bool = True) -> T:
         self._refuse_nesting()
-        with self._writing, self._turnstile, self._use(turn=True) as connection:
+        with self._writing, self._write_lock, self._use(turn=True) as connection:
             connection.set("synchronous", "FULL" if durable else "NORMAL")
             connection.set("query_only", "OFF")
             before = connection.written
             with self._transaction(connection, "BEGIN IMMEDIATE"):
-                self._turnstile.goes_on()
+                self._write_lock.goes_on()
                 connection.writable = True
                 self._check_schema(connection)
                 result = work(StoredTx(connection))
@@ -167,12 +167,12 @@ class SqliteStore:
             found = connection.query("PRAGMA integrity_check" if thorough else "PRAGMA quick_check")
             broken = connection.query("PRAGMA foreign_key_check") if thorough else []
         wrong = [str(row[0]) for row in found if row != ("ok",)]
-        if wrong and all(says.startswith(_OF_A_RECORD) for says in wrong):
+        if wrong and all(detail.startswith(_OF_A_RECORD) for detail in wrong):
             raise torn(wrong[0].rpartition(" in ")[2].partition(".")[0], "?", wrong[0])
         if wrong or broken:
-            says = wrong[0] if wrong else "records refer to missing ones"
+            detail = wrong[0] if wrong else "records refer to missing ones"
             raise DatabaseCorrupt(
-                f"The database '{self._path}' is damaged: {says}.",
+                f"The database '{self._path}' is damaged: {detail}.",
                 hint="`wk restore FILE` puts a backup in its place; the damaged file is kept.",
             )
 
@@ -189,7 +189,7 @@ class SqliteStore:
             self._closed = True
             self._drop()
         with self._writing:
-            self._turnstile.close()
+            self._write_lock.close()
 
     def let_go(self) -> None:
         """Let go of a log that has lost its name, unless it is being used now."""
@@ -205,7 +205,7 @@ class SqliteStore:
             raise RuntimeError("a transaction inside a transaction")
 
     @contextlib.contextmanager
-    def _use(self, *, turn: bool = False) -> Generator[Connection, None, None]:
+    def _use(self, *, turn: bool = False) -> Generator[SqliteConnection, None, None]:
         """Have the connection to ourselves, opened again if the last one was given up. `turn`: it is our turn to write."""
         self._refuse_nesting()
         with self._using:
@@ -226,16 +226,16 @@ class SqliteStore:
                         hint="`wk daemon restart` continues with it; agents continue meanwhile.",
                     )
                 if self._connection is None:
-                    self._connection = Connection(
-                        self._path, self._statements, self._turnstile.wait_s, self._vfs, self.met
+                    self._connection = SqliteConnection(
+                        self._path, self._statements, self._write_lock.wait_s, self._vfs, self.met
                     )
-                    self._connection.on_wait = self._turnstile.waits
+                    self._connection.on_wait = self._write_lock.waits
                 yield self._connection
             finally:
                 self._user = None
 
     @contextlib.contextmanager
-    def _transaction(self, connection: Connection, begin: str) -> Generator[None, None, None]:
+    def _transaction(self, connection: SqliteConnection, begin: str) -> Generator[None, None, None]:
         """What was begun and not committed inside is undone. A connection that cannot undo, or whose file is gone, is given up."""
         connection.be_patient()
         good = False
@@ -271,7 +271,7 @@ class SqliteStore:
             self._mark += self._seen + 1
             self._seen = 0
 
-    def _check_schema(self, connection: Connection) -> None:
+    def _check_schema(self, connection: SqliteConnection) -> None:
         number = connection.pragma("user_version")
         if number == self._schema.number:
             connection.refuse_lost()
@@ -297,7 +297,7 @@ class SqliteStore:
             f"The database '{self._path}' is of an older version.", hint="`wk daemon start` brings it up to date."
         )
 
-    def _look(self) -> None:
+    def _check_file(self) -> None:
         """See whether the database can be used as it is."""
         with self._use() as connection, self._transaction(connection, "BEGIN"):
             if connection.pragma("application_id") != (APPLICATION_ID if connection.pragma("user_version") else 0):
@@ -311,7 +311,7 @@ class SqliteStore:
 
     def _bring_up(self, *, from_nothing: bool) -> None:
         """Make or upgrade the database, unless another process did so while this one waited for its turn."""
-        with self._writing, self._turnstile:
+        with self._writing, self._write_lock:
             if from_nothing:
                 self._make_file()
             with self._use() as connection:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from watchkeeper_testing.stub_model.scenarios import Call, Fault, Scenario, Turn
+from watchkeeper_testing.stub_model.scenarios import Fault, Scenario, ToolCall, Turn
 
 _CWD = re.compile(r"(?:[Ww]orking directory:\s*|<cwd>)(/[^\s\"\\<]+)")
 _TOOL_NAMES = {"shell": ("Bash", "bash", "shell", "exec_command"), "write": ("Write", "write", "write_file")}
@@ -144,7 +144,7 @@ def fill(value: Any, words: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSO
 
 
 def _shape(
-    call: Call, tools: Mapping[str, Mapping[str, Any]], words: Mapping[str, str]
+    call: ToolCall, tools: Mapping[str, Mapping[str, Any]], words: Mapping[str, str]
 ) -> tuple[str, Mapping[str, Any]] | None:
     """The tool's name and arguments as this client wants them, or None if it offers no such tool."""
     if call.do == "raw":
@@ -152,7 +152,7 @@ def _shape(
     if call.do == "write" and _PATCHING in tools:
         added = "".join(f"+{line}\n" for line in call.content.splitlines())
         patch = f"*** Begin Patch\n*** Add File: {call.path}\n{added}*** End Patch"
-        call = Call(do="shell", command=f"apply_patch <<'EOF'\n{patch}\nEOF", args=call.args)
+        call = ToolCall(do="shell", command=f"apply_patch <<'EOF'\n{patch}\nEOF", args=call.args)
     name = next((each for each in _TOOL_NAMES[call.do] if each in tools), None)
     if name is None:
         return None

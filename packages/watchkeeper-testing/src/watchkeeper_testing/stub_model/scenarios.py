@@ -19,7 +19,7 @@ class ScenarioError(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ToolCall:
     """One tool call. `shell` and `write` find the fitting tool among those that the client offers; `raw` names it."""
 
     do: Literal["shell", "write", "raw"]
@@ -36,7 +36,7 @@ class Turn:
 
     text: str = ""
     thinking: str = ""
-    tools: tuple[Call, ...] = ()
+    tools: tuple[ToolCall, ...] = ()
     stop_reason: str = ""
     """Overrides `tool_use` or `end_turn`: `refusal`, `max_tokens` …"""
     usage: Mapping[str, int] = field(default_factory=dict[str, int])
@@ -116,7 +116,7 @@ class Scenario:
 
 def _turn(data: Mapping[str, Any]) -> Turn:
     known = _known(Turn, data)
-    known["tools"] = tuple(Call(**_known(Call, call)) for call in known.get("tools", ()))
+    known["tools"] = tuple(ToolCall(**_known(ToolCall, call)) for call in known.get("tools", ()))
     for call in known["tools"]:
         if call.do not in {"shell", "write", "raw"}:
             message = f"A tool call does not know 'do': {call.do!r}; use shell, write or raw."

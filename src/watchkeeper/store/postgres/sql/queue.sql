@@ -17,12 +17,12 @@ WHERE state = 'queued' AND stop_at IS NULL AND ready = 0 ORDER BY wake_at LIMIT 
 WITH RECURSIVE seen (lane) AS (
     (
         SELECT lane FROM task
-        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0 ORDER BY lane LIMIT 1
+        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND blocked = 0 ORDER BY lane LIMIT 1
     )
     UNION ALL
     SELECT (
         SELECT lane FROM task
-        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND parked = 0 AND lane > seen.lane
+        WHERE state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0 AND blocked = 0 AND lane > seen.lane
         ORDER BY lane LIMIT 1
     )
     FROM seen WHERE seen.lane IS NOT NULL
@@ -44,7 +44,7 @@ SELECT task.id, task.checkout, task.priority, task.seq
 FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
     SELECT id, checkout, priority, seq FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
-        AND parked = 0
+        AND blocked = 0
         AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY priority DESC, seq LIMIT 1
 ) AS task
@@ -55,7 +55,7 @@ SELECT task.id, task.checkout, task.priority, task.seq
 FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
     SELECT id, checkout, priority, seq FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
-        AND parked = 0 AND (kind IS NULL OR kind NOT IN ('overloaded', 'network', 'quota'))
+        AND blocked = 0 AND (kind IS NULL OR kind NOT IN ('overloaded', 'network', 'quota'))
         AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY priority DESC, seq LIMIT 1
 ) AS task
@@ -66,23 +66,23 @@ SELECT task.id, task.checkout, task.priority, task.seq
 FROM jsonb_array_elements_text(CAST(:lanes AS JSONB)) AS wanted (lane) CROSS JOIN LATERAL (
     SELECT id, checkout, priority, seq, updated_at FROM task
     WHERE lane = CAST(wanted.lane AS BIGINT) AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
-        AND parked = 0 AND kind IN ('overloaded', 'network', 'quota')
+        AND blocked = 0 AND kind IN ('overloaded', 'network', 'quota')
         AND NOT EXISTS (SELECT 1 FROM damage WHERE damage.task_id = task.id)
     ORDER BY updated_at, seq LIMIT 1
 ) AS task
 ORDER BY task.updated_at, task.seq LIMIT 1;
 
--- name: queue_unpark
+-- name: queue_unblock
 WITH RECURSIVE seen (lane) AS (
     (
         SELECT lane FROM task
-        WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        WHERE checkout = :checkout AND blocked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
         ORDER BY lane LIMIT 1
     )
     UNION ALL
     SELECT (
         SELECT lane FROM task
-        WHERE checkout = :checkout AND parked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
+        WHERE checkout = :checkout AND blocked = 1 AND state = 'queued' AND stop_at IS NULL AND ready = 1 AND unmet = 0
             AND lane > seen.lane
         ORDER BY lane LIMIT 1
     )
@@ -91,15 +91,15 @@ WITH RECURSIVE seen (lane) AS (
 best AS MATERIALIZED (
     SELECT (
         SELECT seq FROM task
-        WHERE checkout = :checkout AND parked = 1 AND lane = seen.lane AND state = 'queued' AND stop_at IS NULL
+        WHERE checkout = :checkout AND blocked = 1 AND lane = seen.lane AND state = 'queued' AND stop_at IS NULL
             AND ready = 1 AND unmet = 0
         ORDER BY priority DESC, seq LIMIT 1
     ) AS seq
     FROM seen WHERE seen.lane IS NOT NULL
 )
-UPDATE task SET parked = 0 FROM best WHERE task.seq = best.seq;
+UPDATE task SET blocked = 0 FROM best WHERE task.seq = best.seq;
 
--- name: queue_parked_for_others
+-- name: queue_blocked_for_others
 WITH elsewhere AS MATERIALIZED (
     SELECT DISTINCT claim.checkout FROM claim
     WHERE claim.checkout IS NOT NULL AND claim.machine <> :machine
@@ -110,7 +110,7 @@ FROM elsewhere CROSS JOIN LATERAL (
     SELECT lane.id, lane.machine, lane.harness, lane.account, lane.project FROM lane
     WHERE lane.machine = '' AND EXISTS (
         SELECT 1 FROM task
-        WHERE task.checkout = elsewhere.checkout AND parked = 1 AND task.lane = lane.id AND state = 'queued'
+        WHERE task.checkout = elsewhere.checkout AND blocked = 1 AND task.lane = lane.id AND state = 'queued'
             AND stop_at IS NULL AND ready = 1 AND unmet = 0
         OFFSET 0
     )
@@ -118,11 +118,11 @@ FROM elsewhere CROSS JOIN LATERAL (
 ) AS open
 ORDER BY open.id, elsewhere.checkout;
 
--- name: queue_bring_back
-UPDATE task SET parked = 0
+-- name: queue_unblock_lane
+UPDATE task SET blocked = 0
 WHERE seq = (
     SELECT seq FROM task
-    WHERE checkout = :checkout AND parked = 1 AND lane = :lane AND state = 'queued' AND stop_at IS NULL
+    WHERE checkout = :checkout AND blocked = 1 AND lane = :lane AND state = 'queued' AND stop_at IS NULL
         AND ready = 1 AND unmet = 0
     ORDER BY priority DESC, seq LIMIT 1
 );

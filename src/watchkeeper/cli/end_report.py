@@ -57,11 +57,11 @@ class Report:
     def stop_failed(self) -> str | None:
         """Why it is not ended, if that is so."""
         if self.direct is not None and not self.direct.over:
-            return self.direct.says
+            return self.direct.detail
         return self.failed
 
 
-def tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
+def print_report(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
     """Tell what became of one wish; with JSON only what was wrong."""
     from watchkeeper.cli import errors
     from watchkeeper.cli.machines import where
@@ -73,11 +73,11 @@ def tell(call: "Call", report: Report, *, waited: bool, as_json: bool) -> None:
             call.terminal.prose(f"{report.task_id}  {_off_record(report, report.unwritten)}", hang=_HANG)
     elif report.task is not None and not as_json:
         there = where(call, report.task) if report.task.state is TaskState.RUNNING else ""
-        call.terminal.prose(f"{report.task.id}  {_says(report, report.task, waited=waited)}{there}", hang=_HANG)
+        call.terminal.prose(f"{report.task.id}  {_sentence(report, report.task, waited=waited)}{there}", hang=_HANG)
 
 
 def _off_record(report: Report, error: DatabaseUnusable) -> str:
-    why = direct.says(error)
+    why = direct.describe(error)
     if report.stop_failed is not None:
         return f"stop failed: {render.clean(report.stop_failed)} {why[0].upper()}{why[1:]}; type it again"
     if report.noted_before:
@@ -88,7 +88,7 @@ def _off_record(report: Report, error: DatabaseUnusable) -> str:
     return f"stopped off the record: {why}; {later}"
 
 
-def _says(report: Report, task: Task, *, waited: bool) -> str:
+def _sentence(report: Report, task: Task, *, waited: bool) -> str:
     if report.ended_before:
         when = f" at {render.clock(task.ended_at)}" if task.ended_at is not None else ""
         return f"had ended already: {task.state.value}{when}{_left(report, waited=waited)}"
@@ -148,7 +148,7 @@ def code_of(reports: list[Report], *, wait: bool) -> int:
     return Exit.TIMEOUT if failed or (going and wait) else Exit.OK
 
 
-def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool) -> int:
+def print_dry_run(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool) -> int:
     """Tell what would be done, and return the exit code."""
     from watchkeeper.app.views import plain
     from watchkeeper.app.views.rows import one
@@ -157,7 +157,7 @@ def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool
     off: list[dict[str, object]] = []
     for report in reports:
         if report.error is not None or report.task_id is None:
-            tell(call, report, waited=False, as_json=as_json)
+            print_report(call, report, waited=False, as_json=as_json)
             continue
         if report.unwritten is not None:
             off.append(_plain_off(report, report.unwritten, how))
@@ -178,7 +178,7 @@ def tell_dry(call: "Call", reports: list[Report], how: StopHow, *, as_json: bool
 
 def _plain_off(report: Report, error: DatabaseUnusable, how: StopHow) -> dict[str, object]:
     """What would be done off the record, as JSON values."""
-    why = direct.says(error)
+    why = direct.describe(error)
     pids = ", ".join(f"pid {each.run.agent.pid}" for each in report.found if each.run.agent is not None)
     signals = "KILL" if how is StopHow.KILL else "TERM, then KILL"
     then = (
@@ -228,7 +228,7 @@ def plain_report(report: Report) -> dict[str, object]:
         "error": None if report.error is None else str(report.error),
         "task": None if report.task is None else plain.task(report.task),
         "proof": None if report.proof is None else report.proof.value,
-        "off_record": None if report.unwritten is None else direct.says(report.unwritten),
+        "off_record": None if report.unwritten is None else direct.describe(report.unwritten),
         "noted": report.noted,
         "ended": _has_ended(report),
         "stop_failed": report.stop_failed,

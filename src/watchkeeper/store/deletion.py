@@ -9,23 +9,23 @@ from watchkeeper.store.values import Columns, ticks
 
 _BEYOND = "\U0010ffff"
 _ABOUT_A_TASK = (
-    "keeping_drop_launches",
-    "keeping_drop_outcomes",
-    "keeping_drop_runs",
-    "keeping_drop_executions",
-    "keeping_drop_sessions",
-    "keeping_drop_authorisations",
-    "keeping_drop_dependencies",
-    "keeping_recount_dependents",
-    "keeping_drop_dependents",
-    "keeping_drop_labels",
-    "keeping_drop_spec",
+    "deletion_drop_launches",
+    "deletion_drop_outcomes",
+    "deletion_drop_runs",
+    "deletion_drop_executions",
+    "deletion_drop_sessions",
+    "deletion_drop_authorisations",
+    "deletion_drop_dependencies",
+    "deletion_recount_dependents",
+    "deletion_drop_dependents",
+    "deletion_drop_labels",
+    "deletion_drop_spec",
 )
 """What goes with a task, in an order in which nothing refers to what has gone."""
 
 
-class StoredKeeping:
-    """The port's `Keeping`."""
+class StoredDeletion:
+    """The port's `Deletion`."""
 
     def __init__(self, rows: Rows) -> None:
         """Work within one transaction."""
@@ -35,12 +35,12 @@ class StoredKeeping:
         try:
             for statement in _ABOUT_A_TASK:
                 _ = self._rows.run(statement, task_id=task_id)
-            gone = self._rows.run("keeping_drop_task", task_id=task_id)
+            gone = self._rows.run("deletion_drop_task", task_id=task_id)
         except RowConflict as conflict:
             raise Stale(f"Something still refers to task '{task_id}': nothing was removed.") from conflict
         if gone != 1:
             raise NoSuchTask(f"There is no task '{task_id}'.")
-        _ = self._rows.run("keeping_note_removed", task_id=task_id)
+        _ = self._rows.run("deletion_note_removed", task_id=task_id)
 
     def remove_remains(self, task_id: str) -> None:
         """Delete everything that is about a task whose own row is gone. Raises RowConflict if something still refers to it."""
@@ -48,33 +48,33 @@ class StoredKeeping:
             _ = self._rows.run(statement, task_id=task_id)
 
     def removed_like(self, prefix: str, limit: int) -> list[str]:
-        found = self._rows.all("keeping_removed_like", first=prefix, beyond=prefix + _BEYOND, limit=limit)
+        found = self._rows.all("deletion_removed_like", first=prefix, beyond=prefix + _BEYOND, limit=limit)
         return [_text(row) for row in found]
 
     def ended(self, state: TaskState, before: datetime, limit: int, after: int = 0) -> list[tuple[int, str]]:
-        found = self._rows.all("keeping_ended", state=state.value, before=ticks(before), after=after, limit=limit)
-        return [_place(row) for row in found]
+        found = self._rows.all("deletion_ended", state=state.value, before=ticks(before), after=after, limit=limit)
+        return [_seq_and_id(row) for row in found]
 
     def forget_history(self, before: datetime, limit: int, after: int = 0) -> tuple[int, int | None]:
-        page = [_number_pair(row) for row in self._rows.all("keeping_history", after=after, limit=limit)]
+        page = [_number_pair(row) for row in self._rows.all("deletion_history", after=after, limit=limit)]
         old = [seq for seq, at in page if at < ticks(before)]
         if not old:
             return 0, None
         gone = [
-            _number(row) for row in self._rows.all("keeping_forget", after=after, last=old[-1], before=ticks(before))
+            _number(row) for row in self._rows.all("deletion_forget", after=after, last=old[-1], before=ticks(before))
         ]
         if gone:
-            _ = self._rows.run("keeping_note_forgotten", seq=max(gone))
+            _ = self._rows.run("deletion_note_forgotten", seq=max(gone))
         return len(gone), old[-1] if len(page) == limit else None
 
     def forgotten(self) -> int:
-        return _number(self._rows.one("keeping_forgotten") or ())
+        return _number(self._rows.one("deletion_forgotten") or ())
 
     def forget_operations(self, before: datetime, limit: int) -> int:
-        return self._rows.run("keeping_forget_operations", before=ticks(before), limit=limit)
+        return self._rows.run("deletion_forget_operations", before=ticks(before), limit=limit)
 
 
-def _place(row: Row) -> tuple[int, str]:
+def _seq_and_id(row: Row) -> tuple[int, str]:
     with Columns(row, "task") as column:
         return column.number(), str(column.value())
 

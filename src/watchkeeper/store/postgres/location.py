@@ -24,8 +24,8 @@ _NOT_A_TABLE = "commit"
 """Counts transactions, not rows."""
 
 
-class PostgresPlace:
-    """The port's `Place`, see `store.moving`."""
+class PostgresLocation:
+    """The port's `DatabaseLocation`, see `store.moving`."""
 
     def __init__(self, url: str, application: str) -> None:
         """Where it is, and what its server knows us as. Raises SettingsError."""
@@ -34,7 +34,7 @@ class PostgresPlace:
         self._address = Address(url)
 
     @property
-    def says(self) -> str:
+    def detail(self) -> str:
         """The database's name and its host."""
         return str(self._address)
 
@@ -69,8 +69,8 @@ class PostgresPlace:
         for name, last in numbers.items():
             _ = rows.query("UPDATE counter SET last = :last WHERE name = :name", {"name": name, "last": last})
 
-    def mark(self, rows: Rows, says: str) -> None:
-        if says:
-            marks.mark(rows, says)
+    def mark(self, rows: Rows, detail: str) -> None:
+        if detail:
+            marks.mark(rows, detail)
         else:
             marks.unmark(rows)

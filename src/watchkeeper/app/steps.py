@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
-Doing = Callable[[str, str, str], None]
-"""Told, by a run's id, what is begun: the beginning of a sentence, and what it is about. Both empty: it is over."""
+OnStep = Callable[[str, str, str], None]
+"""Called with a run's id, the step that begins (the beginning of a sentence), and what that is about. Both empty: it is over."""
 
 LOOKS = "Its working directory has not answered"
 """What is said of a run whose directory is being looked at, once that takes long."""
@@ -15,6 +15,6 @@ READS = "Its output has been read"
 """What is said of a run whose output is being read, once that takes long."""
 
 
-def tell_nobody(run_id: str, says: str, about: str) -> None:
-    """Nobody asks."""
-    del run_id, says, about
+def ignore_step(run_id: str, detail: str, about: str) -> None:
+    """Ignore the step: the caller does not watch."""
+    del run_id, detail, about

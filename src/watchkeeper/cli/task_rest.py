@@ -56,16 +56,16 @@ def code_of(task: Task, still: "Standstill | None") -> Exit:
     return CODES.get(task.state, Exit.TIMEOUT)
 
 
-def says(still: "Standstill") -> str:
+def describe(still: "Standstill") -> str:
     """Why nothing more happens to a task, in a line for people."""
     if still.wait is None:
-        return f"{clean(still.says)}; start one: wk daemon start"
-    return f"{still.wait.value}: {clean(still.says)}"
+        return f"{clean(still.detail)}; start one: wk daemon start"
+    return f"{still.wait.value}: {clean(still.detail)}"
 
 
 def plain(still: "Standstill | None") -> dict[str, object] | None:
     """The same as JSON values."""
-    return None if still is None else {"wait": still.wait and still.wait.value, "says": still.says}
+    return None if still is None else {"wait": still.wait and still.wait.value, "detail": still.detail}
 
 
 class Outlook:
@@ -78,13 +78,13 @@ class Outlook:
         self._next = 0.0
         self._since: float | None = None
 
-    def look(self, tasks: Sequence[Task]) -> "list[Standstill]":
+    def standstills(self, tasks: Sequence[Task]) -> "list[Standstill]":
         """Why nothing more happens to each of them that is not at rest, once that has been so for a while; empty until then."""
         now = time.monotonic()
         if now < self._next or all(at_rest(task) for task in tasks):
             return []
         self._next = now + _LOOK_S
-        found = self._found(tasks)
+        found = self._read(tasks)
         if not found:
             self._since = None
             return []
@@ -92,13 +92,13 @@ class Outlook:
         patience_s = _ALONE_S if any(each.wait is None for each in found) else _STEADY_S
         return found if now - self._since >= patience_s else []
 
-    def _found(self, tasks: Sequence[Task]) -> "list[Standstill] | None":
+    def _read(self, tasks: Sequence[Task]) -> "list[Standstill] | None":
         from watchkeeper.app.views.standstill import standstill
-        from watchkeeper.cli.machines import here
+        from watchkeeper.cli.machines import this_machine
 
         try:
             acts = daemon.is_there(self._call)
-            return standstill(self._store, here(self._call), self._call.runtime, tasks, acts=acts)
+            return standstill(self._store, this_machine(self._call), self._call.runtime, tasks, acts=acts)
         except NoSuchTask:
             return None  # one was removed in this instant: the next look knows
 
@@ -149,7 +149,7 @@ def wait_for_rest(
         removed.update(each for each, task in tasks.items() if each not in known and not at_rest(task))
         tasks.update(known)
         over = [at_rest(task) or each in removed for each, task in tasks.items()]
-        still = outlook.look([task for each, task in tasks.items() if each not in removed])
+        still = outlook.standstills([task for each, task in tasks.items() if each not in removed])
         return (any if any_ else all)(over) or bool(still)
 
     _ = wait_for(call, store, list(tasks), enough, timeout_s, progress)
@@ -167,7 +167,7 @@ def wait_for(
     """Wait until the tasks are as they should be, or the time is over; returns how they stand then, in the order given, without those that were removed."""
     began = time.monotonic()
     changed, mark = store.changed(0)
-    vigil = daemon.Vigil(call)
+    daemon_watcher = daemon.DaemonWatcher(call)
     with Watcher([call.reading.state.path]) as watcher:
         tasks = there(store, task_ids)
         while not enough(tasks):
@@ -175,7 +175,7 @@ def wait_for(
             left_s = NET_S if timeout_s is None else timeout_s - passed_s
             if left_s <= 0:
                 break
-            vigil.look()
+            daemon_watcher.check()
             if progress is not None:
                 progress(tasks, passed_s)
             watcher.wait(left_s)

@@ -56,7 +56,7 @@ def plain(damage: "Damage") -> dict[str, object]:
         "task": damage.task_id,
         "reason": damage.reason,
         "since": None if damage.at is None else damage.at.isoformat(),
-        "choices": {choice.value: says for choice, says in _choices(damage).items()},
+        "choices": {choice.value: detail for choice, detail in _choices(damage).items()},
     }
 
 
@@ -74,15 +74,15 @@ def _choices(damage: "Damage") -> "dict[Repair, str]":
 
 def _print(call: Call, damage: "Damage") -> None:
     call.terminal.prose(line(damage), hang=4)
-    for choice, says in _choices(damage).items():
-        call.terminal.prose(f"    {choice.value:<7} {says}", hang=12)
+    for choice, detail in _choices(damage).items():
+        call.terminal.prose(f"    {choice.value:<7} {detail}", hang=12)
 
 
 def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
     """Do to a record what was chosen. Raises UsageError, NotFound, Refused, DatabaseUnusable and its kinds."""
     from watchkeeper.app.repair import RepairRequest, repair
     from watchkeeper.domain.repair import Repair
-    from watchkeeper.ports.service import Order
+    from watchkeeper.ports.service import DaemonRequest
 
     if name is None:
         raise UsageError("Which record is meant is not said.", hint="`wk store repair` lists those that are torn.")
@@ -92,7 +92,7 @@ def do(call: Call, name: str | None, what: str, *, as_json: bool) -> None:
         raise NotFound("There is no database yet.", hint=NOTHING_YET)
     parts, chosen = call.writing, Repair(what)
     damage = repair(parts, call.caller, RepairRequest(record=name, what=chosen))
-    _ = parts.daemon_host.tell(Order.LOOK)
+    _ = parts.daemon_host.send(DaemonRequest.LOOK)
     if as_json:
         call.terminal.document({"record": damage.name, "did": chosen.value, "task": damage.task_id})
     else:

@@ -12,7 +12,7 @@ from watchkeeper.errors import DatabaseFull, DatabaseUnusable, WatchkeeperError
 if TYPE_CHECKING:
     from watchkeeper.app.together import Result
     from watchkeeper.cli.call import Call
-    from watchkeeper.cli.ending_words import Report
+    from watchkeeper.cli.end_report import Report
 
 _TOGETHER = 16
 """So many stops are prepared at once; the daemon acts on these while the next ones are recorded."""

@@ -1,4 +1,4 @@
-"""Give a task another title, or keep it on top."""
+"""Give a task another title."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.record import apply_task
 from watchkeeper.app.secrets import refuse_words
 from watchkeeper.domain.model import Task
-from watchkeeper.domain.task import Pinned, Renamed
+from watchkeeper.domain.task import Renamed
 from watchkeeper.errors import BadTask
 
 
@@ -17,14 +17,6 @@ class RenameRequest:
 
     task_id: str
     title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PinRequest:
-    """Whether a task is kept on top and out of pruning."""
-
-    task_id: str
-    pinned: bool
 
 
 def rename(parts: Parts, caller: Caller, request: RenameRequest) -> Task:
@@ -43,10 +35,3 @@ def rename(parts: Parts, caller: Caller, request: RenameRequest) -> Task:
     at = parts.clock.now()
     renamed = Renamed(title=title, by=caller.by, at=at)
     return parts.store.transact("rename", lambda tx: apply_task(tx, tx.tasks.get(request.task_id), renamed, at))
-
-
-def pin(parts: Parts, caller: Caller, request: PinRequest) -> Task:
-    """Keep a task on top and out of pruning, or no longer; returns the task as it is then. Raises NoSuchTask."""
-    at = parts.clock.now()
-    pinned = Pinned(pinned=request.pinned, by=caller.by, at=at)
-    return parts.store.transact("pin", lambda tx: apply_task(tx, tx.tasks.get(request.task_id), pinned, at))

@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 _TRIGGERS = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' ORDER BY name"
 
 
-class SqlitePlace:
-    """The port's `Place`, see `store.moving`."""
+class SqliteLocation:
+    """The port's `DatabaseLocation`, see `store.moving`."""
 
-    def __init__(self, database: Path, turnstile: Path) -> None:
+    def __init__(self, database: Path, write_lock: Path) -> None:
         """The database file, and where its writers take turns."""
         self._database = database
-        self._turnstile = turnstile
+        self._write_lock = write_lock
 
     @property
-    def says(self) -> str:
+    def detail(self) -> str:
         """The file."""
         return f"'{self._database}'"
 
     def open(self, *, marked: bool = False, new: bool = True) -> SqliteStore:
         schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
         new = new and not marked
-        return SqliteStore.open(self._database, self._turnstile, create=new, upgrade=new, schema=schema, anew=new)
+        return SqliteStore.open(self._database, self._write_lock, create=new, upgrade=new, schema=schema, anew=new)
 
     def columns(self, rows: Rows, table: str) -> list[str]:
         """Those that are not generated."""
@@ -63,9 +63,9 @@ class SqlitePlace:
                 "INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)", {"name": name, "last": last}
             )
 
-    def mark(self, rows: Rows, says: str) -> None:
-        if says:
-            marks.mark(rows, says)
+    def mark(self, rows: Rows, detail: str) -> None:
+        if detail:
+            marks.mark(rows, detail)
         else:
             marks.unmark(rows)
-        _ = rows.query(f"PRAGMA user_version={marks.MARKED if says else SCHEMA.number}")
+        _ = rows.query(f"PRAGMA user_version={marks.MARKED if detail else SCHEMA.number}")

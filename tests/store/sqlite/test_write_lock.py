@@ -16,7 +16,7 @@ from support.waiting import wait_until
 
 from watchkeeper.errors import DatabaseBusy
 from watchkeeper.store.sqlite.store import SqliteStore
-from watchkeeper.store.sqlite.turnstile import Turnstile
+from watchkeeper.store.sqlite.write_lock import WriteLock
 
 
 def blocked() -> set[int]:
@@ -25,38 +25,38 @@ def blocked() -> set[int]:
 
 
 def test_a_second_one_waits_and_names_the_first(tmp_path: Path) -> None:
-    with Turnstile(tmp_path / "t"), pytest.raises(DatabaseBusy, match=f"process {os.getpid()} ") as caught:
-        _ = Turnstile(tmp_path / "t", 0.05).__enter__()
+    with WriteLock(tmp_path / "t"), pytest.raises(DatabaseBusy, match=f"process {os.getpid()} ") as caught:
+        _ = WriteLock(tmp_path / "t", 0.05).__enter__()
     assert "Nothing was changed" in caught.value.hint
 
 
 def test_who_gave_up_leaves_no_lock_behind(tmp_path: Path) -> None:
     """The thread that still stands in line gets the lock after its writer gave up. It releases the lock at once."""
-    with Turnstile(tmp_path / "t"), pytest.raises(DatabaseBusy):
-        _ = Turnstile(tmp_path / "t", 0.05).__enter__()
+    with WriteLock(tmp_path / "t"), pytest.raises(DatabaseBusy):
+        _ = WriteLock(tmp_path / "t", 0.05).__enter__()
     # The thread ends after its turn. A writer that comes earlier may get the lock first, and does not meet one that is kept forever.
     wait_until(
-        lambda: all(one.name != "turnstile" for one in threading.enumerate()), what="the waiting thread has ended"
+        lambda: all(one.name != "write.lock" for one in threading.enumerate()), what="the waiting thread has ended"
     )
-    with Turnstile(tmp_path / "t", 0.05):
+    with WriteLock(tmp_path / "t", 0.05):
         pass
 
 
 def test_who_waits_gets_its_turn_when_it_is_free(tmp_path: Path) -> None:
-    first, got = Turnstile(tmp_path / "t"), threading.Event()
+    first, got = WriteLock(tmp_path / "t"), threading.Event()
 
     def second() -> None:
-        turnstile = Turnstile(tmp_path / "t", 30)
-        with turnstile:
+        write_lock = WriteLock(tmp_path / "t", 30)
+        with write_lock:
             got.set()
-        with turnstile:  # once more, with the descriptor that was won
+        with write_lock:  # once more, with the descriptor that was won
             pass
-        turnstile.close()
+        write_lock.close()
 
     with first:
         thread = threading.Thread(target=second)
         thread.start()
-        wait_until(lambda: any(one.name == "turnstile" for one in threading.enumerate()), what="somebody waits")
+        wait_until(lambda: any(one.name == "write.lock" for one in threading.enumerate()), what="somebody waits")
         assert not got.is_set()
     assert got.wait(10)
     thread.join(10)
@@ -72,8 +72,8 @@ def test_ctrl_z_waits_for_the_end_of_a_transaction(tmp_path: Path, sqlite: Sqlit
     with pytest.raises(ZeroDivisionError):
         sqlite.transact("fail", lambda tx: 1 // 0)
     assert signal.SIGTSTP not in blocked()
-    with Turnstile(tmp_path / "turnstile"), pytest.raises(DatabaseBusy):
-        _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
+    with WriteLock(tmp_path / "write.lock"), pytest.raises(DatabaseBusy):
+        _ = WriteLock(tmp_path / "write.lock", 0.05).__enter__()
     assert signal.SIGTSTP not in blocked()
 
 
@@ -91,7 +91,7 @@ import os, signal, sys
 from pathlib import Path
 from watchkeeper.store.sqlite.store import SqliteStore
 root = Path(sys.argv[1])
-store = SqliteStore.open(root / "wk.db", root / "turnstile", create=False, upgrade=False, wait_s=60)
+store = SqliteStore.open(root / "wk.db", root / "write lock", create=False, upgrade=False, wait_s=60)
 def work(tx):
     print("holding", flush=True)
     sys.stdin.readline()
@@ -124,16 +124,16 @@ def test_who_only_waits_for_another_program_is_not_called_the_holder(tmp_path: P
     _ = other.execute("BEGIN IMMEDIATE")
     process = start(tmp_path)
     assert line(process) == "opened"
-    wait_until(lambda: (tmp_path / "turnstile").read_text().strip().endswith(" waits"), what="it says that it waits")
+    wait_until(lambda: (tmp_path / "write.lock").read_text().strip().endswith(" waits"), what="it says that it waits")
     with pytest.raises(
         DatabaseBusy, match=f"held by another program .*process {process.pid} .*waits for it, too"
     ) as caught:
-        _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
+        _ = WriteLock(tmp_path / "write.lock", 0.05).__enter__()
     assert "end it" not in caught.value.hint
     other.close()
     assert line(process) == "holding"
     with pytest.raises(DatabaseBusy, match=f"held by process {process.pid} "):
-        _ = Turnstile(tmp_path / "turnstile", 0.05).__enter__()
+        _ = WriteLock(tmp_path / "write.lock", 0.05).__enter__()
     _ = process.communicate("go on\n")
     sqlite.transact("after", lambda tx: None)
 
@@ -146,12 +146,12 @@ def test_a_dead_holder_is_not_named(tmp_path: Path) -> None:
     with (tmp_path / "t").open("rb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         with pytest.raises(DatabaseBusy, match="held by another process"):
-            _ = Turnstile(tmp_path / "t", 0.05).__enter__()
+            _ = WriteLock(tmp_path / "t", 0.05).__enter__()
 
 
 def test_ctrl_c_ends_the_waiting(tmp_path: Path, sqlite: SqliteStore) -> None:
     """And leaves nothing held and nothing half done."""
-    with Turnstile(tmp_path / "turnstile"):
+    with WriteLock(tmp_path / "write.lock"):
         process = start(tmp_path)
         assert line(process) == "opened"
         tasks = Path(f"/proc/{process.pid}/task")
@@ -181,16 +181,16 @@ def test_a_killed_holder_holds_nothing(tmp_path: Path, sqlite: SqliteStore) -> N
 
 def test_the_name_of_the_holder_says_no_more_than_it_must(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Program and verb; what a user typed behind them stays out of the file (R17)."""
-    for argv, says in (
+    for argv, detail in (
         (["/usr/bin/wk", "run", "secret"], "wk run"),
         (["wk", "my secret"], "wk"),
         ([], "python"),
         (["/a/watchkeeper/__main__.py", "daemon", "run"], "wk-daemon"),
     ):
         monkeypatch.setattr(sys, "argv", argv)
-        with Turnstile(tmp_path / "t"):
+        with WriteLock(tmp_path / "t"):
             pass
-        assert (tmp_path / "t").read_text().strip() == f"{os.getpid()} {says}"
+        assert (tmp_path / "t").read_text().strip() == f"{os.getpid()} {detail}"
 
 
 def test_one_that_is_dropped_keeps_no_descriptor(tmp_path: Path) -> None:
@@ -199,7 +199,7 @@ def test_one_that_is_dropped_keeps_no_descriptor(tmp_path: Path) -> None:
     def is_open() -> bool:
         return any(os.path.realpath(each) == str(path) for each in Path("/proc/self/fd").iterdir())
 
-    path = tmp_path / "turnstile"
+    path = tmp_path / "write.lock"
     dropped = SqliteStore.open(tmp_path / "wk.db", path, create=True, upgrade=False)
     assert is_open()
     del dropped

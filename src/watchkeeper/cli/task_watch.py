@@ -35,7 +35,7 @@ def stay(
     """
     try:
         if emit is None and not call.terminal.stderr_is_terminal:
-            from watchkeeper.cli.waiting import wait_for_rest
+            from watchkeeper.cli.task_rest import wait_for_rest
 
             rest = wait_for_rest(call, store, [task])
             if rest.removed:
@@ -54,29 +54,29 @@ def _stay(
     idle: "Callable[[], None] | None",
 ) -> "tuple[Task, Standstill | None]":
     from watchkeeper.cli.output import Idle, pieces
-    from watchkeeper.cli.printing import Printer, make_reader
-    from watchkeeper.cli.stderr import tell_stderr
-    from watchkeeper.cli.waiting import Outlook
+    from watchkeeper.cli.printers import Printer, make_reader
+    from watchkeeper.cli.stderr import print_stderr
+    from watchkeeper.cli.task_rest import Outlook
 
     began = time.monotonic()
     printer = Printer(emit, make_reader(call, task), heading=call.terminal.note)
-    vigil, outlook, still = daemon.Vigil(call), Outlook(call, store), None
+    daemon_watcher, outlook, still = daemon.DaemonWatcher(call), Outlook(call, store), None
     with closing(pieces(call, store, task.id, follow=True)) as following:
         for piece in following:
             printer.take(piece)
             if isinstance(piece, Idle):
                 if idle is not None:
                     idle()
-                if found := outlook.look([piece.task]):
+                if found := outlook.standstills([piece.task]):
                     still = found[0]
                     break
-                vigil.look()
+                daemon_watcher.check()
                 how_long = render.duration(time.monotonic() - began)
                 state = piece.task.state.value
                 call.terminal.status(f"{task.id} {state} · {render.counted(printer.steps, 'step')} · {how_long}")
     call.terminal.clear_status()
     if emit is not _nothing:
-        tell_stderr(call, store, task.id, emit=emit, heading=call.terminal.note)
+        print_stderr(call, store, task.id, emit=emit, heading=call.terminal.note)
     return store.read(lambda tx: tx.tasks.get(task.id)), still
 
 

@@ -221,12 +221,12 @@ def _is_news(call: "Call", profile: LaunchProfile, directory: str) -> bool:
 def say_waits(call: "Call", task: Task) -> None:
     """Say why a task does not start at once, where that is likely to last."""
     from watchkeeper.app.views.why import why
-    from watchkeeper.cli.machines import here
-    from watchkeeper.cli.queue_view import says
+    from watchkeeper.cli.machines import this_machine
+    from watchkeeper.cli.queue_view import describe
     from watchkeeper.domain.wait import Wait
 
     try:
-        found = why(call.writing.store, here(call), task.id).reasons
+        found = why(call.writing.store, this_machine(call), task.id).reasons
     except StateError:
         return  # the task is on record: what is said beside that is worth no failure
     # That there is no room just now is how it is most of the time.
@@ -234,4 +234,4 @@ def say_waits(call: "Call", task: Task) -> None:
     if lasting and lasting[0].wait is Wait.SIGNED_OUT:
         accounts.warn_if_out(call, task)
     elif lasting:
-        call.terminal.note(f"It waits: {says(lasting[0])}")
+        call.terminal.note(f"It waits: {describe(lasting[0])}")

@@ -88,7 +88,7 @@ class Printer:
                 self._open_line = False
             case Gap(size=size):
                 self._feed(b"\n")
-                self._show(StreamEvent(kind=EventKind.NOTE, text=gap_says(size)))
+                self._show(StreamEvent(kind=EventKind.NOTE, text=describe_gap(size)))
             case Ends():
                 if self._open_line:
                     self._feed(b"\n")
@@ -142,7 +142,7 @@ class RawPrinter:
             case Begins():
                 pass
             case Gap(size=size):
-                self._put(f"\n… {gap_says(size)} …\n".encode())
+                self._put(f"\n… {describe_gap(size)} …\n".encode())
             case Ends() | Idle():
                 self.flush()
             case bytes():
@@ -167,7 +167,7 @@ class RawPrinter:
             self._held.extend(lines)
 
 
-def gap_says(size: int) -> str:
+def describe_gap(size: int) -> str:
     """What stands for bytes that are no longer kept."""
     return f"{render.size(size)} of output are no longer kept"
 

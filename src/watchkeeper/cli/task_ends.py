@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import daemon, direct, render
-from watchkeeper.cli.ending_words import Report, code_of, plain_report, tell, tell_dry
-from watchkeeper.cli.picking import KILL, STOP, Picked, agree, matching, none_matches, pick
-from watchkeeper.cli.requesting import ask, ask_all, find_all
+from watchkeeper.cli.end_report import Report, code_of, plain_report, print_dry_run, print_report
+from watchkeeper.cli.selection import KILL, STOP, Picked, agree, matching, none_matches, pick
+from watchkeeper.cli.stop_requests import ask, ask_all, find_all
 from watchkeeper.domain.model import Run, RunState, StopHow, TaskState
 from watchkeeper.errors import DatabaseBusy, DatabaseUnusable, WatchkeeperError
 
@@ -46,13 +46,13 @@ def end(
     """
     reports = _chosen(call, wanted, how, asks=not dry_run)
     if dry_run:
-        return tell_dry(call, reports, how, as_json=as_json)
+        return print_dry_run(call, reports, how, as_json=as_json)
     ask_all(call, reports, how, grace_s)
     _end_off_record(call, reports, how, grace_s)
     trouble = _wait(call, reports, how, grace_s, wait=wait)
     _prove(call, reports)
     for report in reports:
-        tell(call, report, waited=wait, as_json=as_json)
+        print_report(call, report, waited=wait, as_json=as_json)
     if as_json:
         call.terminal.document([plain_report(report) for report in reports])
     if trouble is not None:
@@ -206,16 +206,16 @@ def _wait_for_ends(
     """Wait until they are settled. Where no daemon acts they are ended from here; what is alive beyond its time is not waited for any longer."""
     began = time.monotonic()
     if acts:
-        _look(call, going, _ACTS_S, lambda report: not report.is_going or _is_acted_on(call, report))
+        _follow_until(call, going, _ACTS_S, lambda report: not report.is_going or _is_acted_on(call, report))
     idle = [report for report in going if report.is_going and not (acts and _is_acted_on(call, report))]
     runs = [(report, run) for report in idle if (run := _run_of(call, report)) is not None]
     came = direct.end_all(call.writing.runtime, [run for _, run in runs], how, grace_s)
     for (report, _), ended in zip(runs, came, strict=True):
         report.direct = ended
     settles_s = _BEYOND_GRACE_S if acts and _is_new(call) else _SETTLES_S
-    _look(call, [report for report, _ in runs], settles_s, lambda report: not report.is_going)
+    _follow_until(call, [report for report, _ in runs], settles_s, lambda report: not report.is_going)
     rest = [report for report in going if report.is_going and report.direct is None]
-    _look(
+    _follow_until(
         call,
         rest,
         began + patience_s + _END_S - time.monotonic(),
@@ -226,7 +226,9 @@ def _wait_for_ends(
         if run is not None and call.writing.runtime.living_agent(run) is not None:
             report.failed = run.stop_failed or "Its agent has not ended in time."
     slow = [report for report in rest if report.is_going and report.failed is None and not report.waits_for_room]
-    _look(call, slow, began + patience_s + _BEYOND_GRACE_S - time.monotonic(), lambda report: not report.is_going)
+    _follow_until(
+        call, slow, began + patience_s + _BEYOND_GRACE_S - time.monotonic(), lambda report: not report.is_going
+    )
     for report in slow:
         run = _run_of(call, report) if report.is_going else None
         report.failed = None if run is None else run.stop_failed
@@ -238,9 +240,9 @@ def _is_new(call: "Call") -> bool:
     return info is None or (call.writing.system_clock.now() - info.started_at).total_seconds() < _NEW_S
 
 
-def _look(call: "Call", reports: list[Report], within_s: float, enough: "Callable[[Report], bool]") -> None:
+def _follow_until(call: "Call", reports: list[Report], within_s: float, enough: "Callable[[Report], bool]") -> None:
     """Wait for so long until it is enough with each, and keep how each task stands then."""
-    from watchkeeper.cli.waiting import wait_for
+    from watchkeeper.cli.task_rest import wait_for
 
     if not reports:
         return

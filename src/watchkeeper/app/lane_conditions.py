@@ -2,13 +2,13 @@
 
 from datetime import datetime
 
-from watchkeeper.domain.lanes import Place
+from watchkeeper.domain.lanes import LaneConditions
 from watchkeeper.ports.store import Tx
 
 
-def place(tx: Tx, machine: str, limit: int, now: datetime) -> Place:
+def lane_conditions(tx: Tx, machine: str, limit: int, now: datetime) -> LaneConditions:
     """The current state for a claim on that machine."""
-    return Place(
+    return LaneConditions(
         machine=machine,
         now=now,
         limit=limit,

@@ -8,6 +8,7 @@ import signal
 from collections.abc import Mapping
 
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain import former_names
 from watchkeeper.domain.evidence import DecidedBy, LockState
 from watchkeeper.domain.model import EndReason, Run
 from watchkeeper.ports.runtime import ShimUnreachable
@@ -15,10 +16,10 @@ from watchkeeper.runtimes import atomic, proc, records
 from watchkeeper.runtimes.boot import pid_namespace
 from watchkeeper.runtimes.executions import ExecutionDirectories
 from watchkeeper.runtimes.observation import Gathered
-from watchkeeper.runtimes.proc import Found
+from watchkeeper.runtimes.proc import SignalResult
 
 
-def tell_by_record(directories: ExecutionDirectories, run: Run, found: Gathered, request: Mapping[str, object]) -> bool:
+def deliver(directories: ExecutionDirectories, run: Run, found: Gathered, request: Mapping[str, object]) -> bool:
     """Have exactly the shim that launched do as it would if its socket was asked: `stop` with its grace and reason, or `kill`.
 
     True if the request was delivered. False for a shim that may be dead or is starting: it binds its address before it writes its agent's record. Of two
@@ -33,12 +34,14 @@ def tell_by_record(directories: ExecutionDirectories, run: Run, found: Gathered,
     if found.lock is not LockState.HELD or decision.record.pid_namespace != pid_namespace():
         return False
     number = signal.SIGTERM
-    if not agent.hears_requests and request.get("how") == EndReason.CONDEMNED.value:
+    if not agent.hears_requests and request.get("how") == EndReason.EARLY_FAIL.value:
         return False  # its record would name another process as the cause
     if agent.hears_requests:
         try:
             with directories.intact(run) as files:
-                atomic.replace(files.fd, records.REQUEST, atomic.encode(request), point="request")
+                atomic.replace(
+                    files.fd, records.REQUEST, atomic.encode(former_names.for_any_shim(request)), point="request"
+                )
         except OSError as error:
             msg = f"The shim's address was cleared away, and a request cannot be recorded: {error}"
             raise ShimUnreachable(msg) from error
@@ -46,4 +49,4 @@ def tell_by_record(directories: ExecutionDirectories, run: Run, found: Gathered,
     crashpoint("request.signal.before")
     reached = proc.signal_checked(decision.pid, decision.start_ticks, decision.record.boot_id, number)
     crashpoint("request.signal.after")
-    return reached is Found.REACHED
+    return reached is SignalResult.REACHED

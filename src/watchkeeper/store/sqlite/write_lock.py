@@ -2,7 +2,7 @@
 
 SQLite alone lets writers barge: with a few at once one may wait a second while another commits thousands of times. Here they queue in the kernel, and who
 waits too long can name the holder, because a holder writes its name into the file. A holder that itself waits for a program that takes no turns says that, too,
-so that it is not taken for the culprit. The database stays correct without the turnstile; it is about fairness.
+so that it is not taken for the culprit. The database stays correct without the write lock; it is about fairness.
 
     try at once ──got it──▶ hold
         └─taken──▶ a thread waits in the kernel, in line; we wait for the thread, so Ctrl-C works and the wait is bounded
@@ -43,8 +43,8 @@ def _label(*, waits: bool = False) -> bytes:
     if (program, *sys.argv[1:3]) == ("wk", "daemon", "run"):
         program, verb = "wk-daemon", ""
     room = _LABEL_BYTES - 1 - len(_WAITS)
-    says = f"{os.getpid()} {program} {verb}".strip().encode("utf-8", "replace")[:room]
-    return (says + (_WAITS.encode() if waits else b"")).ljust(_LABEL_BYTES - 1) + b"\n"
+    detail = f"{os.getpid()} {program} {verb}".strip().encode("utf-8", "replace")[:room]
+    return (detail + (_WAITS.encode() if waits else b"")).ljust(_LABEL_BYTES - 1) + b"\n"
 
 
 class _Waiter:
@@ -57,7 +57,7 @@ class _Waiter:
         self._given_up = False
         self._fd: int | None = None
         self._error: OSError | None = None
-        threading.Thread(target=self._stand, name="turnstile", daemon=True).start()
+        threading.Thread(target=self._stand, name="write.lock", daemon=True).start()
 
     def _stand(self) -> None:
         fd: int | None = None
@@ -97,8 +97,8 @@ def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
 
-class Turnstile:
-    """The turnstile of one store. Not for two threads at once; between processes it orders the writers."""
+class WriteLock:
+    """The write lock of one store. Not for two threads at once; between processes it orders the writers."""
 
     def __init__(self, path: Path, wait_s: float = WAIT_S) -> None:
         """Use the file `path`, which is made when it is first needed; wait at most `wait_s` seconds for a turn."""

@@ -174,7 +174,7 @@ def act_on_each(
 
 def pin_each(call: "Call", typed: Sequence[str], *, pinned: bool, as_json: bool) -> int:
     """Pin or unpin each of these tasks; the exit code of the first that it could not be done to."""
-    from watchkeeper.app.mark import PinRequest, pin
+    from watchkeeper.app.pin import PinRequest, pin
 
     def act(task_id: str) -> Task:
         return pin(call.writing, call.caller, PinRequest(task_id=task_id, pinned=pinned))

@@ -1,4 +1,4 @@
-"""Retention: tasks that are removed, and history that is no longer needed."""
+"""Deletion: tasks that are removed, and history that retention lets go."""
 
 from datetime import datetime
 from typing import Protocol
@@ -6,7 +6,7 @@ from typing import Protocol
 from watchkeeper.domain.task_record import TaskState
 
 
-class Keeping(Protocol):
+class Deletion(Protocol):
     """Letting go of rows, within one transaction."""
 
     def remove_task(self, task_id: str) -> None:

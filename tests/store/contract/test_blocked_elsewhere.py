@@ -2,19 +2,19 @@
 
 from support.records import NOON, add, make_spec, make_task, reserve, settle
 
-from watchkeeper.app.claim import bring_back
-from watchkeeper.app.place import place
+from watchkeeper.app.claim import unblock_free_checkouts
+from watchkeeper.app.lane_conditions import lane_conditions
 from watchkeeper.domain.lanes import QueueRule, open_lanes
 from watchkeeper.domain.model import Task
-from watchkeeper.ports.store import Crowd, Store, Tx
+from watchkeeper.ports.store import BatchLimitReached, Store, Tx
 
 
 def claimed(tx: Tx, machine: str) -> str | None:
     """What a machine claims, as a daemon's claim does it."""
-    here = place(tx, machine, 2, NOON)
-    bring_back(tx, here)
+    here = lane_conditions(tx, machine, 2, NOON)
+    unblock_free_checkouts(tx, here)
     found = tx.queue.first(open_lanes(tx.queue.lanes(), here), machine)
-    assert not isinstance(found, Crowd)
+    assert not isinstance(found, BatchLimitReached)
     return None if found is None else reserve(tx, found, machine).task_id
 
 
@@ -44,10 +44,10 @@ def test_a_task_of_one_machine_waits_for_its_own_checkout(store: Store) -> None:
 
 
 def test_a_machine_that_may_not_run_it_brings_nothing_back(store: Store) -> None:
-    """Else it and the one that parks would write in turn for as long as they wait."""
+    """Else it and the one that blocks would write in turn for as long as they wait."""
     three(store, None)
     assert on(store, "m1") == "t1"
     paused = QueueRule(scope="machine", name="m2", paused=True, by="me", at=NOON)
     store.transact("pause", lambda tx: tx.rules.put(paused))
     assert on(store, "m2") is None
-    assert store.read(lambda tx: [tx.waits.facts(each).parked for each in ("t2", "t3")]) == [True, True]
+    assert store.read(lambda tx: [tx.waits.facts(each).blocked for each in ("t2", "t3")]) == [True, True]

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import asking, not_passed
+from watchkeeper.cli import not_passed, task_options
 from watchkeeper.cli.render import clean
 from watchkeeper.domain.profile import line
 from watchkeeper.errors import NotFound
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from watchkeeper.app.add import Checked, Handed
     from watchkeeper.app.hand_over import HandOver
-    from watchkeeper.app.harness_choice import Found
+    from watchkeeper.app.harness_choice import HarnessCandidate
     from watchkeeper.cli.call import Call
     from watchkeeper.domain.model import Task
 
@@ -51,15 +51,15 @@ def hand_over(
     if isinstance(found, add.Handed):
         rights = _agreed_before(call, found.task)
         if dry_run:
-            _tell_dry(call, emit, [(found.task, "", rights)], as_json=as_json)
+            _print_dry_run(call, emit, [(found.task, "", rights)], as_json=as_json)
         return [] if dry_run else [(found, rights)]
-    asking.say_rights(call, found, verbose=verbose or dry_run, as_json=as_json)
+    task_options.say_rights(call, found, verbose=verbose or dry_run, as_json=as_json)
     not_passed.say(call, (name for each in found for name in each.not_passed), as_json=as_json)
     for hidden in dict.fromkeys(each.hidden_harness for each in found if each.hidden_harness):
         call.terminal.note(f"wk: {clean(hidden)}")
     if dry_run:
         tried = [(checks.already(each), each.spec.title, _rights(each)) for each in found]
-        _tell_dry(call, emit, tried, as_json=as_json)
+        _print_dry_run(call, emit, tried, as_json=as_json)
         return []
     handed = add.hand_over(call.writing, found)
     return [
@@ -87,10 +87,12 @@ def _agreed_before(call: "Call", task: "Task") -> Rights:
     allowed = call.writing.store.read(lambda tx: tx.outcomes.authorisation(task.id))
     if allowed is None:
         raise NotFound(f"Task {task.id} was removed meanwhile.", hint="Hand it over again.")
-    return profile.agreed(allowed.says, allowed.profile, ())
+    return profile.agreed(allowed.detail, allowed.profile, ())
 
 
-def _tell_dry(call: "Call", emit: "Emit", tried: "Sequence[tuple[Task | None, str, Rights]]", *, as_json: bool) -> None:
+def _print_dry_run(
+    call: "Call", emit: "Emit", tried: "Sequence[tuple[Task | None, str, Rights]]", *, as_json: bool
+) -> None:
     """Tell what handing over would give: for each the task that is there already, or the title of a new one, and what would be agreed on."""
     for task, title, rights in tried:
         if as_json:
@@ -102,7 +104,7 @@ def _tell_dry(call: "Call", emit: "Emit", tried: "Sequence[tuple[Task | None, st
         call.terminal.note(_DRY)
 
 
-def _ask_harness(call: "Call", known: "Sequence[Found]") -> str:
+def _ask_harness(call: "Call", known: "Sequence[HarnessCandidate]") -> str:
     call.terminal.note("Which agent shall do it?")
     for each in known:
         call.terminal.note(
