@@ -35,6 +35,7 @@ from watchkeeper.domain.model import (
     Trace,
     Usage,
 )
+from watchkeeper.domain.outcome_record import Result
 from watchkeeper.domain.profile import line
 from watchkeeper.domain.samples import DECISIONS
 from watchkeeper.domain.wait import Wait
@@ -73,7 +74,7 @@ TASK_SHOWN = {
     "cwd": "/home/ada/shop", "created_at": iso(1), "updated_at": iso(2), "ended_at": iso(3), "wake_at": iso(4), "run_count": 6, "attempts": 2,
     "max_attempts": 5, "expect": "answer", "priority": 4, "account": "work", "machine": "m7", "project": "shop", "checkout": "/home/ada",
     "after": ["t8", "t9"], "not_before": iso(9), "labels": ["one", "two"], "pinned_at": iso(5), "seen_at": iso(6),
-    "stop": {"how": "kill", "by": "bob", "at": iso(7), "grace_s": 3.0},
+    "stop": {"how": "kill", "by": "bob", "at": iso(7), "grace_s": 3.0}, "worktree": None,
 }  # fmt: skip
 EXIT = ExitFact(
     status=2 << 8, reason=EndReason.STOP, at=at(11), elapsed_s=1.5, errno=2, max_rss_kib=77, step="exec", path="/bin/no"
@@ -96,6 +97,7 @@ USAGE_SHOWN = {"input_tokens": 1, "output_tokens": 2, "cached_tokens": 3, "cost_
 ROW = TaskRow(task=TASK, run=RUN, standing=Standing("failed", "It failed."), brief=Brief("dependency", "task t8"))
 ROW_SHOWN = TASK_SHOWN | {
     "shown": "failed", "why": "It failed.", "waits": {"wait": "dependency", "detail": "task t8"}, "run": RUN_SHOWN,
+    "result": None,
 }  # fmt: skip
 LANE = Lane(id=1, machine="m7", harness="claude", account="claude:work", project="shop")
 LANE_SHOWN = {"machine": "m7", "harness": "claude", "account": "claude:work", "project": "shop"}
@@ -117,19 +119,23 @@ AUTHORISATION_SHOWN = {
 OUTCOME = make_outcome(
     RUN, kind=FailureKind.ASKED, reason="It asks.", at=at(24), text="Which?", harness_session="s-2", model="m-2", turns=3, tool_calls=4, usage=USAGE,
     changes=Changes(
-        known=True, why_unknown="no", files=(FileChange(path="a", change="added"),), commits=("c1",), truncated=True, in_checkout=False,
-        beside=("t5",), left=DIRECTORY,
+        known=True, why_unknown="no", commits=("c1",), truncated=True, in_checkout=False, beside=("t5",), left=DIRECTORY, ignored=("i",),
+        files=(FileChange(path="a", change="added", old="b", insertions=1, deletions=2, is_binary=True, is_committed=True),),
+        ignored_in_all=3, base="b1", tip="t1", repository="/r", not_kept="full", left_out=("big",),
     ),
-    leftovers=(Leftover(pid=9, command="sleep"),), wake_at=at(25),
+    leftovers=(Leftover(pid=9, command="sleep"),), wake_at=at(25), result=Result.CHANGED,
 )  # fmt: skip
 OUTCOME_SHOWN: dict[str, Any] = {
     "status": "succeeded", "disposition": "done", "kind": "asked", "reason": "It asks.", "at": iso(24), "proof": "proven", "text": "Which?",
     "harness_session": "s-2", "model": "m-2", "turns": 3, "tool_calls": 4, "usage": USAGE_SHOWN,
     "changes": {
-        "known": True, "why_unknown": "no", "files": [{"path": "a", "change": "added"}], "commits": ["c1"], "truncated": True,
-        "in_checkout": False, "beside": ["t5"], "left": DIRECTORY_SHOWN,
+        "known": True, "why_unknown": "no", "commits": ["c1"], "truncated": True, "in_checkout": False, "beside": ["t5"], "left": DIRECTORY_SHOWN,
+        "files": [
+            {"path": "a", "change": "added", "old": "b", "insertions": 1, "deletions": 2, "binary": True, "committed": True},
+        ],
+        "ignored": ["i"], "ignored_in_all": 3, "base": "b1", "tip": "t1", "repository": "/r", "not_kept": "full", "left_out": ["big"],
     },
-    "leftovers": [{"pid": 9, "command": "sleep"}], "wake_at": iso(25),
+    "leftovers": [{"pid": 9, "command": "sleep"}], "wake_at": iso(25), "result": "changed",
 }  # fmt: skip
 DETAIL = RunDetail(
     run=RUN, outcome=OUTCOME, launch=Launch(authorisation=AUTHORISATION, version="2.1"), on="ant", directory=Path("/x"),
@@ -191,8 +197,10 @@ def test_what_allowed_it() -> None:
 
 def test_an_outcome() -> None:
     assert plain.outcome(OUTCOME) == OUTCOME_SHOWN
-    plainer = replace(OUTCOME, kind=None, changes=None, leftovers=(), wake_at=None)
-    assert plain.outcome(plainer) == OUTCOME_SHOWN | {"kind": None, "changes": None, "leftovers": [], "wake_at": None}
+    plainer = replace(OUTCOME, kind=None, changes=None, leftovers=(), wake_at=None, result=None)
+    assert plain.outcome(plainer) == OUTCOME_SHOWN | dict.fromkeys(("kind", "changes", "wake_at", "result")) | {
+        "leftovers": []
+    }
     assert OUTCOME.changes is not None
     unseen = plain.outcome(replace(OUTCOME, changes=replace(OUTCOME.changes, left=None)))["changes"]
     assert unseen == OUTCOME_SHOWN["changes"] | {"left": None}
@@ -203,7 +211,7 @@ def test_why_a_task_waits() -> None:
     why = Why(task=TASK, lane=LANE, reasons=(REASON,), dependencies=(on,), dependents=("t4",))
     assert plain.why(why) == {
         "id": "t1", "state": "failed", "reason": "It failed.", "wake_at": iso(4), "lane": LANE_SHOWN, "checkout": "/home/ada",
-        "reasons": [REASON_SHOWN], "after": [{"id": "t8", "state": "running"}], "before": ["t4"],
+        "reasons": [REASON_SHOWN], "after": [{"id": "t8", "state": "running"}], "before": ["t4"], "worktree": None,
     }  # fmt: skip
     assert plain.waiting(why) == {
         "id": "t1", "title": "Shop", "priority": 4, "created_at": iso(1), "lane": LANE_SHOWN, "checkout": "/home/ada", "reasons": [REASON_SHOWN],

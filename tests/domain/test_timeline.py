@@ -34,7 +34,7 @@ def _run(number: int, claimed: float, started: float | None, ended: float | None
     )
 
 
-def _told(found: tuple[Span, ...]) -> list[tuple[str, float, float]]:
+def _minutes_of(found: tuple[Span, ...]) -> list[tuple[str, float, float]]:
     def minutes(at: datetime) -> float:
         return (at - NOON).total_seconds() / 60
 
@@ -44,7 +44,7 @@ def _told(found: tuple[Span, ...]) -> list[tuple[str, float, float]]:
 def test_a_life_has_no_gaps() -> None:
     """In the queue, starting, working, ending, and again for the second run."""
     runs = [_run(1, 1, 2, 4, 5), _run(2, 7, 8, 9, 10)]
-    assert _told(spans(_task(), runs, [], _at(60))) == [
+    assert _minutes_of(spans(_task(), runs, [], _at(60))) == [
         ("waiting", 0, 1),
         ("starting", 1, 2),
         ("working", 2, 4),
@@ -68,22 +68,22 @@ def test_what_follows_the_last_run_is_told_by_the_state(
     state: TaskState, ended: float | None, last: tuple[str, float, float]
 ) -> None:
     """Until now, or nothing."""
-    assert _told(spans(_task(state, ended), [_run(1, 1, 2, 4, 5)], [], _at(20)))[-1] == last
+    assert _minutes_of(spans(_task(state, ended), [_run(1, 1, 2, 4, 5)], [], _at(20)))[-1] == last
 
 
 def test_a_task_that_was_cancelled_waited_until_then() -> None:
     """And not until now."""
-    assert _told(spans(_task(TaskState.STOPPED, 3), [], [], _at(20))) == [("waiting", 0, 3)]
+    assert _minutes_of(spans(_task(TaskState.STOPPED, 3), [], [], _at(20))) == [("waiting", 0, 3)]
 
 
 def test_a_run_at_work_lasts_until_now() -> None:
     """So does one whose agent was not seen yet."""
-    assert _told(spans(_task(TaskState.RUNNING, None), [_run(1, 1, 2, None, None)], [], _at(20)))[-1] == (
+    assert _minutes_of(spans(_task(TaskState.RUNNING, None), [_run(1, 1, 2, None, None)], [], _at(20)))[-1] == (
         "working",
         2,
         20,
     )
-    assert _told(spans(_task(TaskState.RUNNING, None), [_run(1, 1, None, None, None)], [], _at(20)))[-1] == (
+    assert _minutes_of(spans(_task(TaskState.RUNNING, None), [_run(1, 1, None, None, None)], [], _at(20)))[-1] == (
         "starting",
         1,
         20,
@@ -94,7 +94,7 @@ def test_a_held_run_is_uncertain_from_when_it_was_held() -> None:
     """Before that it worked."""
     run = replace(_run(1, 1, 2, None, None), state=RunState.HELD)
     task = replace(_task(TaskState.HELD, None), updated_at=_at(9))
-    assert _told(spans(task, [run], [], _at(20)))[1:] == [("starting", 1, 2), ("working", 2, 9), ("held", 9, 20)]
+    assert _minutes_of(spans(task, [run], [], _at(20)))[1:] == [("starting", 1, 2), ("working", 2, 9), ("held", 9, 20)]
 
 
 def test_times_that_step_back_make_no_span_that_ends_before_it_starts() -> None:

@@ -42,7 +42,7 @@ def test_of_daemons_that_race_one_survives(rig: Rig) -> None:
             assert (daemon.returncode, err.startswith("wk: A daemon")) == (Exit.DAEMON, True), err
         (winner,) = [daemon for daemon in daemons if daemon not in losers]
         parts = Watchkeeper.open(rig.repo, rig.environment, writes=False)
-        wait_until(partial(parts.daemon_host.tell, DaemonRequest.LEAVE), within_s=30, what="it listens")
+        wait_until(partial(parts.daemon_host.send, DaemonRequest.LEAVE), within_s=30, what="it listens")
         assert winner.wait(timeout=30) == 0
         winner.communicate()
     healthy(rig)

@@ -11,7 +11,12 @@ EXCUSED_MODULE_LINES = 600
 FUNCTION_LINES = 50
 EXCUSED_FUNCTION_LINES = 100
 
-LONG_MODULES: dict[str, str] = {}
+LONG_MODULES: dict[str, str] = {
+    "app/views/plain.py": "every view as JSON values, one function each: what programs read stands in one place",
+    "compose/parts.py": "the object graph, one property for each part",
+    "ports/tables.py": "the parts of one transaction, read together",
+    "settings.py": "every setting with its default and its meaning, in one table",
+}
 """path → reason"""
 LONG_FUNCTIONS: dict[str, str] = {}
 """path:qualified name → reason"""

@@ -117,9 +117,9 @@ class Directories:
     def identify(self, cwd: str) -> None:
         """Nothing is known of it."""
 
-    def changes(self, cwd: str, before: Mapping[str, object] | None) -> Changes:
+    def changes(self, cwd: str, before: Mapping[str, object] | None, name: str = "") -> Changes:
         """Nothing is known."""
-        del cwd, before
+        del cwd, before, name
         return Changes(known=False)
 
     def keep(self, environment_id: str, environment: Mapping[str, str]) -> None:

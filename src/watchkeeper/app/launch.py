@@ -18,7 +18,7 @@ from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.route import route_of
 from watchkeeper.app.steps import LOOKS, MAKES, OnStep, ignore_step
 from watchkeeper.app.working_directories import expected
-from watchkeeper.app.worktree_environment import beside, told
+from watchkeeper.app.worktree_environment import beside, variables_of
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
@@ -178,7 +178,7 @@ class Launcher:
             run=run,
             argv=profile.argv,
             cwd=spec.cwd,
-            environment=profile.applied(environment) | told(found.task, found.beside),
+            environment=profile.applied(environment) | variables_of(found.task, found.beside),
             asked=_asked(task, found.account),
             prompt=f"{profile.prompt_prefix}{spec.prompt}".encode("utf-8", "surrogateescape"),
             prompt_by=profile.prompt_by,

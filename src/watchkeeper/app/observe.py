@@ -9,7 +9,7 @@ from typing import NamedTuple
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_sweep, redactor_of
-from watchkeeper.app.together import Result, transact_all
+from watchkeeper.app.together import DecisionResult, transact_all
 from watchkeeper.domain.evidence import Evidence, LockState, Verdict, VerdictKind, judge
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import AgentIdentity, Proof, Run, RunState, Task
@@ -78,7 +78,7 @@ class Observation:
                 return RestartWord.STARTING
 
 
-class _Look(NamedTuple):
+class _Observed(NamedTuple):
     """What was read of a run's evidence, and what follows."""
 
     run: Run
@@ -115,29 +115,29 @@ class Observer:
         sweep = hide_sweep(lambda: redactor_of(self.runtime.executions(), run, task.spec), sweep)
         return self._record(run, evidence, verdict, sweep)
 
-    def observe_all(self, run_ids: Sequence[str]) -> list[Result[Observation | None]]:
+    def observe_all(self, run_ids: Sequence[str]) -> list[DecisionResult[Observation | None]]:
         """Do the same for many runs: what is proven of some of them is recorded in one transaction. Returns the result of each, in this order.
 
         What fails is the result of its run alone. A run whose shim has died is looked at by itself, because what that left is ended first, which takes time.
         """
-        results: list[Result[Observation | None]] = []
+        results: list[DecisionResult[Observation | None]] = []
         for at in range(0, len(run_ids), _TOGETHER):
             some = run_ids[at : at + _TOGETHER]
             found = self._observe_some(some)
             results += [found[run_id] if run_id in found else self._observe_alone(run_id) for run_id in some]
         return results
 
-    def _observe_some(self, run_ids: Sequence[str]) -> dict[str, Result[Observation | None]]:
+    def _observe_some(self, run_ids: Sequence[str]) -> dict[str, DecisionResult[Observation | None]]:
         """Observe some runs together; those that are left out need a look of their own."""
         try:
             loaded = self.store.read(lambda tx: [(run_id, _load(tx, run_id)) for run_id in run_ids])
         except RecordTorn:
             return {}  # of one of them; each is read by itself
-        results: dict[str, Result[Observation | None]] = {}
-        looks: dict[VerdictKind, list[_Look]] = {}
+        results: dict[str, DecisionResult[Observation | None]] = {}
+        looks: dict[VerdictKind, list[_Observed]] = {}
         for run_id, found in loaded:
             if found is None or _is_over(found[0]):
-                results[run_id] = Result(value=None)
+                results[run_id] = DecisionResult(value=None)
                 continue
             run, task = found
             try:
@@ -145,23 +145,23 @@ class Observer:
                     continue
                 evidence, verdict = self._judge(run, task)
             except Exception as problem:  # noqa: BLE001 - the result of this run; the caller raises it when all runs have been looked at
-                results[run_id] = Result(problem=problem)
+                results[run_id] = DecisionResult(problem=problem)
                 continue
             if not _changes_anything(run, evidence, verdict):
-                results[run_id] = Result(value=Observation(run=run, verdict=verdict))
+                results[run_id] = DecisionResult(value=Observation(run=run, verdict=verdict))
             elif verdict.kind not in _LOST:
-                looks.setdefault(verdict.kind, []).append(_Look(run, evidence, verdict))
+                looks.setdefault(verdict.kind, []).append(_Observed(run, evidence, verdict))
         for kind, some in looks.items():
             works: list[Callable[[Tx], Observation | None]] = [partial(self._recorded, look=look) for look in some]
             made = transact_all(self.store, f"observed_{kind.value}", works, durable=False)
             results.update((look.run.id, result) for look, result in zip(some, made, strict=True))
         return results
 
-    def _observe_alone(self, run_id: str) -> Result[Observation | None]:
+    def _observe_alone(self, run_id: str) -> DecisionResult[Observation | None]:
         try:
-            return Result(value=self.observe(run_id))
+            return DecisionResult(value=self.observe(run_id))
         except Exception as problem:  # noqa: BLE001 - the result of this run; the caller raises it when all runs have been looked at
-            return Result(problem=problem)
+            return DecisionResult(problem=problem)
 
     def _judge(self, run: Run, task: Task) -> tuple[Evidence, Verdict]:
         """Read the evidence, and take the decision that is due. Raises OSError."""
@@ -176,7 +176,7 @@ class Observer:
         return evidence, verdict
 
     def _record(self, seen: Run, evidence: Evidence, verdict: Verdict, sweep: SweepReport | None) -> Observation:
-        look = _Look(seen, evidence, verdict)
+        look = _Observed(seen, evidence, verdict)
         if not _changes_anything(seen, evidence, verdict):
             return Observation(run=seen, verdict=verdict)
 
@@ -186,7 +186,7 @@ class Observer:
         # The evidence is durable itself and would be seen again, but for a sweep; and what is recorded later takes this to the disk with it.
         return self.store.transact(f"observed_{verdict.kind.value}", work, durable=sweep is not None)
 
-    def _recorded(self, tx: Tx, look: _Look, sweep: SweepReport | None = None) -> Observation:
+    def _recorded(self, tx: Tx, look: _Observed, sweep: SweepReport | None = None) -> Observation:
         """Record what a look proves, unless the run has moved on since."""
         run = tx.runs.get(look.run.id)
         if run.fence == look.run.fence and run.state in OBSERVED:

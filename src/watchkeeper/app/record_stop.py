@@ -8,7 +8,7 @@ from datetime import datetime
 from functools import partial
 
 from watchkeeper.app.record import apply_run, apply_task
-from watchkeeper.app.together import Result, transact_all
+from watchkeeper.app.together import DecisionResult, transact_all
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, RunState, StopRequest, Task
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run_events import NeverLaunched, Settled, StopWanted
@@ -30,7 +30,9 @@ def record_stop(store: Store, clock: Clock, task_id: str, request: StopRequest) 
     return store.transact("stop", partial(_record, task_id=task_id, request=request, at=clock.now()))
 
 
-def record_stops(store: Store, clock: Clock, task_ids: Sequence[str], request: StopRequest) -> list[Result[Task]]:
+def record_stops(
+    store: Store, clock: Clock, task_ids: Sequence[str], request: StopRequest
+) -> list[DecisionResult[Task]]:
     """Record a request to end many tasks in few transactions. Returns each result, in this order; a task that fails keeps no other from being stopped."""
     at = clock.now()
     works = [partial(_record, task_id=task_id, request=request, at=at) for task_id in task_ids]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.record_stop import record_stops
-from watchkeeper.app.together import Result, is_away
+from watchkeeper.app.together import DecisionResult, is_away
 from watchkeeper.domain.model import FINAL_TASK_STATES, Proof, Run, StopHow, StopRequest, Task, TaskState
 from watchkeeper.errors import WatchkeeperError
 
@@ -44,7 +44,7 @@ def stop(parts: Parts, caller: Caller, request: StopTaskRequest) -> StopTaskResu
     return stop_all(parts, caller, [request])[0].get()
 
 
-def stop_all(parts: Parts, caller: Caller, requests: Sequence[StopTaskRequest]) -> list[Result[StopTaskResult]]:
+def stop_all(parts: Parts, caller: Caller, requests: Sequence[StopTaskRequest]) -> list[DecisionResult[StopTaskResult]]:
     """Record in few transactions that many tasks are to end, all in the same way. Returns the result of each, in this order.
 
     A task that fails keeps no other from being stopped.
@@ -56,7 +56,7 @@ def stop_all(parts: Parts, caller: Caller, requests: Sequence[StopTaskRequest]) 
     how, grace_s = requests[0].how, requests[0].grace_s
     asked = StopRequest(how=how, by=caller.by, at=parts.clock.now(), grace_s=grace_s)
     recorded = record_stops(parts.store, parts.clock, [requests[number].task_id for number in ready], asked)
-    results = [Result[StopTaskResult](problem=result.problem) for result in before]
+    results: list[DecisionResult[StopTaskResult]] = [DecisionResult(problem=result.problem) for result in before]
     for number, task in zip(ready, recorded, strict=True):
         results[number] = _result(before[number].get(), task)
     return results
@@ -70,36 +70,38 @@ class _Before:
     survivor: Run | None
 
 
-def _result(before: _Before, task: Result[Task]) -> Result[StopTaskResult]:
+def _result(before: _Before, task: DecisionResult[Task]) -> DecisionResult[StopTaskResult]:
     if task.problem is not None:
-        return Result(problem=task.problem)
+        return DecisionResult(problem=task.problem)
     stopped = task.get()
     survivor = before.survivor if stopped.state in FINAL_TASK_STATES else None
-    return Result(value=StopTaskResult(task=stopped, had_ended=before.had_ended, survivor=survivor))
+    return DecisionResult(value=StopTaskResult(task=stopped, had_ended=before.had_ended, survivor=survivor))
 
 
-def _tasks(parts: Parts, task_ids: Sequence[str]) -> list[Result[Task]]:
+def _tasks(parts: Parts, task_ids: Sequence[str]) -> list[DecisionResult[Task]]:
     """How the tasks stand. Earlier stops that are not on record yet are recorded first."""
     try:
         for task_id in task_ids:
             _ = put_on_record(parts.store, parts.clock, parts.runtime, task_id)
-        return [Result(value=task) for task in parts.store.read(lambda tx: [tx.tasks.get(one) for one in task_ids])]
+        return [
+            DecisionResult(value=task) for task in parts.store.read(lambda tx: [tx.tasks.get(one) for one in task_ids])
+        ]
     except (WatchkeeperError, OSError) as problem:
         if len(task_ids) == 1 or is_away(problem):
-            return [Result(problem=problem) for _ in task_ids]
+            return [DecisionResult(problem=problem) for _ in task_ids]
     return [result for task_id in task_ids for result in _tasks(parts, [task_id])]
 
 
-def _before(parts: Parts, found: Result[Task]) -> Result[_Before]:
+def _before(parts: Parts, found: DecisionResult[Task]) -> DecisionResult[_Before]:
     if found.problem is not None:
-        return Result(problem=found.problem)
+        return DecisionResult(problem=found.problem)
     task = found.get()
     had_ended = task.state in FINAL_TASK_STATES
     try:
         survivor = _survivor(parts, task.id) if had_ended or task.state is TaskState.HELD else None
     except (WatchkeeperError, OSError) as problem:
-        return Result(problem=problem)
-    return Result(value=_Before(had_ended=had_ended, survivor=survivor))
+        return DecisionResult(problem=problem)
+    return DecisionResult(value=_Before(had_ended=had_ended, survivor=survivor))
 
 
 def _survivor(parts: Parts, task_id: str) -> Run | None:

@@ -25,7 +25,7 @@ LONGEST_S = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result(Generic[T]):
+class DecisionResult(Generic[T]):
     """What one decision came to: a value, or the problem for which nothing of it was recorded."""
 
     value: T | None = None
@@ -40,12 +40,12 @@ class Result(Generic[T]):
 
 def transact_all(
     store: Store, name: str, works: Sequence[Callable[[Tx], T]], *, durable: bool = True
-) -> list[Result[T]]:
+) -> list[DecisionResult[T]]:
     """Make all decisions, in their order, in as few transactions as take `LONGEST_S` each; returns the result of each. Never raises.
 
     When the database cannot be used, the decisions that are left fail without another attempt.
     """
-    results: list[Result[T]] = []
+    results: list[DecisionResult[T]] = []
     while len(results) < len(works):
         left = works[len(results) :]
         try:
@@ -56,14 +56,16 @@ def transact_all(
     return results
 
 
-def _made_together(store: Store, name: str, works: Sequence[Callable[[Tx], T]], *, durable: bool) -> list[Result[T]]:
+def _made_together(
+    store: Store, name: str, works: Sequence[Callable[[Tx], T]], *, durable: bool
+) -> list[DecisionResult[T]]:
     """Make the first decisions in one transaction, at least one. Raises what one of them raised: then nothing was recorded."""
 
-    def work(tx: Tx) -> list[Result[T]]:
-        made: list[Result[T]] = []
+    def work(tx: Tx) -> list[DecisionResult[T]]:
+        made: list[DecisionResult[T]] = []
         until = time.monotonic() + LONGEST_S
         for each in works:
-            made.append(Result(value=each(tx)))
+            made.append(DecisionResult(value=each(tx)))
             if time.monotonic() >= until:
                 break
         return made
@@ -73,16 +75,16 @@ def _made_together(store: Store, name: str, works: Sequence[Callable[[Tx], T]], 
 
 def _made_apart(
     store: Store, name: str, works: Sequence[Callable[[Tx], T]], problem: Exception, *, durable: bool
-) -> list[Result[T]]:
+) -> list[DecisionResult[T]]:
     """After the `problem` of a shared transaction: make each in one of its own, until the database cannot be used. Its problem is that of all."""
     if len(works) == 1 or is_away(problem):
-        return [Result(problem=problem) for _ in works]
-    results: list[Result[T]] = []
+        return [DecisionResult(problem=problem) for _ in works]
+    results: list[DecisionResult[T]] = []
     for each in works:
         try:
-            results.append(Result(value=store.transact(name, each, durable=durable)))
+            results.append(DecisionResult(value=store.transact(name, each, durable=durable)))
         except Exception as own:  # noqa: BLE001 - as above
-            results.append(Result(problem=own))
+            results.append(DecisionResult(problem=own))
             if is_away(own):
                 break
     return results
@@ -98,7 +100,7 @@ class _Waiting(Generic[T]):
 
     def __init__(self, work: Callable[[Tx], T]) -> None:
         self.work = work
-        self.result: Result[T] | None = None
+        self.result: DecisionResult[T] | None = None
 
 
 class JoinedStore:

@@ -24,7 +24,7 @@ def beside(tx: Tx, task: Task, machine: str) -> tuple[str, ...]:
     return tuple(found[:MOST])
 
 
-def told(task: Task, others: tuple[str, ...]) -> dict[str, str]:
+def variables_of(task: Task, others: tuple[str, ...]) -> dict[str, str]:
     """The variables of a task with a worktree; none for another one."""
     tree = task.spec.worktree
     if tree is None:

@@ -10,7 +10,7 @@ from watchkeeper.domain.model import StopHow
 from watchkeeper.errors import DatabaseFull, DatabaseUnusable, WatchkeeperError
 
 if TYPE_CHECKING:
-    from watchkeeper.app.together import Result
+    from watchkeeper.app.together import DecisionResult
     from watchkeeper.cli.call import Call
     from watchkeeper.cli.end_report import Report
 
@@ -18,20 +18,20 @@ _TOGETHER = 16
 """So many stops are prepared at once; the daemon acts on these while the next ones are recorded."""
 
 
-def find_all(call: "Call", names: Sequence[str]) -> "dict[str, Result[str]]":
+def find_all(call: "Call", names: Sequence[str]) -> "dict[str, DecisionResult[str]]":
     """The ids of the tasks that were meant, or why there is none. When the database makes trouble, the remaining names are left out."""
-    from watchkeeper.app.together import Result
+    from watchkeeper.app.together import DecisionResult
 
-    found: dict[str, Result[str]] = {}
+    found: dict[str, DecisionResult[str]] = {}
 
     def work() -> None:
         for name in names:
             try:
-                found[name] = Result(value=call.find(name)[1])
+                found[name] = DecisionResult(value=call.find(name)[1])
             except WatchkeeperError as error:
                 if direct.is_away(error):
                     return
-                found[name] = Result(problem=error)
+                found[name] = DecisionResult(problem=error)
 
     with contextlib.suppress(DatabaseUnusable):
         direct.within(work, tasks=len(names))

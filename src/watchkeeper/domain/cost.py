@@ -79,16 +79,16 @@ def total(costs: Iterable[Cost]) -> CostTotal:
     """The sums of some runs."""
     found = list(costs)
 
-    def of(known: CostClass) -> list[Cost]:
+    def in_class(known: CostClass) -> list[Cost]:
         return [each for each in found if each.known is known]
 
     return CostTotal(
         runs=len(found),
-        known_usd=sum(each.usd or 0.0 for each in of(CostClass.KNOWN)),
-        known_runs=len(of(CostClass.KNOWN)),
-        claimed_usd=sum(each.usd or 0.0 for each in of(CostClass.CLAIMED)),
-        claimed_runs=len(of(CostClass.CLAIMED)),
-        unknown_runs=len(of(CostClass.UNKNOWN)),
+        known_usd=sum(each.usd or 0.0 for each in in_class(CostClass.KNOWN)),
+        known_runs=len(in_class(CostClass.KNOWN)),
+        claimed_usd=sum(each.usd or 0.0 for each in in_class(CostClass.CLAIMED)),
+        claimed_runs=len(in_class(CostClass.CLAIMED)),
+        unknown_runs=len(in_class(CostClass.UNKNOWN)),
         input_tokens=sum(each.input_tokens or 0 for each in found),
         output_tokens=sum(each.output_tokens or 0 for each in found),
         without_tokens=sum(each.input_tokens is None and each.output_tokens is None for each in found),

@@ -15,13 +15,13 @@ _HEADS = "refs/heads/"
 _SHORT = 10
 _SHOWN = 80
 
-Line = Callable[..., str | None]
+AskLine = Callable[..., str | None]
 """Asks git in a directory; one line, or None where git has none."""
 Ask = Callable[..., bytes]
 """Asks git in a directory. Raises GitUnknown."""
 
 
-def start(line: Line, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
+def start(line: AskLine, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
     """Where a worktree for a task in `cwd` would start. Raises BadTask."""
     try:
         return _start(line, ask, cwd, base, branch)
@@ -31,7 +31,7 @@ def start(line: Line, ask: Ask, cwd: str, base: str | None, branch: str | None) 
         ) from error
 
 
-def _start(line: Line, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
+def _start(line: AskLine, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
     found = identity.identify(cwd)
     if found is None or found.top is None or found.repository is None:
         why = "does not exist" if found is None else found.unknown.rstrip(".") or "is not in a git repository"
@@ -65,7 +65,7 @@ def _start(line: Line, ask: Ask, cwd: str, base: str | None, branch: str | None)
     )
 
 
-def _refuse_base(line: Line, cwd: str, base: str | None) -> None:
+def _refuse_base(line: AskLine, cwd: str, base: str | None) -> None:
     """Raises BadTask: there is no commit to start at."""
     if line(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is None and base in {None, "HEAD"}:
         raise BadTask(
@@ -77,7 +77,7 @@ def _refuse_base(line: Line, cwd: str, base: str | None) -> None:
     )
 
 
-def refuse_branch(line: Line, ask: Ask, cwd: str, branch: str) -> None:
+def refuse_branch(line: AskLine, ask: Ask, cwd: str, branch: str) -> None:
     """Raises BadTask: a branch of that name cannot be made."""
     shown = clean(branch)[:_SHOWN]
     if branch.startswith("-") or line(cwd, "check-ref-format", "--branch", branch) != branch:
@@ -97,7 +97,7 @@ def refuse_branch(line: Line, ask: Ask, cwd: str, branch: str) -> None:
         )
 
 
-def _notes(line: Line, top: str, commit: str) -> tuple[str, ...]:
+def _notes(line: AskLine, top: str, commit: str) -> tuple[str, ...]:
     """What a person should know."""
     notes: list[str] = []
     if line(top, "rev-parse", "--verify", "--quiet", f"{commit}:.gitmodules") is not None:

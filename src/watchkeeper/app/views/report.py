@@ -60,17 +60,17 @@ def report(store: Store, runtime: Callable[[], Runtime], since: datetime, now: d
     found = [_row(row, by_task.get(task_id, [])) for task_id, row in rows.items()]
     found.sort(key=lambda each: (each.row.task.ended_at or each.row.task.updated_at, each.row.task.id))
 
-    def of(*states: TaskState) -> tuple[ReportRow, ...]:
+    def in_states(*states: TaskState) -> tuple[ReportRow, ...]:
         return tuple(each for each in found if each.row.task.state in states)
 
     return Report(
         since=since,
         now=now,
-        done=of(TaskState.DONE),
-        needs_you=of(TaskState.NEEDS_INPUT, TaskState.HELD),
-        failed=of(TaskState.FAILED),
-        stopped=of(TaskState.STOPPED),
-        active=of(TaskState.RUNNING, TaskState.QUEUED),
+        done=in_states(TaskState.DONE),
+        needs_you=in_states(TaskState.NEEDS_INPUT, TaskState.HELD),
+        failed=in_states(TaskState.FAILED),
+        stopped=in_states(TaskState.STOPPED),
+        active=in_states(TaskState.RUNNING, TaskState.QUEUED),
         removed=gone,
         cost=total(each.cost for each in runs),
     )
