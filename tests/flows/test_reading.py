@@ -124,6 +124,7 @@ def test_a_bundle_holds_no_secret_and_checks_out(rig: Rig, tmp_path: Path) -> No
     file = tmp_path / "run.zip"
     made = _json(rig, "bundle", task_id, "-o", str(file))
     assert made["unchanged"]
+    assert made["about"]["no_patch"]
     with zipfile.ZipFile(file) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
     assert set(contents) == {
@@ -140,6 +141,16 @@ def test_a_bundle_holds_no_secret_and_checks_out(rig: Rig, tmp_path: Path) -> No
     broken = rig.wk("bundle", "verify", str(file), check=False)
     assert broken.returncode == 1
     assert "more is not in the manifest." in broken.stdout.decode()
+
+
+def test_a_bundle_holds_what_the_run_changed(rig: Rig, tmp_path: Path) -> None:
+    """As a patch; and the report names the command that shows it."""
+    task_id = _give(rig, "write a.txt hello\nsay Wrote it.")
+    file = tmp_path / "run.zip"
+    assert _json(rig, "bundle", task_id, "-o", str(file))["about"]["no_patch"] is None
+    with zipfile.ZipFile(file) as archive:
+        assert b"+hello" in archive.read("diff.patch")
+    assert f"wk diff {task_id}" in rig.wk("report").stdout.decode()
 
 
 def test_a_timeline_shows_who_worked_and_who_waited(rig: Rig) -> None:

@@ -8,6 +8,7 @@ Secrets are hidden as in `wk logs`, and the agent's environment is there by name
     steps.jsonl         what the agent did, as its harness reads its output
     stdout.log          what is kept of its output; a line in brackets stands for what was dropped
     stderr.log
+    diff.patch          what it changed; where that cannot be had, the manifest says why
 """
 
 import json
@@ -15,13 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from watchkeeper.app.diff import DiffRequest, find
 from watchkeeper.app.secrets import redactor_of
 from watchkeeper.app.views import plain as values
 from watchkeeper.app.views.explain import Explanation, explain
 from watchkeeper.app.views.explained import plain, steps
-from watchkeeper.errors import Elsewhere
+from watchkeeper.errors import Elsewhere, WatchkeeperError
 from watchkeeper.ports.bundles import BundleFacts, Bundles, Part
 from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.diffs import Diffs
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Executions, Hole, Runtime
 from watchkeeper.ports.store import Store
@@ -53,6 +56,7 @@ class Bundler:
     runtime: Callable[[], Runtime]
     harness: Callable[[str], Harness]
     bundles: Bundles
+    diffs: Diffs
     version: str
     """Of Watchkeeper."""
 
@@ -69,6 +73,7 @@ class Bundler:
         if found.found.on is not None:
             msg = f"Run {found.run.number} of task {request.task_id} is on {found.found.on}, with its output."
             raise Elsewhere(msg, hint=f"Type `wk bundle {found.run.id}` there.")
+        patch, no_patch = self._patch(found)
         file = request.file or request.directory / f"wk-{found.run.id}.zip"
         about = {
             "run": found.run.id,
@@ -76,10 +81,21 @@ class Bundler:
             "state": found.run.state.value,
             "made_at": values.time(self.clock.now()),
             "made_by": f"watchkeeper {self.version}",
+            "no_patch": no_patch or None,
         }
-        return self.bundles.write(file, self._parts(found), about, replace=request.replace)
+        return self.bundles.write(file, self._parts(found, patch), about, replace=request.replace)
 
-    def _parts(self, found: Explanation) -> Iterator[Part]:
+    def _patch(self, found: Explanation) -> tuple[bytes | None, str]:
+        """What the run changed as a patch; or why there is none."""
+        if found.found.outcome is None:
+            return None, "The run has not ended."
+        try:
+            diff = find(self.store, self.runtime, DiffRequest(task_id=found.task.id, run=found.run.number))
+            return self.diffs.patch(diff.kept(self.diffs)), ""
+        except (WatchkeeperError, OSError) as problem:
+            return None, str(problem)
+
+    def _parts(self, found: Explanation, patch: bytes | None) -> Iterator[Part]:
         executions = self.runtime().executions()
         redactor = redactor_of(executions, found.run, found.task.spec)
         known = plain(found)
@@ -91,6 +107,8 @@ class Bundler:
         yield Part(name="steps.jsonl", pieces=(_json(step) for step in steps(found)))
         for stream in _STREAMS:
             yield Part(name=f"{stream}.log", pieces=_log(executions, found, stream, redactor))
+        if patch is not None:
+            yield Part(name="diff.patch", pieces=_hidden(patch, redactor))
 
 
 def _prompt(found: Explanation, redactor: Redactor) -> bytes:
@@ -113,6 +131,12 @@ def _log(executions: Executions, found: Explanation, stream: str, redactor: Reda
             yield hidden.resume(piece) if lost else hidden.feed(piece)
             lost = False
         yield hidden.finish()
+
+
+def _hidden(data: bytes, redactor: Redactor) -> Iterator[bytes]:
+    stream = redactor.stream()
+    yield stream.feed(data)
+    yield stream.finish()
 
 
 def _json(value: Mapping[str, object], indent: int | None = None) -> bytes:

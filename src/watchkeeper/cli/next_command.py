@@ -10,11 +10,16 @@ if TYPE_CHECKING:
     from watchkeeper.domain.task_record import Task
 
 
-def next_command(task: "Task") -> str:
-    """The command that a person most likely wants next."""
+_HAS_DIFF = frozenset({"committed", "changed"})
+
+
+def next_command(task: "Task", result: str | None = None) -> str:
+    """The command that a person most likely wants next. `result`: what its newest run left behind."""
     match task.state:
         case TaskState.RUNNING:
             return f"wk logs -f {task.id}"
+        case TaskState.DONE if result in _HAS_DIFF:
+            return f"wk diff {task.id}"
         case TaskState.QUEUED:
             return f"wk why {task.id}"
         case TaskState.FAILED | TaskState.STOPPED if can_run_again(task.spec):

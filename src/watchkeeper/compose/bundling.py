@@ -20,5 +20,6 @@ def bundler_of(parts: Watchkeeper) -> Bundler:
         runtime=lambda: parts.runtime,
         harness=parts.harness,
         bundles=bundles(),
+        diffs=parts.diffs,
         version=__version__,
     )

@@ -141,5 +141,5 @@ def _lines(each: "ReportRow") -> "Sequence[str]":
         about = render.clean(each.row.standing.why)
     if about:
         lines.append(f"    {render.shorten(about, 160)}")
-    lines.append(f"    {next_command(task)}")
+    lines.append(f"    {next_command(task, each.row.result)}")
     return lines
