@@ -446,3 +446,5 @@ WHEN NEW.task_id <> OLD.task_id
             <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made')) BEGIN
     SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
 END;
+
+CREATE INDEX spec_worktree ON spec (task_id) WHERE body LIKE '%"worktree":{%';

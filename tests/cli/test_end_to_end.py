@@ -120,7 +120,7 @@ def test_the_way_of_a_task(wk: Real) -> None:
     (wk.root / "work" / "task.md").write_text("say working\nwrite made.txt\nsay finished", encoding="utf-8")
     done = wk("run", "--harness", "demo", "-f", "task.md", "--wait")
     task_id = done.stdout.split()[0]
-    assert done.stdout == f"{task_id}\n{task_id}  done\n"
+    assert done.stdout == f"{task_id}\n{task_id}  done: 1 file changed\n"
     row = wk.row(task_id)
     assert (row["shown"], row["state"]) == ("done", "done")
     run = row["runs"][0]

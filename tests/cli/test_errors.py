@@ -186,7 +186,14 @@ def test_a_directory_that_was_deleted(tmp_path: Path) -> None:
     code = (
         "import os, sys; os.rmdir(os.getcwd()); os.execv(sys.executable, [sys.executable, '-m', 'watchkeeper', 'ls'])"
     )
-    answer = subprocess.run([sys.executable, "-c", code], cwd=gone, capture_output=True, check=False, timeout=60)
+    answer = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "WATCHKEEPER_HOME": str(tmp_path / "state")},
+        cwd=gone,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     assert answer.returncode == 0, answer.stderr
 
 

@@ -24,7 +24,7 @@ def _sentence(kind: str, /, **data: Any) -> str:
 
 
 SOURCE = Path(watchkeeper.__file__).parent
-NAMED = {"f'run.{_kind(event)}'", "f'task.{_kind(event)}'", "kind"}
+NAMED = {"f'run.{_kind(event)}'", "f'task.{_kind(event)}'", "change.kind"}
 """First arguments that are not constants: the events' own names, and `app/queue_rules.py`, whose kinds are below."""
 
 

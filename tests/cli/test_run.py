@@ -12,7 +12,7 @@ from watchkeeper.cli.render import Terminal
 from watchkeeper.daemon import client
 from watchkeeper.domain.model import OnLost, TaskState
 from watchkeeper.errors import DaemonError
-from watchkeeper.workspaces import git
+from watchkeeper.workspaces import git_program
 
 if TYPE_CHECKING:
     from support.cli import Wk
@@ -48,7 +48,7 @@ def test_a_git_that_does_not_answer_is_named(wk: "Wk", monkeypatch: pytest.Monke
     program.write_text(f"#!/bin/sh\nread answer < {gate}\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(git, "SLOW_S", 0.05)
+    monkeypatch.setattr(git_program, "SLOW_S", 0.05)
     monkeypatch.setattr(Terminal, "note", note_and_release)
     answer = wk("run", "--harness", "demo", "say hello")
     assert answer.code == 0

@@ -2,12 +2,14 @@
 
 import io
 import itertools
+from collections.abc import Sequence
 
 import pytest
 from app.stage import Verbs
 from support.records import add, make_task
 
 from watchkeeper.app.observe import Observation, Observer
+from watchkeeper.app.together import DecisionResult
 from watchkeeper.daemon import reconcile
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.reconcile import ReconcileLoop
@@ -46,13 +48,13 @@ def test_an_end_that_no_hint_told_of_is_noticed_while_the_look_at_all_rests(
     ends, works = _working(verbs, "t1"), _working(verbs, "t2")
     assert loop.tick().worked
     looked: list[str] = []
-    observe = Observer.observe
+    observe_all = Observer.observe_all
 
-    def counted(self: Observer, run_id: str) -> Observation | None:
-        looked.append(run_id)
-        return observe(self, run_id)
+    def counted(self: Observer, run_ids: Sequence[str]) -> list[DecisionResult[Observation | None]]:
+        looked.extend(run_ids)
+        return observe_all(self, run_ids)
 
-    monkeypatch.setattr(Observer, "observe", counted)
+    monkeypatch.setattr(Observer, "observe_all", counted)
     verbs.clock.step(POLL_S)
     _ = loop.tick()
     assert looked == [], "nothing has happened, and all is not looked at again"

@@ -16,13 +16,13 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from watchkeeper.domain.model import Cause, Run, RunState
-from watchkeeper.ports.runtime import ExecutionOrder
+from watchkeeper.ports.runtime import ExecutionRequest
 from watchkeeper.runtimes.process import ProcessRuntime
 from watchkeeper.runtimes.system import SystemClock
 state = Path(sys.argv[1])
 run = Run(id="run-exec1", task_id="task1", number=1, fence=7, execution_id="exec1", cause=Cause.INITIAL, state=RunState.RESERVED, machine="m",
           incarnation=1, claimed_at=datetime.now(UTC))
-order = ExecutionOrder(database_id="db1", run=run, argv=("agent", None), cwd="/", environment={}, prompt=b"do it", prompt_by="argument", before={"a": 1})
+order = ExecutionRequest(database_id="db1", run=run, argv=("agent", None), cwd="/", environment={}, prompt=b"do it", prompt_by="argument", before={"a": 1})
 identity = ProcessRuntime(state, Path("/tmp/s"), None, lambda: Path("/image"), SystemClock()).prepare(order)
 print(identity.device, identity.inode)
 """

@@ -27,8 +27,8 @@ MAX_LIFE_S, POLL_S = 3600.0, 0.01
 TOOL_TEXT = 4000
 """Characters of a tool's output that are printed."""
 _KINDS = """signed_out quota overloaded network context_full turn_limit budget permission_denied bad_request program_missing directory_missing
-directory_changed program_broken sandbox crash deadline silence refused nothing_recorded asked never_launched lost interrupted stopped environment_unknown
-unknown"""
+directory_changed program_broken sandbox crash deadline silence refused nothing_recorded nothing_changed asked never_launched lost interrupted stopped
+environment_unknown unknown"""
 KINDS = frozenset(_KINDS.split())
 """Failure kinds that a script may name."""
 

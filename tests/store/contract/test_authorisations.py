@@ -104,7 +104,7 @@ def test_a_launch_keeps_what_it_was_allowed_by(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["UPDATE authorisation SET says = 'more'", "UPDATE authorisation SET profile = NULL"]
+    "statement", ["UPDATE authorisation SET detail = 'more'", "UPDATE authorisation SET profile = NULL"]
 )
 def test_what_was_allowed_never_changes(store: OpenStore, statement: str) -> None:
     authorise(store, allowed(1))

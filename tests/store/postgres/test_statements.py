@@ -30,6 +30,7 @@ FIRST_OF_INDEX = {
     "tasks_unseen",
     "tasks_see_all",
     "tasks_waiting_for_failed",
+    "tasks_with_worktrees",
 }
 """Statements that take the first row of an index in its order, or all of one that holds few."""
 

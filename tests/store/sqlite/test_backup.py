@@ -292,7 +292,7 @@ def test_a_restore_on_a_new_machine_makes_the_database(tmp_path: Path, backups: 
     with there.stage(tmp_path / "b.db", no_progress) as staged:
         assert staged.put_in_place("then") is None
     assert ids_in(new / "wk.db") == {"aaaaaaaa"}
-    assert sorted(each.name for each in new.iterdir()) == ["write.lock", "wk.db"]
+    assert sorted(each.name for each in new.iterdir()) == ["wk.db", "write.lock"]
 
 
 def test_what_was_not_put_in_place_is_deleted(tmp_path: Path, backups: SqliteBackups, add: Add) -> None:
@@ -371,7 +371,7 @@ import sys
 from pathlib import Path
 from watchkeeper.store.sqlite.backup import SqliteBackups
 home = Path(sys.argv[1])
-with SqliteBackups(home / "wk.db", home / "write lock").stage(home / "b.db", lambda done, total: None) as staged:
+with SqliteBackups(home / "wk.db", home / "write.lock").stage(home / "b.db", lambda done, total: None) as staged:
     staged.skip_numbers(7)
     staged.put_in_place("then")
 """

@@ -44,7 +44,7 @@ SORTED = {
     "damage_all", "damage_of_task",
     "tasks_ids_like", "runs_by_execution", "queue_first", "queue_occupied", "waits_dependencies", "waits_dependents",
     "machines_all", "tasks_checkouts_of_dependents", "tasks_brief", "queue_waiting", "accounts_open_tasks",
-    "queue_blocked_for_others", "queue_first_untried", "queue_first_tried",
+    "queue_blocked_for_others", "tasks_with_worktrees", "queue_first_untried", "queue_first_tried",
 }  # fmt: skip
 """Statements that sort what they find: ids with a prefix, runs of one execution, one task of each open lane, live claims, a task's relations, machines.
 `queue_first_tried` sorts the ready tasks of an account that its service failed last, for each probe.
@@ -54,8 +54,10 @@ FIRST_OF_INDEX = {
     "task USING INDEX task_ready",
     "task USING INDEX task_waiting",
     "task USING COVERING INDEX task_ready",
+    "spec USING INDEX spec_worktree",
+    "spec USING COVERING INDEX spec_worktree",
 }
-"""Walks down an index in its order that end at the first row."""
+"""Walks down an index in its order that end at the first row, or that holds few."""
 
 FILL = """
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < :many)

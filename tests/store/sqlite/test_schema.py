@@ -229,7 +229,7 @@ import sys
 from pathlib import Path
 from watchkeeper.store.sqlite.store import SqliteStore
 root = Path(sys.argv[1])
-SqliteStore.open(root / "wk.db", root / "write lock", create=True, upgrade=False)
+SqliteStore.open(root / "wk.db", root / "write.lock", create=True, upgrade=False)
 """
 POINTS = [
     "database.file.before", "database.file.after", "migration.0001_first.before", "migration.0001_first.after",

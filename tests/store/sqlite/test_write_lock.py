@@ -91,7 +91,7 @@ import os, signal, sys
 from pathlib import Path
 from watchkeeper.store.sqlite.store import SqliteStore
 root = Path(sys.argv[1])
-store = SqliteStore.open(root / "wk.db", root / "write lock", create=False, upgrade=False, wait_s=60)
+store = SqliteStore.open(root / "wk.db", root / "write.lock", create=False, upgrade=False, wait_s=60)
 def work(tx):
     print("holding", flush=True)
     sys.stdin.readline()

@@ -15,3 +15,6 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
+
+-- The tasks that have a worktree are few among all.
+CREATE INDEX spec_worktree ON spec (task_id) WHERE body LIKE '%"worktree":{%';

@@ -8,3 +8,6 @@ WHEN NEW.task_id <> OLD.task_id
             <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made')) BEGIN
     SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
 END;
+
+-- The tasks that have a worktree are few among all.
+CREATE INDEX spec_worktree ON spec (task_id) WHERE body LIKE '%"worktree":{%';
