@@ -56,7 +56,15 @@ def test_a_move_with_an_agent_at_work(rig: Rig, url: str) -> None:
     _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, detail="A daemon works on the present database")
     rig.wk("daemon", "stop")
     assert daemon.wait(20) == 0
-    _refused(rig, "config", "set", "store", url, code=Exit.REFUSED, detail="are on record in the present database")
+    _refused(
+        rig,
+        "config",
+        "set",
+        "store",
+        url,
+        code=Exit.REFUSED,
+        detail="is on record in the present database, and would lose its daemon",
+    )
     moved = json.loads(rig.wk("store", "copy", "--to", url, "--json").stdout)
     assert moved["tasks"] == 7 and moved["bound"] >= 1 and not moved["finished_earlier"]
     _refused(rig, "ls", code=Exit.STATE, detail="was moved to")

@@ -182,7 +182,7 @@ def test_pinned_tasks_are_on_top(rig: Rig) -> None:
     old, other, new = done(rig), done(rig), done(rig)
     rig.wk("pin", old, other)
     assert _listed(rig) == [other, old, new]
-    assert rig.wk("ls").stdout.decode().splitlines()[1].endswith("(pinned)")
+    assert rig.wk("ls").stdout.decode().splitlines()[1].endswith("(pinned) (nothing changed)")
     assert _listed(rig, "--limit", "2") == [other, old]
     listed = json.loads(rig.wk("ls", "--json").stdout)
     assert [row["id"] for row in listed] == [old, other, new]

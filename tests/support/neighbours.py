@@ -25,10 +25,9 @@ SECRET_BYTES = 120_000
 
 GIT = """#!/bin/sh
 case "$PWD $(tr '\\0' ' ' < /proc/$PPID/cmdline)" in
-*" run --json "*) ;; # whoever hands over waits for their own directory
-*/hung-git*) sleep 1000 & sleep 1000;;
-*/dead-mount*) kill -STOP $PPID; sleep 1000;;
-esac
+*/hung-git*workspaces.looker*) sleep 1000 & sleep 1000;;
+*/dead-mount*workspaces.looker*) kill -STOP $PPID; sleep 1000;;
+esac # a command that hands a task over waits for its caller's own directory, and gets an answer
 exec "{real}" "$@"
 """
 

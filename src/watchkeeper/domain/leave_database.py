@@ -12,8 +12,8 @@ def check_leave(*, daemon_runs: bool, live_runs: int) -> None:
         )
     if live_runs:
         counted = "1 run" if live_runs == 1 else f"{live_runs} runs"
-        verb = "is" if live_runs == 1 else "are"
+        verb, whose = ("is", "its") if live_runs == 1 else ("are", "their")
         raise Refused(
-            f"{counted} of this machine {verb} on record in the present database, and would lose their daemon.",
+            f"{counted} of this machine {verb} on record in the present database, and would lose {whose} daemon.",
             hint="`wk store copy --to URL` takes everything along, agents at work included.",
         )

@@ -1,6 +1,7 @@
 """Backups: of one moment, whole or not there; and restores, killed at every step."""
 
 import contextlib
+import itertools
 import os
 import sqlite3
 import subprocess
@@ -390,11 +391,16 @@ def home(
     request: pytest.FixtureRequest, tmp_path: Path, backups: SqliteBackups, add: Add, sqlite: SqliteStore
 ) -> Iterator[Path]:
     """A database with a log that a process was killed over, and a backup; or the same where the file is so damaged that the log cannot be folded."""
-    add(*(f"a{number:07d}" for number in range(40)))
-    backups.create(tmp_path / "b.db", replace=False, progress=no_progress)
-    # From here on the log holds no first page, so that it cannot mend one.
-    _ = inside(sqlite).query("PRAGMA wal_checkpoint(TRUNCATE)")
-    add("bbbbbbbb")
+    names = (f"a{number:07d}" for number in itertools.count())
+    add(*itertools.islice(names, 40))
+    while True:
+        backups.create(tmp_path / "b.db", replace=True, progress=no_progress)
+        _ = inside(sqlite).query("PRAGMA wal_checkpoint(TRUNCATE)")
+        count = len(sqlite.read(lambda tx: tx.tasks.ids_like("", 1000)))
+        add(next(names))
+        if not _holds_first_page((tmp_path / "wk.db-wal").read_bytes()):
+            break  # the log cannot mend a first page that is damaged
+    _ = (tmp_path / "count").write_text(str(count), encoding="utf-8")
     files = {name: (tmp_path / name).read_bytes() for name in ("wk.db", "wk.db-wal")}
     sqlite.close()
     for name, data in files.items():
@@ -403,6 +409,17 @@ def home(
         (tmp_path / "wk.db").write_bytes(b"\0" * 100 + files["wk.db"][100:])
     yield tmp_path
     assert not list(tmp_path.glob("wk.db.restoring*"))
+
+
+def _holds_first_page(log: bytes) -> bool:
+    """Whether a write-ahead log has a frame of page 1, which a transaction writes that makes the file longer."""
+    frame = 24 + int.from_bytes(log[8:12], "big")
+    return any(int.from_bytes(log[at : at + 4], "big") == 1 for at in range(32, len(log), frame))
+
+
+def _in_backup(home: Path) -> int:
+    """How many tasks the backup has; the database has one more."""
+    return int((home / "count").read_text(encoding="utf-8"))
 
 
 def test_killed_at_any_step_a_restore_leaves_the_old_or_the_new_or_a_word(
@@ -451,7 +468,8 @@ def _is_old_or_new(home: Path, point: str, *, damaged: bool) -> bool:
             point
         )  # as it was, log and all; looking with SQLite would change that
         return False
-    assert len(ids_in(home / "wk.db")) in ({40} if damaged else {40, 41}), point
+    count = _in_backup(home)
+    assert len(ids_in(home / "wk.db")) in ({count} if damaged else {count, count + 1}), point
     return False
 
 
@@ -459,7 +477,7 @@ def _is_new(home: Path, point: str) -> None:
     with contextlib.closing(_open(home)) as store:
         store.check(thorough=True)
         counts = store.read(lambda tx: tx.tasks.counts())
-        assert sum(counts.values()) == 40, point
+        assert sum(counts.values()) == _in_backup(home), point
         assert store.transact("fence", lambda tx: tx.runs.next_fence()) > STEP, point
 
 
@@ -472,7 +490,7 @@ def _kept(home: Path, start: dict[str, bytes]) -> bool:
         if log.exists() and (kept.read_bytes(), log.read_bytes()) == (start["wk.db"], start["wk.db-wal"]):
             return True
         with contextlib.suppress(sqlite3.DatabaseError):
-            if len(ids_in(kept)) == 41:
+            if len(ids_in(kept)) == _in_backup(home) + 1:
                 return True
     return False
 
