@@ -136,11 +136,22 @@ def test_a_worktree_that_is_not_what_was_made_is_noticed(rig: Rig, how: str) -> 
         shutil.move(top, rig.root / "away")
         if how == "link":
             top.symlink_to(rig.repo)
-    if how == "deleted":
-        refused(rig, "retry", task_id, code=Exit.BAD_TASK, detail="is missing, and the task works nowhere else")
+    detail = {
+        "deleted": "is missing, and the task works nowhere else",
+        "link": f"is a link to {rig.repo}, and the task works nowhere else",
+        "branch": f"is not on the task's branch {tree.branch}",
+    }
+    refused(rig, "retry", task_id, code=Exit.BAD_TASK, detail=detail[how])
+    assert _git(rig.repo, "status", "--porcelain") == ""
+    if how == "link":
+        top.unlink()
+    if how == "branch":
+        _ = _git(top, "switch", "-q", tree.branch)
     else:
-        rig.wk("retry", task_id)  # approves what is there now: the link leads to the checkout, which the person sees
-    assert _git(rig.repo, "status", "--porcelain") == "" or how == "link"
+        _ = _git(rig.repo, "worktree", "prune")
+        _ = _git(rig.repo, "worktree", "add", str(top), tree.branch)
+    rig.wk("retry", task_id)
+    assert rig.wait_resting(task_id).state is TaskState.DONE, "one that was brought back is right"
 
 
 def test_a_worktree_that_cannot_be_made_needs_a_person(rig: Rig) -> None:

@@ -27,7 +27,7 @@ from watchkeeper.domain.service import ClosureLifted
 from watchkeeper.domain.task import RetryAsked, RunSettled
 from watchkeeper.domain.task_worktree import refuse_removed
 from watchkeeper.domain.working_directory import WorkingDirectory
-from watchkeeper.domain.worktree import WorktreeState
+from watchkeeper.domain.worktree import Worktree, WorktreeState
 from watchkeeper.environment import capture
 from watchkeeper.errors import BadTask, NotFound, ProgramMissing, Refused, Stale, describe_os_error
 from watchkeeper.ports.harness import find_program
@@ -104,6 +104,8 @@ def _present_directory(parts: Parts, spec: TaskSpec, allowed: Authorisation | No
         return None  # it is made before the launch
     found = present(parts, spec.cwd)
     if found is not None:
+        if tree is not None and tree.state is WorktreeState.MADE:
+            _refuse_another_place(tree, found)
         return found
     if spec.machine not in {None, parts.machine}:
         return None if allowed is None else allowed.place
@@ -115,6 +117,21 @@ def _present_directory(parts: Parts, spec: TaskSpec, allowed: Authorisation | No
     if not os.path.lexists(spec.cwd):
         raise BadTask(f"The directory '{clean(spec.cwd)}' is missing.", hint="Put it back, then try it again.")
     return None
+
+
+def _refuse_another_place(tree: Worktree, found: WorkingDirectory) -> None:
+    """Raises BadTask: what is in the place of a worktree is a link, or has another branch. One that was brought back is another directory, and is right."""
+    real = os.path.realpath(tree.path)
+    if real != tree.path:
+        raise BadTask(
+            f"The worktree {clean(tree.path)} is a link to {clean(real)}, and the task works nowhere else.",
+            hint="Put the worktree back, then try it again.",
+        )
+    if found.ref != f"refs/heads/{tree.branch}":
+        raise BadTask(
+            f"The worktree {clean(tree.path)} is not on the task's branch {clean(tree.branch)}.",
+            hint=f"`git -C {shlex.quote(clean(tree.path))} switch {shlex.quote(clean(tree.branch))}` goes back to it.",
+        )
 
 
 def _profile(
