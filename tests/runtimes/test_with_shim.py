@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from runtimes.stage import Stage
+from support.waiting import wait_until
 
 from watchkeeper.domain.evidence import DecidedBy, Verdict, VerdictKind, judge
 from watchkeeper.domain.model import EndReason, Proof, Run, StopHow
@@ -119,6 +120,8 @@ def test_a_shim_whose_socket_was_cleared_away_is_told_why_and_how_long(
     """By a record in its directory. Its agent ignores TERM; the grace of the request is over long before that of its spec."""
     run = started(stage, runtime, "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
     assert until(runtime, run, lambda verdict: verdict.kind is VerdictKind.ALIVE).kind is VerdictKind.ALIVE
+    log = runtime.executions().log(run, "stdout")
+    wait_until(lambda: b"up" in log.read_bytes(), what="the agent ignores TERM")
     spec = records.parse_spec((runtime.executions().path(run) / "spec.json").read_bytes())
     Path(spec.socket).unlink()
     runtime.end(run, how, grace_s=0.1, why=why)
