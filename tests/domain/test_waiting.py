@@ -141,7 +141,7 @@ SENTENCES: list[tuple[str, Task, WaitFacts, LaneConditions]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("detail", "task", "known", "place"), SENTENCES, ids=[each[0] for each in SENTENCES])
+@pytest.mark.parametrize(("detail", "task", "known", "conditions"), SENTENCES, ids=[each[0] for each in SENTENCES])
 def test_the_sentence_is_whole_and_is_the_only_one(
     detail: str, task: Task, known: WaitFacts, conditions: LaneConditions
 ) -> None:
