@@ -86,7 +86,7 @@ class Bundler:
         return self.bundles.write(file, self._parts(found, patch), about, replace=request.replace)
 
     def _patch(self, found: Explanation) -> tuple[bytes | None, str]:
-        """What the run changed as a patch; or why there is none."""
+        """What the run changed as a patch, or None with the reason."""
         if found.found.outcome is None:
             return None, "The run has not ended."
         try:

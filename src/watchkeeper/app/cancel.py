@@ -22,7 +22,7 @@ def cancel(parts: Parts, caller: Caller, request: CancelRequest) -> Task:
     """Stop a task that waits for its first run, decided in the same transaction that would claim it; returns the task as it is then.
 
     Raises:
-        NoSuchTask: there is none.
+        NoSuchTask: no task has that id.
         Refused: it has run, or has ended.
     """
     at = parts.clock.now()

@@ -131,7 +131,7 @@ class Launcher:
             self._record(run, directory, place_of(order.before, order.cwd), profile.version, moved)
 
     def _make_worktree(self, run: Run, task: Task) -> bool:
-        """Make the task's worktree if it is not on record as made, and record it; False: there is none, and the run is given up."""
+        """Make the task's worktree if it is not on record as made, and record it. Return False if that failed: then the run is given up."""
         tree = task.spec.worktree
         if tree is None or tree.state is not WorktreeState.PLANNED:
             return True

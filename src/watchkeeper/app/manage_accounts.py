@@ -169,7 +169,7 @@ def remove(parts: Parts, caller: Caller, request: RemoveAccountRequest) -> str |
     """Remove an account that no task needs any more. Returns where its home is that stays, if it has one.
 
     Raises:
-        NotFound: there is none.
+        NotFound: no account has that name.
         Refused: it is the person's own home, or tasks of it have not ended.
         UsageError: its home is to be deleted, and is a directory of the person's.
         StateDirectoryUnusable: it was removed, and its home could not be deleted.

@@ -122,7 +122,7 @@ class Parts(Protocol):
         ...
 
     def hidden_harness(self, name: str) -> str:
-        """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
+        """Say that the user's file for a harness of that name is ignored; empty if the user has no such file."""
         ...
 
     def require_room(self) -> None:

@@ -121,7 +121,7 @@ def _new(parts: Parts, caller: Caller, request: PartRequest) -> Scope:
 
 
 def find(tx: Tx, scope: Scope) -> QueueRule:
-    """The rule about that part; one that says nothing if there is none."""
+    """The rule about that part, or an empty rule."""
     found = (rule for rule in tx.rules.all() if (rule.scope, rule.name) == (scope.scope, scope.name))
     return next(found, QueueRule(scope=scope.scope, name=scope.name))
 

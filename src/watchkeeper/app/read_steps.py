@@ -20,7 +20,7 @@ class Steps:
     dropped_bytes: int = 0
     """How much of the log was given up to keep it bounded: what the agent did there is not known."""
     unreadable: str = ""
-    """Why there are no steps; empty if the log could be read."""
+    """Why the log could not be read; empty if it was."""
 
 
 def read_steps(

@@ -25,7 +25,7 @@ def record_stop(store: Store, clock: Clock, task_id: str, request: StopRequest) 
     ended afterwards. That holds too for a task that was settled before without proof of its end.
 
     Raises:
-        NoSuchTask: there is none.
+        NoSuchTask: no task has that id.
     """
     return store.transact("stop", partial(_record, task_id=task_id, request=request, at=clock.now()))
 

@@ -23,7 +23,7 @@ def rename(parts: Parts, caller: Caller, request: RenameRequest) -> Task:
     """Give a task another title; the instruction stays as it was. Returns the task as it is then.
 
     Raises:
-        NoSuchTask: there is none.
+        NoSuchTask: no task has that id.
         BadTask: the title is empty or too long, or holds a secret.
     """
     refuse_words([("The title", request.title)], caller.environ)

@@ -37,7 +37,7 @@ def stop(parts: Parts, caller: Caller, request: StopTaskRequest) -> StopTaskResu
     """Record that a task is to end. A daemon acts on it; a stop of the task that the database could not take before is recorded first.
 
     Raises:
-        NoSuchTask: there is none.
+        NoSuchTask: no task has that id.
         StateError: the database cannot take it.
         OSError: notes of earlier stops cannot be read.
     """

@@ -36,7 +36,7 @@ class DurationType(click.ParamType):  # pyright: ignore[reportMissingTypeArgumen
 
 
 class SinceType(click.ParamType):  # pyright: ignore[reportMissingTypeArgument] - generic only in newer versions of click
-    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), a time of day (`14:00`, the last one), or the start of `today`."""
+    """A time that has passed: how long ago (`15m`), when (`2026-01-31T14:00`), a time of day (`14:00`, the last one), `today` or `yesterday`."""
 
     name = "when"
 

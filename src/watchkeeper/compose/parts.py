@@ -287,7 +287,7 @@ class Watchkeeper(ThisMachine):
         return self.harnesses.get(name)
 
     def hidden_harness(self, name: str) -> str:
-        """A sentence on the person's file that describes a harness of that name and does not count; empty if there is none."""
+        """Say that the user's file for a harness of that name is ignored; empty if the user has no such file."""
         found = self.harnesses.ignored_file(name)
         return "" if found is None else found.detail
 

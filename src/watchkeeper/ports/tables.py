@@ -89,7 +89,7 @@ class Tasks(Keys, Protocol):
         ...
 
     def result(self, task_id: str, number: int) -> str | None:
-        """The class of the outcome of a task's run of that number; None if there is none. Raises RecordTorn."""
+        """The class of the outcome of a task's run of that number; None if it has no outcome. Raises RecordTorn."""
         ...
 
     def labels(self, prefix: str, limit: int) -> list[str]:

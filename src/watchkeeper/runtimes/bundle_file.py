@@ -56,7 +56,11 @@ class ZipBundles:
                 members, torn = _members(archive)
         except FileNotFoundError as error:
             raise NotFound(f"There is no file '{file}'.", hint="`wk bundle ID` writes one.") from error
-        except (OSError, zipfile.BadZipFile, NotImplementedError) as error:
+        except (
+            OSError,
+            zipfile.BadZipFile,
+            NotImplementedError,
+        ) as error:  # the last: a format newer than zipfile reads
             raise BadTask(f"'{file}' is not a bundle: {error}.", hint="`wk bundle ID` writes one.") from error
         known = _decoded(text)
         if not wrong:

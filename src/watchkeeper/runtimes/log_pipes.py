@@ -167,7 +167,7 @@ class _Drain:
             time.sleep(_PAUSE_S)  # no writer is left, or a log takes nothing
             return output.flush()
         if found:
-            time.sleep(max(output.rest_s(end) for end in ready))
+            time.sleep(max(output.rest_s(end) for end in ready))  # beyond its limit a log is taken at a bounded pace
         else:
             output.bound()
         return True

@@ -278,7 +278,7 @@ class ApartWorkspace:
 
 
 def _rest(for_s: float) -> None:
-    """Let others join the next look meanwhile."""
+    """Let the runs that end meanwhile share the next look: no event tells that more of them will come."""
     time.sleep(for_s)
 
 

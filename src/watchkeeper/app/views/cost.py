@@ -18,7 +18,7 @@ class Costs:
     by: str
     since: datetime | None
     oldest: datetime | None
-    """When the oldest of these runs was settled; None: there is none."""
+    """When the oldest of these runs was settled; None if no run was settled."""
     groups: tuple[tuple[str, CostTotal], ...]
     all: CostTotal
 
