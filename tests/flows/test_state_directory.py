@@ -256,6 +256,7 @@ def test_the_state_directory_and_the_database_know_each_network_file_system(tmp_
 def test_a_broken_settings_file_of_a_repository_does_not_keep_anybody_from_stopping(rig: Rig) -> None:
     """Every user and agent that works in a repository can write that file; it must not make their tasks unstoppable."""
     task_id = rig.run("wait", str(rig.root / "never"))
+    rig.wk("daemon", "start")  # waits until it is ready: `run` starts one and does not
     file = rig.repo / ".watchkeeper.toml"
     for text in ("[queue\n", "[queue]\nlimit = 1000\n", "[run]\nnosuch = 1\n"):
         file.write_text(text, encoding="utf-8")

@@ -141,13 +141,17 @@ def _may_work(call: Call, run: Run) -> bool:
 @debug_option
 @click.pass_obj
 def status(call: Call, as_json: bool) -> int:
-    """Say whether the daemon runs. Exit code 0 if it does, 7 if not, or if it is stopped (SIGSTOP)."""
+    """Say whether the daemon runs. Exit code 0 if it does; 7 if not, if it is still starting, or if it is stopped (SIGSTOP)."""
     info = finding.running(call) if call.has_state else None
     words = call.reading.daemon_host.last_words() if call.has_state else None
     if as_json:
         last = None if words is None else {"pid": words.pid, "at": words.at.isoformat(), "detail": words.detail}
-        more = {"program": __version__, "service": _service(call), "last_words": last}
+        starting = info is None and _is_starting(call)
+        more = {"starting": starting, "program": __version__, "service": _service(call), "last_words": last}
         call.terminal.document(finding.plain(info) | more)
+    elif info is None and _is_starting(call):
+        call.terminal.say("A daemon is starting, or its record cannot be read. Wait for it: wk daemon start")
+        call.terminal.say(f"Its log: {call.reading.state.daemon_log}")
     elif info is None:
         call.terminal.say("No daemon runs. It is started when a task needs it, or by `wk daemon start`.")
     else:
@@ -171,6 +175,11 @@ def status(call: Call, as_json: bool) -> int:
     if not as_json and (service := _service(call)):
         call.terminal.say(f"It is installed as the service {service}.")
     return Exit.OK if info is not None and not info.frozen else Exit.DAEMON
+
+
+def _is_starting(call: Call) -> bool:
+    """Whether a daemon holds the lock, where no living daemon is on record: it takes the lock first and writes its record next."""
+    return call.has_state and finding.is_there(call)
 
 
 @command.command(cls=WkCommand, short_help="End the daemon and start this version's.")
