@@ -25,8 +25,9 @@ ACCOUNT = "account"
 
 _WHAT = "`wk config show` lists every setting as it stands; docs/settings.md says what each may be."
 Wrong = list[SettingsError] | None
-_HARNESS_KEY = re.compile(r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)")
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+# Texts, not compiled: every command imports this module, and few read such a setting. `re` keeps what it compiled.
+_HARNESS_KEY = r"harness\.([a-z][a-z0-9-]*)\.([a-z][a-z0-9_]*)"
+_SIZE = r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)"
 _SIZES = {"": 1, "B": 1, "K": 1024, "M": 1024**2, "G": 1024**3}
 
 
@@ -65,7 +66,7 @@ def duration(written: object) -> float:
 def size(written: object) -> int:
     """Bytes from `65536`, `64K`, `64M` or `1G`. Raises ValueError."""
     count = _number(written)
-    found = _SIZE.fullmatch(written.strip()) if isinstance(written, str) else None
+    found = re.fullmatch(_SIZE, written.strip()) if isinstance(written, str) else None
     if found is not None and found[2] in _SIZES:
         count = float(found[1]) * _SIZES[found[2]]
     if count is None or not 64 * 1024 <= count <= 2**50:
@@ -387,7 +388,7 @@ def value_of(name: str, value: object, origin: str) -> SettingValue:
 
 
 def _harness_key(name: str) -> Key | None:
-    found = _HARNESS_KEY.fullmatch(name)
+    found = re.fullmatch(_HARNESS_KEY, name)
     return found and Key(
         name=name, read=_option, default=None, default_says="", kind="string", detail="An option of a harness."
     )

@@ -13,11 +13,10 @@ _PART = r"(?:[^:/?#@%\s]|%[0-9A-Fa-f]{2})*"
 _PARTS = r"(?:[^/?#@%\s]|%[0-9A-Fa-f]{2})*"
 _PATH = r"(?:[^?#@%\s]|%[0-9A-Fa-f]{2})*"
 _PAIR = r"[a-z_]+=(?:[^&#@%\s]|%[0-9A-Fa-f]{2})*"
-_URL = re.compile(
-    rf"postgres(?:ql)?://(?:{_PART}(?::{_PARTS})?@)?{_PARTS}(?:/{_PATH})?(?:\?(?:{_PAIR}(?:&{_PAIR})*)?)?"
-)
-_PASSWORD = re.compile(r"(?<=://)([^/?#@:]*):.*@", re.DOTALL)
-_SECRETS = re.compile(rf"([?&](?:{'|'.join(SECRET_PARAMETERS)})=)[^&#]*")
+# Texts, not compiled: every command imports this module, and few read a URL. `re` keeps what it compiled.
+_URL = rf"postgres(?:ql)?://(?:{_PART}(?::{_PARTS})?@)?{_PARTS}(?:/{_PATH})?(?:\?(?:{_PAIR}(?:&{_PAIR})*)?)?"
+_USER_AND_REST = r"(?s)(?<=://)([^/?#@:]*):.*@"
+_SECRETS = rf"([?&](?:{'|'.join(SECRET_PARAMETERS)})=)[^&#]*"
 
 
 def read_store(written: object) -> str | None:
@@ -26,7 +25,7 @@ def read_store(written: object) -> str | None:
         return None
     if not isinstance(written, str) or not written.startswith(("postgresql://", "postgres://")):
         raise ValueError("`sqlite` or a URL such as postgresql://user@host/database")
-    if _URL.fullmatch(written) is None:
+    if re.fullmatch(_URL, written) is None:
         raise ValueError(
             "a URL such as postgresql://user@host/database; in it @ is %40, / is %2F, ? is %3F, # is %23, % is %25"
         )
@@ -37,7 +36,7 @@ def masked(value: object) -> object:
     """A value as it may be shown: the password in a URL is not."""
     if not isinstance(value, str) or "://" not in value:
         return value
-    return _SECRETS.sub(r"\1***", _PASSWORD.sub(r"\1:***@", value))
+    return re.sub(_SECRETS, r"\1***", re.sub(_USER_AND_REST, r"\1:***@", value))
 
 
 def mistyped(value: object) -> str:

@@ -6,11 +6,10 @@ happens or nothing does. Writes are guarded: a row that has moved on raises `Sta
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from watchkeeper.domain.waiting import Dependency, WaitFacts
 from watchkeeper.ports.damage import Damage, Damages, Met
-from watchkeeper.ports.databases import Database
 from watchkeeper.ports.deletion import Deletion
 from watchkeeper.ports.machines import Machines
 from watchkeeper.ports.stored import (
@@ -24,6 +23,9 @@ from watchkeeper.ports.stored import (
     OutboxRow,
 )
 from watchkeeper.ports.tables import Accounts, Journal, Outbox, Outcomes, Queue, Rules, Runs, Tasks, Waits
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.databases import Database  # most commands ask nothing about a database as a whole
 
 T = TypeVar("T")
 
@@ -116,7 +118,7 @@ class Tx(Protocol):
         ...
 
     @property
-    def database(self) -> Database:
+    def database(self) -> "Database":
         """The database as a whole."""
         ...
 

@@ -11,7 +11,6 @@ from watchkeeper.domain.task_record import OnLost, StopHow, StopRequest, Task, T
 from watchkeeper.domain.wait import BriefWait, Wait
 from watchkeeper.errors import NoSuchTask, RecordTorn, Stale
 from watchkeeper.store.checked import checked
-from watchkeeper.store.facts import worktree_from
 from watchkeeper.store.rows import Row, RowConflict, Rows, SqlValue
 from watchkeeper.store.values import (
     Columns,
@@ -374,5 +373,8 @@ def spec_from(text: str) -> TaskSpec:
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
     tree = data.get("worktree")
-    data["worktree"] = None if tree is None else worktree_from(cast("dict[str, object]", tree))
+    if tree is not None:
+        from watchkeeper.store.facts import worktree_from  # noqa: PLC0415 - lists wait for imports, and few tasks have one
+
+        data["worktree"] = worktree_from(cast("dict[str, object]", tree))
     return checked(TaskSpec, data)

@@ -12,12 +12,15 @@ from support.records import NOON, make_task
 from watchkeeper.errors import DatabaseCorrupt, DatabaseNewer, DatabaseUnusable, NoDatabase, WatchkeeperError
 from watchkeeper.store.migrations import Migration, Schema
 from watchkeeper.store.postgres import connection
-from watchkeeper.store.postgres.schema import SCHEMA, translated
+from watchkeeper.store.postgres.schema import shipped_schema, translated
 from watchkeeper.store.postgres.store import PostgresStore
-from watchkeeper.store.sqlite.schema import SCHEMA as SCHEMA_OF_SQLITE
+from watchkeeper.store.sqlite.schema import shipped_schema as schema_of_sqlite
 
 NEXT = Schema(
-    migrations=(*SCHEMA.migrations, Migration(name="9999_next", read=lambda: "CREATE TABLE next (id BIGINT);"))
+    migrations=(
+        *shipped_schema().migrations,
+        Migration(name="9999_next", read=lambda: "CREATE TABLE next (id BIGINT);"),
+    )
 )
 
 
@@ -37,7 +40,7 @@ def tables(url: str) -> list[tuple]:
 
 def test_the_steps_are_those_of_sqlite() -> None:
     """Both databases are at the same number when the same version made them, so that one sentence tells both."""
-    assert [step.name for step in SCHEMA.migrations] == [step.name for step in SCHEMA_OF_SQLITE.migrations]
+    assert [step.name for step in shipped_schema().migrations] == [step.name for step in schema_of_sqlite().migrations]
 
 
 def test_a_step_of_both_databases_is_said_in_the_words_of_each() -> None:
@@ -61,7 +64,7 @@ def test_what_steps_have_said_twice_can_be_said_once() -> None:
     """Each line of SQLite's newer steps that holds nothing of its own is, translated, one of PostgreSQL's."""
     own = ("TRIGGER", "BEGIN", "END;", "raise(", "UPDATE tally", "CREATE TABLE", "    ")
     compared = 0
-    for step, theirs in zip(SCHEMA_OF_SQLITE.migrations[3:5], SCHEMA.migrations[3:5], strict=True):
+    for step, theirs in zip(schema_of_sqlite().migrations[3:5], shipped_schema().migrations[3:5], strict=True):
         lines = theirs.read().splitlines()
         for line in step.read().splitlines():
             if not any(word in line for word in own):
@@ -73,7 +76,7 @@ def test_what_steps_have_said_twice_can_be_said_once() -> None:
 def test_each_migration_is_recorded_with_its_hash(url: str) -> None:
     assert ask(url, "SELECT number, name, sha256 FROM watchkeeper.migration ORDER BY number") == [
         (number, step.name, hashlib.sha256(step.read().encode()).hexdigest())
-        for number, step in enumerate(SCHEMA.migrations, start=1)
+        for number, step in enumerate(shipped_schema().migrations, start=1)
     ]
 
 
@@ -136,14 +139,14 @@ def test_a_failed_migration_leaves_the_database_as_it_was(url: str) -> None:
     before = tables(url)
     broken = Migration(name="9999_broken", read=lambda: "CREATE TABLE half (id BIGINT); SELECT nonsense;")
     with pytest.raises(DatabaseUnusable):
-        _ = open_store(url, upgrade=True, schema=Schema(migrations=(*SCHEMA.migrations, broken)))
+        _ = open_store(url, upgrade=True, schema=Schema(migrations=(*shipped_schema().migrations, broken)))
     assert tables(url) == before
     open_store(url).close()
 
 
 def test_a_migration_may_take_longer_than_a_statement(url: str) -> None:
     slow = Migration(name="9999_slow", read=lambda: "SELECT pg_sleep(1.5); CREATE TABLE slow (id BIGINT);")
-    schema = Schema(migrations=(*SCHEMA.migrations, slow))
+    schema = Schema(migrations=(*shipped_schema().migrations, slow))
     store = open_store(url, upgrade=True, schema=schema, wait_s=0.5, answer_s=0.5)
     with pytest.raises(DatabaseUnusable, match="took too long"):
         _ = store.read(lambda tx: tx.rows.query("SELECT pg_sleep(1.5)"))
@@ -151,7 +154,7 @@ def test_a_migration_may_take_longer_than_a_statement(url: str) -> None:
 
 
 def test_a_migration_that_was_changed_afterwards_is_noticed(url: str) -> None:
-    first = Migration(name="0001_first", read=lambda: SCHEMA.migrations[0].read() + "-- edited\n")
+    first = Migration(name="0001_first", read=lambda: shipped_schema().migrations[0].read() + "-- edited\n")
     with pytest.raises(DatabaseUnusable, match="another build"):
         _ = open_store(url, upgrade=True, schema=Schema(migrations=(first, *NEXT.migrations[1:])))
 
@@ -177,7 +180,7 @@ def test_many_make_it_at_once(empty: str) -> None:
 CREATE = "import sys; from support.postgres import open_store; s = open_store(sys.argv[1])\n"
 ADD = "from support.records import make_task\ns.transact('add', lambda tx: tx.tasks.add(make_task()), durable=False)\n"
 POINTS = [
-    *(f"migration.{step.name}.{when}" for step in SCHEMA.migrations for when in ("before", "after")),
+    *(f"migration.{step.name}.{when}" for step in shipped_schema().migrations for when in ("before", "after")),
     "tx.migrate.before_commit",
     "tx.migrate.after_commit",
 ]

@@ -26,7 +26,7 @@ from watchkeeper.errors import (
 from watchkeeper.store.sqlite import copying
 from watchkeeper.store.sqlite.backup import SqliteBackups
 from watchkeeper.store.sqlite.restore import STEP
-from watchkeeper.store.sqlite.schema import SCHEMA, Schema
+from watchkeeper.store.sqlite.schema import Schema, shipped_schema
 from watchkeeper.store.sqlite.store import SqliteStore
 
 Add = Callable[..., None]
@@ -271,7 +271,7 @@ def test_a_restore_puts_the_copy_in_place_and_keeps_what_was_there(
 
 def test_an_older_database_is_backed_up_as_it_is_and_restored_up_to_date(tmp_path: Path) -> None:
     """A backup is what one makes before an upgrade."""
-    first = Schema(migrations=SCHEMA.migrations[:1])
+    first = Schema(migrations=shipped_schema().migrations[:1])
     SqliteStore.open(tmp_path / "wk.db", tmp_path / "write.lock", create=True, upgrade=False, schema=first).close()
     backups = SqliteBackups(tmp_path / "wk.db", tmp_path / "write.lock")
     assert backups.create(tmp_path / "b.db", replace=False, progress=no_progress).schema == 1

@@ -29,7 +29,7 @@ from watchkeeper.errors import DatabaseNewer, DatabaseUnusable, NoDatabase
 from watchkeeper.store import migrations
 from watchkeeper.store.migrations import Migration, Schema
 from watchkeeper.store.sqlite.connection import OLDEST_SQLITE, refuse_old_sqlite
-from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA, dump
+from watchkeeper.store.sqlite.schema import PACKAGE, dump, shipped_schema
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import SHARED, Statements, parameters
 
@@ -51,11 +51,14 @@ TOPICS = (
 )
 DUMP = ROOT / "docs" / "schema.sql"
 NEXT = Schema(
-    migrations=(*SCHEMA.migrations, Migration(name="9999_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"))
+    migrations=(
+        *shipped_schema().migrations,
+        Migration(name="9999_next", read=lambda: "CREATE TABLE next (id INTEGER) STRICT;"),
+    )
 )
 
 
-def open_at(root: Path, *, create: bool = False, upgrade: bool = False, schema: Schema = SCHEMA) -> SqliteStore:
+def open_at(root: Path, *, create: bool = False, upgrade: bool = False, schema: Schema | None = None) -> SqliteStore:
     """Open the database of that directory."""
     return SqliteStore.open(
         root / "wk.db", root / "write.lock", create=create, upgrade=upgrade, wait_s=5, schema=schema
@@ -69,8 +72,8 @@ def test_the_dump_is_the_migrations(sqlite: SqliteStore) -> None:
 
 def test_every_migration_is_known() -> None:
     """Each number is there once, and every text can be read."""
-    assert [int(step.name[:4]) for step in SCHEMA.migrations] == list(range(1, SCHEMA.number + 1))
-    assert SCHEMA.number >= 5 and all(step.read().strip() for step in SCHEMA.migrations)
+    assert [int(step.name[:4]) for step in shipped_schema().migrations] == list(range(1, shipped_schema().number + 1))
+    assert shipped_schema().number >= 5 and all(step.read().strip() for step in shipped_schema().migrations)
 
 
 def test_a_step_of_every_database_has_its_place_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,9 +97,9 @@ def test_each_migration_is_recorded_with_its_hash(sqlite: SqliteStore) -> None:
     rows = inside(sqlite).query("SELECT number, name, sha256 FROM migration ORDER BY number")
     assert rows == [
         (number, step.name, hashlib.sha256(step.read().encode()).hexdigest())
-        for number, step in enumerate(SCHEMA.migrations, start=1)
+        for number, step in enumerate(shipped_schema().migrations, start=1)
     ]
-    assert inside(sqlite).pragma("user_version") == SCHEMA.number
+    assert inside(sqlite).pragma("user_version") == shipped_schema().number
 
 
 @pytest.mark.parametrize(
@@ -193,14 +196,14 @@ def test_a_failed_migration_leaves_the_database_as_it_was(tmp_path: Path) -> Non
     open_at(tmp_path, create=True).close()
     broken = Migration(name="9999_broken", read=lambda: "CREATE TABLE half (id INTEGER) STRICT; SELECT nonsense;")
     with pytest.raises(DatabaseUnusable):
-        _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(*SCHEMA.migrations, broken)))
+        _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(*shipped_schema().migrations, broken)))
     store = open_at(tmp_path)
     assert dump(inside(store)) == DUMP.read_text(encoding="utf-8")
 
 
 def test_a_migration_that_was_changed_afterwards_is_noticed(tmp_path: Path) -> None:
     open_at(tmp_path, create=True).close()
-    first = Migration(name="0001_first", read=lambda: SCHEMA.migrations[0].read() + "-- edited\n")
+    first = Migration(name="0001_first", read=lambda: shipped_schema().migrations[0].read() + "-- edited\n")
     with pytest.raises(DatabaseUnusable, match="another build"):
         _ = open_at(tmp_path, upgrade=True, schema=Schema(migrations=(first, *NEXT.migrations[1:])))
 

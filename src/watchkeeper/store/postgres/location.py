@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.store import marks
 from watchkeeper.store.postgres.address import Address
-from watchkeeper.store.postgres.schema import SCHEMA
+from watchkeeper.store.postgres.schema import shipped_schema
 from watchkeeper.store.postgres.store import PostgresStore
 from watchkeeper.store.schema import TABLES
 
@@ -40,7 +40,7 @@ class PostgresLocation:
 
     def open(self, *, marked: bool = False, new: bool = True) -> PostgresStore:
         new = new and not marked
-        schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
+        schema = marks.MarkedSchema(shipped_schema().migrations) if marked else shipped_schema()
         return PostgresStore.open(self._url, create=new, upgrade=new, schema=schema, application=self._application)
 
     def columns(self, rows: Rows, table: str) -> list[str]:

@@ -7,6 +7,7 @@ afterwards the database is at the new number, or it is as it was.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase
@@ -38,8 +39,11 @@ def translated(text: str) -> str:
     return text
 
 
-SCHEMA = shipped(PACKAGE, translated)
-"""What this version knows."""
+@cache
+def shipped_schema() -> Schema:
+    """What this version knows."""
+    return shipped(PACKAGE, translated)
+
 
 _RECORD = """
 INSERT INTO watchkeeper.migration (number, name, sha256, at)

@@ -23,7 +23,14 @@ from watchkeeper.ports.damage import Met
 from watchkeeper.store.marks import MARKED, refusal
 from watchkeeper.store.postgres.address import Address
 from watchkeeper.store.postgres.connection import Patience, PostgresConnection
-from watchkeeper.store.postgres.schema import PACKAGE, SCHEMA, migrate, nothing_of_ours, read_schema_number, refuse_gaps
+from watchkeeper.store.postgres.schema import (
+    PACKAGE,
+    migrate,
+    nothing_of_ours,
+    read_schema_number,
+    refuse_gaps,
+    shipped_schema,
+)
 from watchkeeper.store.postgres.time import ServerTime
 from watchkeeper.store.schema import TABLES
 from watchkeeper.store.statements import Statements
@@ -97,7 +104,7 @@ class PostgresStore:
         upgrade: bool,
         patience: Patience | None = None,
         application: str = "watchkeeper",
-        schema: Schema = SCHEMA,
+        schema: Schema | None = None,
         met: Met | None = None,
     ) -> Self:
         """Open the database at `url`.
@@ -117,7 +124,7 @@ class PostgresStore:
             DatabaseUnusable: and its other kinds.
             SettingsError: that is not a URL of PostgreSQL.
         """
-        store = cls(Address(url), patience or Patience(), application, schema, met or Met())
+        store = cls(Address(url), patience or Patience(), application, schema or shipped_schema(), met or Met())
         try:
             try:
                 store.read(lambda _: None)

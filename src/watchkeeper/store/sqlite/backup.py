@@ -20,7 +20,7 @@ from watchkeeper.errors import DatabaseCorrupt, DatabaseUnusable, NoDatabase, Re
 from watchkeeper.store.sqlite.connection import refuse_half_restored, restoring
 from watchkeeper.store.sqlite.copying import MAGIC, copy, facts_of, make_private, refuse_foreign
 from watchkeeper.store.sqlite.restore import StagedBackup
-from watchkeeper.store.sqlite.schema import SCHEMA
+from watchkeeper.store.sqlite.schema import shipped_schema
 from watchkeeper.store.sqlite.write_lock import WAIT_S
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class SqliteBackups:
         """Read a backup from end to end."""
         del progress
         refuse_foreign(file)
-        return facts_of(file, newest_schema=SCHEMA.number)
+        return facts_of(file, newest_schema=shipped_schema().number)
 
     @contextmanager
     def stage(self, file: Path, progress: Progress) -> Generator[StagedBackup]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.store import marks
-from watchkeeper.store.sqlite.schema import SCHEMA
+from watchkeeper.store.sqlite.schema import shipped_schema
 from watchkeeper.store.sqlite.store import SqliteStore
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SqliteLocation:
         return f"'{self._database}'"
 
     def open(self, *, marked: bool = False, new: bool = True) -> SqliteStore:
-        schema = marks.MarkedSchema(SCHEMA.migrations) if marked else SCHEMA
+        schema = marks.MarkedSchema(shipped_schema().migrations) if marked else shipped_schema()
         new = new and not marked
         return SqliteStore.open(self._database, self._write_lock, create=new, upgrade=new, schema=schema, anew=new)
 
@@ -68,4 +68,4 @@ class SqliteLocation:
             marks.mark(rows, detail)
         else:
             marks.unmark(rows)
-        _ = rows.query(f"PRAGMA user_version={marks.MARKED if detail else SCHEMA.number}")
+        _ = rows.query(f"PRAGMA user_version={marks.MARKED if detail else shipped_schema().number}")

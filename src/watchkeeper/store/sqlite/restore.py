@@ -27,7 +27,7 @@ from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite.connection import restoring
 from watchkeeper.store.sqlite.copying import copy, facts_of, make_private, number, opened, rows
 from watchkeeper.store.sqlite.newest import file_of
-from watchkeeper.store.sqlite.schema import PACKAGE, SCHEMA
+from watchkeeper.store.sqlite.schema import PACKAGE, shipped_schema
 from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.sqlite.write_lock import WriteLock
 from watchkeeper.store.statements import read_text
@@ -75,7 +75,7 @@ class StagedBackup:
         except OSError as error:
             raise _unwritable(self._copy, error) from error
         copy(file, self._copy, progress)
-        self.facts = replace(facts_of(self._copy, newest_schema=SCHEMA.number, private=True), path=file)
+        self.facts = replace(facts_of(self._copy, newest_schema=shipped_schema().number, private=True), path=file)
         with opened(self._copy) as connection:
             _ = rows(connection, "PRAGMA journal_mode=WAL")
         self._store = SqliteStore.open(self._copy, self._write_lock, create=False, upgrade=True)

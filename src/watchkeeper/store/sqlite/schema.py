@@ -6,6 +6,7 @@ applied in one transaction under the write lock: afterwards the database is at t
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 from watchkeeper.store.migrations import Schema, missing, shipped
@@ -19,8 +20,11 @@ PACKAGE = "watchkeeper.store.sqlite"
 APPLICATION_ID = 0x574B4442
 """`WKDB`, in the file's header: says that a database is ours."""
 
-SCHEMA = shipped(PACKAGE)
-"""What this version knows."""
+
+@cache
+def shipped_schema() -> Schema:
+    """What this version knows."""
+    return shipped(PACKAGE)
 
 
 _RECORD = """

@@ -21,7 +21,7 @@ from watchkeeper.ports.damage import Met
 from watchkeeper.store.filesystem import refuse_network_filesystem
 from watchkeeper.store.sqlite import newest
 from watchkeeper.store.sqlite.connection import SqliteConnection, refuse_half_restored
-from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, SCHEMA, Schema, migrate
+from watchkeeper.store.sqlite.schema import APPLICATION_ID, PACKAGE, Schema, migrate, shipped_schema
 from watchkeeper.store.sqlite.write_lock import WAIT_S, WriteLock
 from watchkeeper.store.statements import Statements
 from watchkeeper.store.tx import StoredTx
@@ -77,7 +77,7 @@ class SqliteStore:
         create: bool,
         upgrade: bool,
         wait_s: float = WAIT_S,
-        schema: Schema = SCHEMA,
+        schema: Schema | None = None,
         vfs: str | None = None,
         met: Met | None = None,
         anew: bool = False,
@@ -101,7 +101,7 @@ class SqliteStore:
             DatabaseUnusable: and its other kinds.
         """
         refuse_network_filesystem(path.parent)
-        store = cls(path, WriteLock(write_lock, wait_s), schema, vfs, met or Met(), anew=anew)
+        store = cls(path, WriteLock(write_lock, wait_s), schema or shipped_schema(), vfs, met or Met(), anew=anew)
         try:
             if create and _is_empty(path):
                 store._bring_up(from_nothing=True)
