@@ -3,12 +3,13 @@
 import io
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import anyio
 import pytest
 
 from watchkeeper.daemon.log import Log
-from watchkeeper.daemon.loop import AT_ONCE, MOMENT_S, Loop, Pace, Ticked
+from watchkeeper.daemon.loop import AT_ONCE, LONGEST_MOMENT_S, MOMENT_S, Loop, Pace, Ticked
 
 
 class _Clock:
@@ -129,8 +130,10 @@ def test_a_few_ticks_follow_their_nudges_at_once_and_a_flood_is_slowed_down() ->
     now_s = 1000.0
     for _ in range(2):
         assert [pace.tick(now_s) for _ in range(AT_ONCE)] == pytest.approx([0.0] * AT_ONCE)
+        waits_s = [MOMENT_S]
         for _ in range(50):
-            waits_s = pace.tick(now_s)
-            assert waits_s == pytest.approx(MOMENT_S)
-            now_s += waits_s
+            waits_s.append(pace.tick(now_s))
+            now_s += waits_s[-1]
+        assert waits_s[1] == pytest.approx(MOMENT_S) and waits_s[-1] == pytest.approx(LONGEST_MOMENT_S)
+        assert all(earlier <= later * (1 + 1e-9) for earlier, later in pairwise(waits_s)), "they grow while it lasts"
         now_s += 1.0

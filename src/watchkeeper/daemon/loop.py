@@ -24,6 +24,9 @@ MOMENT_S = 0.02
 """What many threads do within such a moment is looked at once."""
 AT_ONCE = 10
 """So many ticks follow their nudges at once. Under a flood of nudges the next ones are a moment apart, and each sees what came within it."""
+LONGEST_MOMENT_S = 0.08
+"""The moment grows to this while a flood lasts: a tick costs some milliseconds whatever it finds, so fewer ticks leave more time for the work itself."""
+_GROWTH = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +47,14 @@ class Pace:
         self._spare_s = AT_ONCE * MOMENT_S
         """How much of the wait between ticks may still be left out; it grows with the time that passes."""
         self._last_s = 0.0
+        self._moment_s = MOMENT_S
 
     def tick(self, now_s: float) -> float:
         """A tick has come at a monotonic time; returns how many seconds the next one has to wait."""
-        self._spare_s = min(AT_ONCE * MOMENT_S, self._spare_s + now_s - self._last_s) - MOMENT_S
+        self._spare_s = min(AT_ONCE * MOMENT_S, self._spare_s + now_s - self._last_s) - self._moment_s
         self._last_s = now_s
+        flood = self._spare_s < 0
+        self._moment_s = min(LONGEST_MOMENT_S, self._moment_s * _GROWTH) if flood else MOMENT_S
         return max(0.0, -self._spare_s)
 
 

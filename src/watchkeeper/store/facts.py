@@ -1,5 +1,6 @@
 """The structured values of runs that are kept as JSON, read back: how an agent ended, what it used and changed."""
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
@@ -76,8 +77,12 @@ def leftovers_from(text: str) -> tuple[Leftover, ...]:
 
 def profile_from(text: str | None, fingerprint: str | None) -> "LaunchProfile | None":
     """A launch profile. A field that is not known, or another fingerprint, makes it unreadable: nothing is launched from it (R13)."""
-    if text is None:
-        return None
+    return None if text is None else _profile(text, fingerprint)
+
+
+@lru_cache(maxsize=64)
+def _profile(text: str, fingerprint: str | None) -> "LaunchProfile":
+    """A profile never changes, and a launch reads its own several times; the fingerprint alone costs half a millisecond."""
     from watchkeeper.domain.profile import LaunchProfile, RightsLevel  # noqa: PLC0415 - lists never read one
 
     data = record(text)
