@@ -51,10 +51,12 @@ class Pace:
 
     def tick(self, now_s: float) -> float:
         """A tick has come at a monotonic time; returns how many seconds the next one has to wait."""
-        self._spare_s = min(AT_ONCE * MOMENT_S, self._spare_s + now_s - self._last_s) - self._moment_s
-        self._last_s = now_s
-        flood = self._spare_s < 0
-        self._moment_s = min(LONGEST_MOMENT_S, self._moment_s * _GROWTH) if flood else MOMENT_S
+        spare_s = min(AT_ONCE * MOMENT_S, self._spare_s + now_s - self._last_s)
+        if spare_s == AT_ONCE * MOMENT_S:
+            self._moment_s = MOMENT_S  # the flood is over
+        self._spare_s, self._last_s = spare_s - self._moment_s, now_s
+        if self._spare_s < 0:
+            self._moment_s = min(LONGEST_MOMENT_S, self._moment_s * _GROWTH)
         return max(0.0, -self._spare_s)
 
 
