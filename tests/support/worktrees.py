@@ -1,6 +1,7 @@
 """A repository with a place for worktrees, for tests with real git."""
 
 import os
+import stat
 import subprocess
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,11 +24,11 @@ class Repo:
     environ: dict[str, str]
     cap: int = 1024 * 1024
 
-    def git(self, *arguments: str, at: Path | None = None) -> str:
-        """What git prints."""
+    def git(self, *arguments: str, at: Path | None = None, fails: bool = False) -> str:
+        """What git prints; `fails`: also if it does not succeed."""
         command = ["git", "-C", str(at or self.top), *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=self.environ)
-        return done.stdout.strip()
+        done = subprocess.run(command, check=not fails, capture_output=True, env=self.environ)
+        return os.fsdecode(done.stdout).strip()
 
     def commit(self, message: str = "More", at: Path | None = None) -> str:
         """Commit everything; returns the commit."""
@@ -99,3 +100,44 @@ def new_repo(tmp_path: Path) -> Repo:
     (made.top / "sub" / "odd ü\nname").write_text("x\n", encoding="utf-8")
     _ = made.commit("Begin")
     return made
+
+
+def fingerprint(repo: Repo, tree: Worktree) -> dict[str, object]:
+    """All that a removal could lose: every name, byte and mode below the worktree, what git says of it, and what the repository keeps of it."""
+    found: dict[str, object] = {}
+    top = os.fsencode(tree.path)
+    for directory, names, files in os.walk(top):
+        for name in (*names, *files):
+            path = os.path.join(directory, name)  # noqa: PTH118 - bytes
+            found[f"file {os.fsdecode(os.path.relpath(path, top))}"] = _entry(path)
+    if os.path.lexists(top):
+        found["top"] = _entry(top)
+    logs = repo.top / ".git" / "logs" / "refs" / "heads" / tree.branch
+    found["reflog"] = logs.read_bytes() if logs.is_file() else None
+    found["worktrees"] = repo.git("worktree", "list", "--porcelain")
+    found["branches"] = repo.git("for-each-ref", "refs/heads", "refs/stash")
+    own = repo.top / ".git" / "worktrees" / Path(tree.path).name
+    if own.is_dir():
+        found |= {
+            f"own {path.relative_to(own)}": path.read_bytes()
+            for path in sorted(own.rglob("*"))
+            if path.is_file() and path.name != "index"
+        }
+    if Path(tree.path).is_dir() and (Path(tree.path) / ".git").is_file() and own.is_dir():
+        for question in (
+            ("status", "--porcelain=v2", "--ignored", "--untracked-files=all", "-z"),
+            ("ls-files", "-s", "-v", "-z"),
+            ("rev-parse", "HEAD"),
+        ):
+            found[question[0]] = repo.git("--no-optional-locks", *question, at=Path(tree.path), fails=True)
+    return found
+
+
+def _entry(path: bytes) -> object:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        return ("link", os.readlink(path))  # noqa: PTH115 - bytes
+    if stat.S_ISREG(status.st_mode):
+        with open(path, "rb") as file:  # noqa: PTH123 - bytes
+            return (stat.filemode(status.st_mode), file.read())
+    return (stat.filemode(status.st_mode), None)

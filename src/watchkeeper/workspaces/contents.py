@@ -57,8 +57,9 @@ class Contents:
         return {each.path: each for each in (*self.plain, *self.archived, *self.sockets)}
 
     def archived_sizes(self) -> list[Sized]:
-        """The files that go into the archive."""
-        return [Sized(path=storable(os.fsdecode(each.path)), size=each.size) for each in self.archived if each.size]
+        """The files that go into the archive, the one that names the repository left out."""
+        files = [each for each in self.archived if each.size and each.path != b".git"]
+        return [Sized(path=storable(os.fsdecode(each.path)), size=each.size) for each in files]
 
     def size(self) -> int:
         """Bytes of all files."""

@@ -233,8 +233,8 @@ class GitSalvages(GitWorktrees):
         place = own if own is not None else Path(salvage.tree.repository)
         committer = Committer(self._git, salvage.tree.repository, place)
         named = committer.of_branch(salvage.tip, log) if own is None else committer.named(salvage.tip, log)
-        message = f"Worktree of task {salvage.task_id}, as it was when it was removed"
-        return committer.commit(salvage.ref, message, salvage.at, named, os.fsencode(salvage.tree.path), found.plain)
+        scratch = self._records.directory(salvage) / "git"
+        return committer.commit(salvage, named, os.fsencode(salvage.tree.path), found.plain, scratch)
 
     def _log(self, salvage: Salvage) -> bytes | None:
         """The reflog of its branch."""

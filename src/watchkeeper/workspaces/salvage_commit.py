@@ -10,13 +10,13 @@ So one reference keeps all of it from being collected. A file that is as in HEAD
 
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain.salvage import Salvage
 from watchkeeper.workspaces.contents import Entry, object_id, parts_of, read_link
 from watchkeeper.workspaces.git_program import GitProgram, GitUnknown, is_hash
 
@@ -143,37 +143,36 @@ class Committer:
                     rows[path] = (mode, name)
         return rows
 
-    def commit(self, ref: str, message: str, at: datetime, named: Named, top: bytes, entries: Iterable[Entry]) -> str:
-        """Make the commit under `ref`; returns it.
+    def commit(self, salvage: Salvage, named: Named, top: bytes, entries: Iterable[Entry], scratch: Path) -> str:
+        """Make the commit under the salvage's reference; returns it.
+
+        `scratch` becomes the directory that git takes for its own: the report that it writes when it is cut off stays in there.
 
         Raises:
             Unsalvageable: a file changed meanwhile, or cannot be read.
             GitUnknown, OSError: there is no room, among others.
         """
+        scratch.mkdir(mode=0o700)
+        (scratch / "HEAD").write_text("ref: refs/heads/none\n", encoding="utf-8")
+        (scratch / "commondir").write_bytes(os.fsencode(self._repository) + b"\n")
+        variables = {**self._variables, "GIT_DIR": str(scratch)}
         crashpoint("salvage.commit.before")
-        pid = 0
-        try:
-            with self._git.streamed(
-                self._repository, [*_IMPORT, "fast-import", "--quiet", "--done"], self._variables
-            ) as running:
-                pid = running.pid
-                for part in self._orders(ref, message, at, named, top, entries):
-                    running.write(part)
-        except BaseException:
-            with suppress(OSError):
-                Path(self._repository, f"fast_import_crash_{pid}").unlink(missing_ok=True)
-            raise
+        question = [*_IMPORT, "fast-import", "--quiet", "--done"]
+        with self._git.streamed(self._repository, question, variables) as running:
+            for part in self._orders(salvage, named, top, entries):
+                running.write(part)
         crashpoint("salvage.commit.after")
+        shutil.rmtree(scratch)
+        ref = salvage.ref
         made = self._answer("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").decode().strip()
         if not is_hash(made):
             raise GitUnknown("git did not keep what it was given.")
         return made
 
-    def _orders(
-        self, ref: str, message: str, at: datetime, named: Named, top: bytes, entries: Iterable[Entry]
-    ) -> Iterator[bytes]:
-        text = message.encode()
-        yield b"commit %s\ncommitter Watchkeeper <watchkeeper@localhost> %d +0000\n" % (ref.encode(), at.timestamp())
+    def _orders(self, salvage: Salvage, named: Named, top: bytes, entries: Iterable[Entry]) -> Iterator[bytes]:
+        text = f"Worktree of task {salvage.task_id}, as it was when it was removed".encode()
+        who = b"Watchkeeper <watchkeeper@localhost>"
+        yield b"commit %s\ncommitter %s %d +0000\n" % (salvage.ref.encode(), who, salvage.at.timestamp())
         yield b"data %d\n%s\n" % (len(text), text)
         for number, each in enumerate(named.commits):
             yield b"%s %s\n" % (b"merge" if number else b"from", each.encode())
