@@ -116,7 +116,7 @@ def _conflicted(repo: Repo, top: Path) -> None:
 
 
 def _stashed_index(repo: Repo, top: Path) -> None:
-    """Files that git was told not to compare, and one that is only intended."""
+    """Files that the index excepts from comparisons, and one that is only intended."""
     _ = repo.git("update-index", "--assume-unchanged", "a", at=top)
     (top / "a").write_text("unseen\n", encoding="utf-8")
     (top / "intended").write_text("intended\n", encoding="utf-8")

@@ -2,7 +2,7 @@
 
     TX read ─▶ the salvage is brought back (its own record says how far that is) ─▶ TX the task has its worktree again ─▶ the salvage is let go of
 
-After a crash the same command goes on where the first one was: what stands in its place already is not made again.
+After a crash the same command continues where the first one stopped: what stands in its place already is not made again.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,7 @@ class Undoer:
 
         Raises:
             NothingToUndo: there is none.
-            NotBroughtBack: something is in its place, among others; nothing was changed or it goes on with the next try.
+            NotBroughtBack: something is in its place, among others; the next try starts over or continues.
         """
         salvage = latest(self.salvages.records(), named)
         if salvage is None:

@@ -37,7 +37,7 @@ class Salvages(Protocol):
         ...
 
     def forget(self, salvage: Salvage) -> str:
-        """Let go of what was kept; why that failed, else empty. Done already is no error. Never raises."""
+        """Let go of what was kept; why that failed, else empty. A second call changes nothing. Never raises."""
         ...
 
     def records(self) -> Sequence[Salvage]:

@@ -262,7 +262,7 @@ class GitSalvages(GitWorktrees):
         return path.with_name(f".{path.name}.{salvage.id}.removed")
 
     def _finish(self, salvage: Salvage) -> Saved:
-        """Remove what is kept. Done already is no error."""
+        """Remove what is kept, as far as that is not done."""
         tree, aside = salvage.tree, self._aside(salvage)
         if os.path.lexists(aside):
             crashpoint("salvage.delete.before")

@@ -96,7 +96,7 @@ class Committer:
         return {pair[0]: pair[1] for pair in pairs if pair[1] != "missing"}
 
     def _beyond(self, first: Sequence[str], commits: Sequence[str]) -> list[str]:
-        """Those of these commits that are no ancestors of the first ones."""
+        """Those of these commits that are not reachable from the first ones."""
         rest = [each for each in commits if each not in first]
         if not rest or not first:
             return rest
