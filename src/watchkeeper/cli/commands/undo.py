@@ -90,7 +90,6 @@ def _kept(kept: "Kept") -> dict[str, object]:
         "task_id": salvage.task_id,
         "title": salvage.title or None,
         "task_state": None if kept.task is None else kept.task.state.value,
-        "state": salvage.state.value,
         "removed_at": salvage.at.isoformat(),
         "removed_by": salvage.by,
         "kept_until": None if kept.until is None else kept.until.isoformat(),
@@ -101,6 +100,7 @@ def _kept(kept: "Kept") -> dict[str, object]:
         "pushed_by": list(salvage.pushed_by),
         "left_out": list(salvage.left_out),
         **plain.worktree(salvage.tree),
+        "state": salvage.state.value,
     }
 
 
