@@ -1,5 +1,6 @@
 """Every way a worktree can be, against every verb that removes one: what is refused stays as it is, what goes is kept, and `undo` makes it what it was."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -19,7 +20,7 @@ from watchkeeper.app.undo import NotBroughtBack, NothingToUndo, Undoer
 from watchkeeper.app.worktrees import Keeper, WorktreeNeeded
 from watchkeeper.domain.model import Task, TaskState
 from watchkeeper.domain.salvage import Salvage, SalvageState
-from watchkeeper.domain.worktree import Worktree, WorktreeState
+from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import NoSuchTask
 from watchkeeper.workspaces.git import GitWorkspace
 
@@ -497,6 +498,40 @@ def test_an_ordinary_push_leaves_the_references_out(world: World) -> None:
     assert world.repo.git("for-each-ref", "refs/watchkeeper", at=world.repo.top.parent / "remote.git") == ""
 
 
-def worktree_of(task: Task) -> Worktree:
-    assert task.spec.worktree is not None
-    return task.spec.worktree
+def _refuse(monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    monkeypatch.setenv("WATCHKEEPER_CRASH_AT", point)
+    monkeypatch.setenv("WATCHKEEPER_CRASH_ERRNO", str(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    "point", ["record", "archive", "commit", "aside", "delete", "untell", "branch"], ids=lambda name: name
+)
+def test_a_full_disk_loses_nothing(world: World, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """It is said in one sentence. Once there is room, the same command completes the removal, and all comes back."""
+    for way in (_untracked, _committed, _ignored):
+        way(world.repo, world.top)
+    before = world.look()
+    _refuse(monkeypatch, f"salvage.{point}.before")
+    assert "was not removed: No space left on device" in world.remove("clean", discard=True)
+    if point in {"record", "archive", "commit", "aside"}:
+        assert world.look() == before
+    monkeypatch.delenv("WATCHKEEPER_CRASH_AT")
+    assert world.remove("clean", discard=True) == ""
+    assert not os.path.lexists(world.top)
+    _ = world.undoer.undo(None, by="ada")
+    assert world.look() == before
+
+
+@pytest.mark.parametrize("point", ["record", "stage", "restore_branch", "restore_log", "restore_files", "restore_own"])
+def test_a_full_disk_keeps_what_is_kept(world: World, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
+    """An undoing that had no room is completed by the same command."""
+    for way in (_untracked, _committed, _ignored):
+        way(world.repo, world.top)
+    before = world.look()
+    assert world.remove("clean", discard=True) == ""
+    _refuse(monkeypatch, f"salvage.{point}.before")
+    with pytest.raises(NotBroughtBack, match="No space left on device"):
+        _ = world.undoer.undo(OWNER, by="ada")
+    monkeypatch.delenv("WATCHKEEPER_CRASH_AT")
+    _ = world.undoer.undo(OWNER, by="ada")
+    assert world.look() == before
