@@ -177,6 +177,8 @@ _KEYS = (
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
     _key("prune.keep_tasks_days", _count(0, 36500), 36500, "days", "How long ended tasks are kept.", default_says="forever"),
     _key("prune.keep_history_days", _count(1, 36500), 90, "days", "How long the history of removed tasks is kept."),
+    _key("prune.keep_salvage_days", _count(1, 36500), 30, "days", "How long removed worktrees can be brought back with `wk undo`."),
+    _key("worktree.salvage", size, "256M", "size", "How much of what git does not keep is salvaged of a worktree before it is removed."),
     _key("store.url", read_store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
          default_says="sqlite"),
     _key("environment.names", _names, [], "list of names", "Variables that agents get beside the standard ones.",
@@ -217,6 +219,8 @@ class Settings(NamedTuple):
     prune_keep_days: int
     prune_keep_tasks_days: int
     prune_keep_history_days: int
+    prune_keep_salvage_days: int
+    worktree_salvage_bytes: int
     store_url: str | None
     environment_names: tuple[str, ...]
     values: tuple[SettingValue, ...]

@@ -29,6 +29,7 @@ from watchkeeper.domain.task import (
     TaskEvent,
     WorktreeMade,
     WorktreeRemoval,
+    WorktreeRestored,
     decide_task,
 )
 from watchkeeper.domain.wait import Wait
@@ -69,7 +70,7 @@ def listed(state: TaskState, event: TaskEvent) -> TaskState | None:
             return {S.QUEUED: S.QUEUED}.get(state)
         case Renamed() | Pinned():
             return state
-        case WorktreeMade() | WorktreeRemoval():
+        case WorktreeMade() | WorktreeRemoval() | WorktreeRestored():
             return None  # of a task that has none
 
 

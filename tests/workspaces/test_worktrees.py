@@ -1,98 +1,29 @@
 """Worktrees of tasks, with real git: made whole or completed, removed only if nothing is lost, and nothing of the repository's is run."""
 
-import os
 import shutil
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
+from support.worktrees import OWNER, Repo, new_repo
 
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, advice, obstacles
 from watchkeeper.errors import BadTask
 from watchkeeper.safe_json import dumps
 from watchkeeper.workspaces.apart import ApartWorktrees
 from watchkeeper.workspaces.git import GitWorkspace
-from watchkeeper.workspaces.worktrees import MARKER, GitWorktrees
+from watchkeeper.workspaces.worktrees import MARKER
 
-OWNER = "t1"
 MAKING = [f"worktree.{step}.{when}" for step in ("branch", "add", "files", "mark") for when in ("before", "after")]
-REMOVING = [f"worktree.{step}.{when}" for step in ("remove", "branch_delete") for when in ("before", "after")]
-
-
-@dataclass
-class Repo:
-    """A repository, and a place for worktrees whose name is as odd as a name can be."""
-
-    top: Path
-    root: Path
-    environ: dict[str, str]
-
-    def git(self, *arguments: str, at: Path | None = None) -> str:
-        """What git prints."""
-        command = ["git", "-C", str(at or self.top), *arguments]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, env=self.environ)
-        return done.stdout.strip()
-
-    def commit(self, message: str = "More", at: Path | None = None) -> str:
-        """Commit everything; returns the commit."""
-        _ = self.git("add", "-A", at=at)
-        _ = self.git("commit", "-qm", message, at=at)
-        return self.git("rev-parse", "HEAD", at=at)
-
-    @property
-    def worktrees(self) -> GitWorktrees:
-        """What is tested."""
-        return GitWorktrees(self.root, self.environ)
-
-    def plan(self, branch: str = "wk/t1-fix", name: str = "t1-fix", base: str | None = None) -> Worktree:
-        """A planned worktree."""
-        start = self.worktrees.start(str(self.top), base, branch)
-        return Worktree(
-            path=self.worktrees.place_for(name),
-            branch=branch,
-            base=start.base,
-            base_name=start.base_name,
-            source=start.source,
-            repository=start.repository,
-            identity=start.identity,
-        )
-
-    def made(self) -> tuple[Worktree, Path]:
-        """A worktree that was made, and its top."""
-        tree = self.plan()
-        made = self.worktrees.make(tree, OWNER)
-        assert made.problem == ""
-        return tree, Path(tree.path)
-
-    def names(self) -> tuple[list[str], list[str]]:
-        """The worktrees and the branches that git knows."""
-        listed = [
-            line for line in self.git("worktree", "list", "--porcelain").splitlines() if line.startswith("worktree ")
-        ]
-        return listed, self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    home = tmp_path / "home"
-    home.mkdir()
-    environ = {
-        "PATH": os.environ["PATH"], "HOME": str(home), "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.org",
-        "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org",
-    }  # fmt: skip
-    made = Repo(tmp_path / "a repo", tmp_path / "work trees\nü", environ)
-    made.top.mkdir()
-    _ = made.git("init", "-q", "-b", "main")
-    (made.top / "a").write_text("a\n", encoding="utf-8")
-    (made.top / ".gitignore").write_text("*.log\n", encoding="utf-8")
-    (made.top / "sub").mkdir()
-    (made.top / "sub" / "odd ü\nname").write_text("x\n", encoding="utf-8")
-    _ = made.commit("Begin")
-    return made
+    return new_repo(tmp_path)
 
 
 def test_it_is_made_whole_and_removed_without_a_trace(repo: Repo) -> None:
@@ -106,10 +37,10 @@ def test_it_is_made_whole_and_removed_without_a_trace(repo: Repo) -> None:
     assert seen.size_bytes
     assert [kept.task_id for kept in repo.worktrees.kept()] == [OWNER]
     assert repo.worktrees.make(tree, OWNER).place == GitWorkspace().identify(tree.path), "made already"
-    assert repo.worktrees.remove(tree, OWNER) == ""
+    assert repo.remove(tree) == ""
     assert repo.names() == before
     assert not list(repo.root.iterdir())
-    assert repo.worktrees.remove(tree, OWNER) == "", "and again"
+    assert repo.remove(tree) == "", "and again"
 
 
 def test_it_is_made_in_a_process_apart_just_the_same(repo: Repo) -> None:
@@ -260,35 +191,20 @@ def test_what_would_be_lost_keeps_it(repo: Repo, do: Callable[[Repo, Path], None
 def test_what_is_not_the_worktree_is_not_removed(repo: Repo, do: Callable[[Repo, Path], None]) -> None:
     tree, top = repo.made()
     do(repo, top)
-    there = sorted(str(path) for path in repo.top.parent.rglob("*"))
-    assert repo.worktrees.remove(tree, OWNER)
-    assert sorted(str(path) for path in repo.top.parent.rglob("*")) == there
+    there = sorted(str(path) for path in repo.top.parent.rglob("*") if "salvage" not in path.parts)
+    assert repo.remove(tree)
+    assert sorted(str(path) for path in repo.top.parent.rglob("*") if "salvage" not in path.parts) == there
     assert repo.worktrees.look(tree, "another") != WorktreeSeen(), "nor for another task"
 
 
-def test_a_change_after_the_look_keeps_it(repo: Repo) -> None:
-    """Git itself looks again, and what it refuses stays whole."""
-    tree, top = repo.made()
-    (top / "late").write_text("late", encoding="utf-8")
-    assert "was not removed" in repo.worktrees.remove(tree, OWNER)
-    assert (top / "late").read_text(encoding="utf-8") == "late"
-
-
 def test_what_was_merged_can_go_with_its_branch(repo: Repo) -> None:
-    """And a branch whose commits are nowhere else stays, whatever became of its directory."""
     tree, top = repo.made()
     _committed(repo, top)
     assert repo.worktrees.look(tree, OWNER).commits == 1
     _ = repo.git("merge", "-q", "--ff-only", tree.branch)
     assert obstacles(tree, repo.worktrees.look(tree, OWNER)) == ()
-    assert repo.worktrees.remove(tree, OWNER) == ""
+    assert repo.remove(tree) == ""
     assert repo.names()[1] == ["main"]
-    other = repo.plan("keep/me", "t2")
-    assert repo.worktrees.make(other, "t2").problem == ""
-    (Path(other.path) / "b").write_text("b\n", encoding="utf-8")
-    _ = repo.commit(at=Path(other.path))
-    assert repo.worktrees.remove(other, "t2") == ""
-    assert "keep/me" in repo.names()[1]
 
 
 def test_a_place_or_a_branch_that_is_taken_is_left_alone(repo: Repo) -> None:
@@ -312,16 +228,16 @@ _SCRIPT = """
 import json, sys
 from pathlib import Path
 from watchkeeper.workspaces.worktrees import GitWorktrees, tree_of
-tree = tree_of(json.loads(sys.argv[2]))
+tree = tree_of(json.loads(sys.argv[1]))
 worktrees = GitWorktrees(Path(tree.path).parent)
-print(worktrees.make(tree, "t1").problem if sys.argv[1] == "make" else worktrees.remove(tree, "t1"))
+print(worktrees.make(tree, "t1").problem)
 """
 
 
-def _elsewhere(repo: Repo, do: str, tree: Worktree, point: str = "") -> int:
-    """Make or remove it in another process, which dies at a point."""
-    environ = {**repo.environ, **({"WATCHKEEPER_CRASH_AT": point} if point else {})}
-    command = [sys.executable, "-c", _SCRIPT, do, dumps(asdict(tree))]
+def _elsewhere(repo: Repo, tree: Worktree, point: str) -> int:
+    """Make it in another process, which dies at a point."""
+    environ = {**repo.environ, "WATCHKEEPER_CRASH_AT": point}
+    command = [sys.executable, "-c", _SCRIPT, dumps(asdict(tree))]
     return subprocess.run(command, check=False, env=environ, capture_output=True).returncode
 
 
@@ -329,11 +245,11 @@ def _elsewhere(repo: Repo, do: str, tree: Worktree, point: str = "") -> int:
 def test_a_making_that_was_cut_off_is_completed(repo: Repo, point: str) -> None:
     """At every step: one branch, one directory, every file."""
     tree = repo.plan()
-    assert _elsewhere(repo, "make", tree, point) == -signal.SIGKILL
+    assert _elsewhere(repo, tree, point) == -signal.SIGKILL
     assert repo.worktrees.make(tree, OWNER).problem == ""
     assert repo.git("status", "--porcelain", at=Path(tree.path)) == ""
     assert repo.names() == ([f"worktree {repo.top}", f"worktree {tree.path}".split("\n")[0]], ["main", tree.branch])
-    assert repo.worktrees.remove(tree, OWNER) == ""
+    assert repo.remove(tree) == ""
     assert repo.names()[1] == ["main"]
 
 
@@ -351,14 +267,6 @@ def test_a_git_that_was_ended_while_it_made_the_directory_is_made_up_for(repo: R
     assert repo.git("status", "--porcelain", at=top) == ""
 
 
-@pytest.mark.parametrize("point", REMOVING)
-def test_a_removal_that_was_cut_off_is_completed(repo: Repo, point: str) -> None:
-    tree, _ = repo.made()
-    assert _elsewhere(repo, "remove", tree, point) == -signal.SIGKILL
-    assert repo.worktrees.remove(tree, OWNER) == ""
-    assert repo.names() == ([f"worktree {repo.top}"], ["main"])
-
-
 def test_nothing_of_the_repository_is_run(repo: Repo, tmp_path: Path) -> None:
     """Hooks, a file system monitor and an alias leave no trace."""
     ran = tmp_path / "ran"
@@ -374,7 +282,7 @@ def test_nothing_of_the_repository_is_run(repo: Repo, tmp_path: Path) -> None:
     ran.unlink(missing_ok=True)
     tree, _ = repo.made()
     _ = repo.worktrees.look(tree, OWNER)
-    assert repo.worktrees.remove(tree, OWNER) == ""
+    assert repo.remove(tree) == ""
     assert not ran.exists()
 
 

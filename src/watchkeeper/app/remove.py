@@ -14,6 +14,7 @@ from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import Run, Task, TaskState
 from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_alive, obstacles, worktree_needed
+from watchkeeper.domain.salvage import Salvage
 from watchkeeper.domain.waiting import Dependency
 from watchkeeper.errors import Refused
 from watchkeeper.ports.clock import Clock
@@ -45,6 +46,8 @@ class Removed:
 
     task: Task
     executions: int
+    salvage: Salvage | None = None
+    """What was kept of its worktree; None: it had none, or it is kept itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,49 +62,59 @@ class Remover:
     keeper: Keeper | None = None
     """Removes the worktrees of tasks that are removed; None: a task that has one stays."""
 
-    def _obstacles(self, task_id: str, *, trusting: bool, keep_worktree: bool) -> tuple[Obstacle, ...]:
+    def _obstacles(self, task_id: str, *, trusting: bool, keep_worktree: bool, discard: bool) -> tuple[Obstacle, ...]:
         """Every reason against removing a task."""
         task, runs, dependents = self.store.read(lambda tx: _load(tx, task_id))
         seen = () if task.state is TaskState.RUNNING else self._seen_alive(runs)
         found = (*obstacles(task, runs, dependents, trusting=trusting), *seen)
-        return found or (() if keep_worktree else self._worktree(task))
+        return found or (() if keep_worktree else self._worktree(task, discard=discard))
 
-    def _worktree(self, task: Task) -> tuple[Obstacle, ...]:
+    def _worktree(self, task: Task, *, discard: bool) -> tuple[Obstacle, ...]:
         """Why the task's worktree is not removed with it; empty: it has none, or nothing is lost by it."""
         if not is_there(task):
             return ()
         if self.keeper is None:
             return (_worktree_stays(task.id),)
         try:
-            self.keeper.require(task.id)
+            self.keeper.require(task.id, discard=discard)
         except WorktreeNeeded as refusal:
             return (worktree_needed(refusal.because or str(refusal), refusal.hint),)
         return ()
 
-    def require(self, task_id: str, *, trusting: bool = False, keep_worktree: bool = False) -> None:
+    def require(
+        self, task_id: str, *, trusting: bool = False, keep_worktree: bool = False, discard: bool = False
+    ) -> None:
         """See that nothing stands against removing a task. Changes nothing.
 
         Raises:
             NoSuchTask: there is none.
             NotRemovable: with every reason.
         """
-        reasons = self._obstacles(task_id, trusting=trusting, keep_worktree=keep_worktree)
+        reasons = self._obstacles(task_id, trusting=trusting, keep_worktree=keep_worktree, discard=discard)
         if reasons:
             raise NotRemovable(task_id, reasons)
 
     def remove(
-        self, task_id: str, *, by: str, keep_logs: bool = False, trusting: bool = False, keep_worktree: bool = False
+        self,
+        task_id: str,
+        *,
+        by: str,
+        keep_logs: bool = False,
+        trusting: bool = False,
+        keep_worktree: bool = False,
+        discard: bool = False,
     ) -> Removed:
-        """Remove a task that has ended, its worktree first; its directories go soon after.
+        """Remove a task that has ended, its worktree first; its directories go soon after. `discard`: also if the worktree holds what is nowhere else.
 
         Raises:
             NoSuchTask: there is none.
             NotRemovable: with every reason.
         """
-        self.require(task_id, trusting=trusting, keep_worktree=keep_worktree)
+        self.require(task_id, trusting=trusting, keep_worktree=keep_worktree, discard=discard)
+        salvage: Salvage | None = None
         if self.keeper is not None and not keep_worktree:
             try:
-                _ = self.keeper.remove(task_id, by=by)
+                salvage = self.keeper.remove(task_id, by=by, discard=discard)
             except WorktreeNeeded as refusal:
                 raise NotRemovable(
                     task_id, (worktree_needed(refusal.because or str(refusal), refusal.hint),)
@@ -126,7 +139,7 @@ class Remover:
                 "logs_kept": keep_logs,
             }
             _ = tx.journal.append("task.removed", at, task_id=task_id, data=data)
-            return Removed(task=task, executions=len(runs))
+            return Removed(task=task, executions=len(runs), salvage=salvage)
 
         return self.store.transact("remove", work)
 

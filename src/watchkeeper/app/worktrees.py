@@ -1,9 +1,9 @@
-"""Remove the worktrees of tasks that have ended, and nothing that would be lost by it (R16).
+"""Remove the worktrees of tasks that have ended, each kept in a salvage before, so that nothing is lost by it (R16).
 
-    look ─▶ TX removing ─▶ git worktree remove, the branch if its commits are elsewhere ─▶ TX removed, or kept with the reason
+    look ─▶ TX removing ─▶ salvage, removal ─▶ TX removed, or kept with the reason
 
-The right to remove is on record before anything is removed (R1). After a crash the next removal looks again at what is there, so it completes the first
-one or names what keeps it.
+What is nowhere else is removed only if a person says so (`discard`). The right to remove is on record before anything is removed (R1). After a crash the next
+removal looks again at what is there, so it completes the first one or names what keeps it.
 """
 
 from dataclasses import dataclass
@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from watchkeeper.app.record import apply_task
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
 from watchkeeper.domain.removal import may_be_alive
+from watchkeeper.domain.salvage import Salvage, SalvageState
 from watchkeeper.domain.task import WorktreeRemoval
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState, advice, obstacles
 from watchkeeper.errors import NoSuchTask, Refused
 from watchkeeper.ports.clock import Clock
+from watchkeeper.ports.salvages import Salvages
 from watchkeeper.ports.store import Store, Tx
 from watchkeeper.ports.worktrees import Worktrees
 
@@ -63,6 +65,7 @@ class Keeper:
     store: Store
     clock: Clock
     worktrees: Worktrees
+    salvages: Salvages
     machine: str = ""
     """This machine's id where several share the database, else empty."""
 
@@ -92,13 +95,19 @@ class Keeper:
     def _row(self, task_id: str, task: Task | None, tree: Worktree, *, sized: bool) -> WorktreeRow:
         return WorktreeRow(task_id=task_id, task=task, tree=tree, seen=self.worktrees.look(tree, task_id, sized=sized))
 
-    def require(self, task_id: str) -> None:
+    def require(self, task_id: str, *, discard: bool = False) -> None:
         """See that the worktree of a task can be removed. Changes nothing. Raises NoSuchTask, WorktreeNeeded."""
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
-        self._require(task)
+        tree = self._require(task, discard=discard)
+        self._require_salvageable(self._wanted(task_id, task.spec.title, tree, by=""))
 
-    def remove(self, task_id: str, *, by: str) -> bool:
-        """Remove the worktree of a task that has ended, if nothing is lost by it; False: there was none.
+    def remove(self, task_id: str, *, by: str, discard: bool = False) -> Salvage | None:
+        """Remove the worktree of a task that has ended; returns what was kept of it, None if there was nothing to remove.
+
+        Args:
+            task_id: the task.
+            by: who removes it.
+            discard: also if it holds what is nowhere else.
 
         Raises:
             NoSuchTask: there is no such task.
@@ -106,35 +115,49 @@ class Keeper:
         """
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
         if not is_there(task):
-            return False
+            return None
         self._complete(task)
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
-        tree = self._require(task)
+        tree = self._require(task, discard=discard)
         self._record(task_id, WorktreeState.REMOVING, by)
-        problem = self.worktrees.remove(tree, task_id)
-        self._record(task_id, WorktreeState.MADE if problem else WorktreeState.REMOVED, by, problem)
-        if problem:
-            raise WorktreeNeeded(problem, hint="Nothing is lost: look at it, then type it again.")
-        return True
+        saved = self.salvages.remove(self._wanted(task_id, task.spec.title, tree, by=by))
+        if saved.problem:
+            self._record(task_id, WorktreeState.MADE, by, saved.problem)
+            raise _not_removed(saved.problem)
+        self._record(task_id, WorktreeState.REMOVED, by)
+        return saved.salvage
 
-    def require_kept(self, task_id: str) -> WorktreeRow:
-        """See that a worktree can go whose task was removed before. Raises NoSuchTask, WorktreeNeeded."""
+    def require_kept(self, task_id: str, *, discard: bool = False) -> WorktreeRow:
+        """See that a worktree can go whose task was removed before. Changes nothing. Raises NoSuchTask, WorktreeNeeded."""
         row = self.row(task_id)
-        if row.needs:
+        if row.seen.problem or (row.needs and not discard):
             raise needed(row.tree, row.seen)
+        self._require_salvageable(self._wanted(task_id, "", row.tree, by=""))
         return row
 
-    def remove_kept(self, task_id: str, *, by: str) -> None:
-        """Remove a worktree whose task was removed before. Raises NoSuchTask, WorktreeNeeded."""
-        row = self.require_kept(task_id)
-        problem = self.worktrees.remove(row.tree, task_id)
-        if problem:
-            raise WorktreeNeeded(problem, hint="Nothing is lost: look at it, then type it again.")
+    def remove_kept(self, task_id: str, *, by: str, discard: bool = False) -> Salvage | None:
+        """Remove a worktree whose task was removed before; returns what was kept of it. Raises NoSuchTask, WorktreeNeeded."""
+        row = self.require_kept(task_id, discard=discard)
+        saved = self.salvages.remove(self._wanted(task_id, "", row.tree, by=by))
+        if saved.problem:
+            raise _not_removed(saved.problem)
         data: dict[str, object] = {"by": by, "path": row.tree.path}
         at = self.clock.now()
         _ = self.store.transact(
             "worktree_kept_gone", lambda tx: tx.journal.append("worktree.removed", at, task_id=task_id, data=data)
         )
+        return saved.salvage
+
+    def _wanted(self, task_id: str, title: str, tree: Worktree, *, by: str) -> Salvage:
+        return Salvage(
+            id="", task_id=task_id, title=title, tree=tree, at=self.clock.now(), by=by, state=SalvageState.SAVING
+        )
+
+    def _require_salvageable(self, wanted: Salvage) -> None:
+        """Raises WorktreeNeeded."""
+        problem = self.salvages.obstacle(wanted)
+        if problem:
+            raise _not_removed(f"The worktree {wanted.tree.path} stays. {problem}")
 
     def _complete(self, task: Task) -> None:
         """A making that a crash cut off is completed first: then one look tells what there is."""
@@ -144,7 +167,7 @@ class Keeper:
             if made.problem:
                 raise WorktreeNeeded(made.problem, hint=f"Look at {tree.path}; --keep-worktree leaves it as it is.")
 
-    def _require(self, task: Task) -> Worktree:
+    def _require(self, task: Task, *, discard: bool) -> Worktree:
         tree = task.spec.worktree
         if tree is None or not is_there(task):
             raise WorktreeNeeded(f"Task {task.id} has no worktree.")
@@ -164,7 +187,7 @@ class Keeper:
                 hint="Look for its processes; --keep-worktree leaves the worktree as it is.",
             )
         seen = self.worktrees.look(tree, task.id)
-        if obstacles(tree, seen):
+        if seen.problem or (obstacles(tree, seen) and not discard):
             raise needed(tree, seen)
         return tree
 
@@ -174,6 +197,10 @@ class Keeper:
             _ = apply_task(tx, tx.tasks.get(task_id), WorktreeRemoval(became=became, by=by, at=at, reason=reason), at)
 
         self.store.transact(f"worktree_{became.value}", work)
+
+
+def _not_removed(problem: str) -> WorktreeNeeded:
+    return WorktreeNeeded(problem, hint="Nothing is lost: see to that, then type it again.")
 
 
 def needed(tree: Worktree, seen: WorktreeSeen) -> WorktreeNeeded:

@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "env",
     ),
     "Steer": ("queue", "cancel", "stop", "kill"),
-    "Keep house": ("rename", "pin", "unpin", "rm", "worktree", "prune", "backup", "restore"),
+    "Keep house": ("rename", "pin", "unpin", "rm", "worktree", "undo", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""

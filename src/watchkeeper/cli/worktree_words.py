@@ -1,9 +1,13 @@
 """A task's worktree in words."""
 
 import os
+from typing import TYPE_CHECKING
 
 from watchkeeper.cli import render
 from watchkeeper.domain.worktree import Worktree, WorktreeState
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.salvage import Salvage
 
 _STANDS = {
     WorktreeState.PLANNED: "made when the task starts",
@@ -37,6 +41,20 @@ def fields(tree: Worktree | None) -> tuple[tuple[str, str], ...]:
 def stands(tree: Worktree) -> str:
     """How it stands, in words; empty where there is nothing to say."""
     return _STANDS[tree.state]
+
+
+def kept(salvage: "Salvage | None") -> tuple[str, ...]:
+    """What a person should know of what was kept of a removed worktree, in lines; nothing if nothing was."""
+    if salvage is None:
+        return ()
+    lines = [f"`wk undo {salvage.id}` brings its worktree back"]
+    if salvage.left_out:
+        lines.append(f"sockets do not come back: {', '.join(salvage.left_out)}")
+    if salvage.pushed_by:
+        lines.append(
+            f"`git push {salvage.pushed_by[0]}` would send what was kept: this remote takes all references (`git config --get-regexp remote`)"
+        )
+    return tuple(render.clean(line) for line in lines)
 
 
 def short_path(path: str) -> str:

@@ -6,6 +6,7 @@ from watchkeeper.app.ages import Ages, Ago
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.remove import Remover
 from watchkeeper.app.retention import Retention
+from watchkeeper.app.undo import Undoer
 from watchkeeper.app.worktrees import Keeper
 from watchkeeper.compose.parts import Watchkeeper
 
@@ -21,7 +22,24 @@ def _remover(parts: Watchkeeper) -> Remover:
 
 def keeper_of(parts: Watchkeeper) -> Keeper:
     """Looks at the worktrees of tasks and removes them."""
-    return Keeper(store=parts.store, clock=parts.clock, worktrees=parts.worktrees, machine=parts.machine)
+    return Keeper(
+        store=parts.store,
+        clock=parts.clock,
+        worktrees=parts.worktrees,
+        salvages=parts.salvages,
+        machine=parts.machine,
+    )
+
+
+def undoer_of(parts: Watchkeeper) -> Undoer:
+    """Brings removed worktrees back, and lets go of those that are kept no longer."""
+    return Undoer(
+        store=parts.store,
+        clock=parts.clock,
+        salvages=parts.salvages,
+        workspace=parts.workspace,
+        keep_days=parts.settings.prune_keep_salvage_days,
+    )
 
 
 def ages_of(parts: Watchkeeper) -> Ages:
@@ -29,12 +47,12 @@ def ages_of(parts: Watchkeeper) -> Ages:
     return Ages(store=parts.store, clock=parts.clock, memory=parts.clock_memory)
 
 
-def retention_of(parts: Watchkeeper, ago: Ago) -> Retention:
-    """Lets go of what the rules of retention let go of."""
+def retention_of(parts: Watchkeeper, ago: Ago, *, by_a_person: bool = False) -> Retention:
+    """Lets go of what the rules of retention let go of; of worktrees only when a person asks, and only if nothing is lost by it."""
     settings = parts.settings
     return Retention(
         store=parts.store,
-        remover=_remover(parts),  # a worktree is removed by a person only
+        remover=remover_of(parts) if by_a_person else _remover(parts),
         keep_tasks_days=settings.prune_keep_tasks_days,
         keep_history_days=settings.prune_keep_history_days,
         ago=ago,

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
     from watchkeeper.ports.runtime import Runtime
+    from watchkeeper.ports.salvages import Salvages
     from watchkeeper.ports.store import MachineRecord, Store
     from watchkeeper.ports.workspace import Workspace
     from watchkeeper.ports.worktrees import Worktrees
@@ -266,6 +267,14 @@ class Watchkeeper(ThisMachine):
         # Nothing is written before one is made, so what only reads can say where it would be.
         root = (self.state.path if self._writes else self.state_path) / "worktrees"
         return worktrees(root, self.settings.daemon_worktree_limit_s if self._is_daemon else None)
+
+    @cached_property
+    def salvages(self) -> "Salvages":
+        """What is kept of removed worktrees, in the state directory."""
+        from watchkeeper.workspaces.salvage import GitSalvages
+
+        state = self.state.path if self._writes else self.state_path
+        return GitSalvages(state / "worktrees", state / "salvage", self.settings.worktree_salvage_bytes)
 
     @cached_property
     def diffs(self) -> "Diffs":

@@ -62,6 +62,7 @@ from watchkeeper.domain.task import (
     TaskEvent,
     WorktreeMade,
     WorktreeRemoval,
+    WorktreeRestored,
 )
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import Worktree, WorktreeState
@@ -227,4 +228,5 @@ def task_events() -> tuple[TaskEvent, ...]:
         Pinned(pinned=True, by="ada", at=LATER),
         WorktreeMade(place=WorkingDirectory(path="/state/worktrees/t1", device=1, inode=3), at=LATER),
         WorktreeRemoval(became=WorktreeState.REMOVING, by="ada", at=LATER),
+        WorktreeRestored(place=WorkingDirectory(path="/state/worktrees/t1", device=1, inode=4), by="ada", at=LATER),
     )

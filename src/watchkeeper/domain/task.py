@@ -25,7 +25,7 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.domain.service import charged, service_failures
-from watchkeeper.domain.task_worktree import refuse_removed, worktree_made, worktree_removal
+from watchkeeper.domain.task_worktree import refuse_removed, worktree_made, worktree_removal, worktree_restored
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
@@ -135,6 +135,16 @@ class WorktreeRemoval:
     """Why it is kept."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorktreeRestored:
+    """The worktree was brought back as it was before its removal."""
+
+    place: WorkingDirectory | None
+    """The task's working directory in it; None: it was missing before the removal, too."""
+    by: str
+    at: datetime
+
+
 TaskEvent = (
     Claimed
     | RunHeld
@@ -147,6 +157,7 @@ TaskEvent = (
     | Pinned
     | WorktreeMade
     | WorktreeRemoval
+    | WorktreeRestored
 )
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
@@ -161,6 +172,7 @@ TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Pinned,
     WorktreeMade,
     WorktreeRemoval,
+    WorktreeRestored,
 )
 
 _AFTER: dict[Disposition, TaskState] = {
@@ -230,6 +242,8 @@ def _asked(task: Task, event: TaskEvent) -> TaskDecision:
             return TaskDecision(task=worktree_made(task, event.place, event.at))
         case _, WorktreeRemoval() if task.state in FINAL_TASK_STATES:
             return TaskDecision(task=worktree_removal(task, event.became, event.at))
+        case _, WorktreeRestored() if task.state in FINAL_TASK_STATES:
+            return TaskDecision(task=worktree_restored(task, event.place, event.at))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 

@@ -42,11 +42,20 @@ def worktree_removal(task: Task, became: WorktreeState, at: datetime) -> Task:
     return replace(task, spec=replace(task.spec, worktree=replace(tree, state=became)), updated_at=at)
 
 
+def worktree_restored(task: Task, place: WorkingDirectory | None, at: datetime) -> Task:
+    """Record that it is there again, in a directory that is another one to the system. Raises Refused: the task has none, or its is planned only."""
+    tree = task.spec.worktree
+    if tree is None or tree.state is WorktreeState.PLANNED:
+        raise Refused(f"The worktree of task {task.id} was never removed.")
+    back = replace(tree, state=WorktreeState.MADE, made=place if place is not None else tree.made)
+    return replace(task, spec=replace(task.spec, worktree=back), updated_at=at)
+
+
 def refuse_removed(task: Task) -> None:
     """Raises Refused for a task whose worktree was removed: nothing falls back to another directory."""
     tree = task.spec.worktree
     if tree is not None and tree.state in {WorktreeState.REMOVING, WorktreeState.REMOVED}:
         raise Refused(
             f"The worktree of task {task.id} was removed, and it works nowhere else.",
-            hint="Hand it over anew with `wk run`.",
+            hint=f"`wk undo {task.id}` brings it back; `wk run` hands the task over anew.",
         )

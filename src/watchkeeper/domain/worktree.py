@@ -119,7 +119,7 @@ def advice(tree: Worktree, seen: WorktreeSeen) -> str:
         parts.append("delete the ignored files (`git clean -Xdi` there)")
     if seen.commits:
         parts.append(f"merge or push {tree.branch}")
-    return f"First {', '.join(parts)}." if parts else ""
+    return f"First {', '.join(parts)}; or --discard removes it, and `wk undo` brings it back." if parts else ""
 
 
 def _counted(paths: Sequence[str], word: str) -> str:

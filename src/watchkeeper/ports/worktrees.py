@@ -1,4 +1,4 @@
-"""Worktrees of tasks: planned at hand-over, made before a launch, looked at and removed when a task has ended."""
+"""Worktrees of tasks: planned at hand-over, made before a launch, looked at when a task has ended."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -45,7 +45,7 @@ class Kept(NamedTuple):
 
 
 class Worktrees(Protocol):
-    """Makes and removes worktrees. Hooks, file system monitors and the repository's own filters are off in all that it runs."""
+    """Makes worktrees and looks at them. Hooks, file system monitors and the repository's own filters are off in all that it runs."""
 
     def place_for(self, name: str) -> str:
         """The directory of a worktree of that name, which may not exist yet."""
@@ -65,13 +65,6 @@ class Worktrees(Protocol):
 
     def look(self, tree: Worktree, owner: str, *, sized: bool = False) -> WorktreeSeen:
         """What a removal would lose; with `sized` what it takes on the disk, too. Never raises."""
-        ...
-
-    def remove(self, tree: Worktree, owner: str) -> str:
-        """Remove a worktree that a look found not to be needed, and its branch if its commits are elsewhere too. Done already is no error.
-
-        Returns why it was not removed, in a sentence; empty: it is gone. Never raises.
-        """
         ...
 
     def kept(self) -> Sequence[Kept]:

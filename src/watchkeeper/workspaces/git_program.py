@@ -11,7 +11,10 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import IO
+
+from watchkeeper.crash import crashpoint
 
 TIMEOUT_S = 30.0
 SLOW_S = 2.0
@@ -36,6 +39,28 @@ _HOOK_OFF = (("enabled", "false"),)
 
 class GitUnknown(Exception):  # noqa: N818 - what cannot be known
     """Why the state of the directory cannot be known, in a sentence."""
+
+
+class Streamed:
+    """A git that runs."""
+
+    def __init__(self, running: "subprocess.Popen[bytes]") -> None:
+        """`running`: its process."""
+        self._running = running
+        self.pid = running.pid
+
+    def write(self, data: bytes) -> None:
+        """Give it something. Raises BrokenPipeError if it has ended."""
+        if self._running.stdin is not None:
+            _ = self._running.stdin.write(data)
+
+    @property
+    def output(self) -> IO[bytes]:
+        """What it says."""
+        if self._running.stdout is None:
+            msg = "nothing was given to it, so it is not listened to"
+            raise ValueError(msg)
+        return self._running.stdout
 
 
 class GitProgram:
@@ -129,18 +154,71 @@ class GitProgram:
             raise GitUnknown(f"git could not be asked: {complaint}" if complaint else "git could not be asked.")
         return out
 
+    @contextmanager
+    def streamed(
+        self,
+        top: str,
+        arguments: Sequence[str],
+        variables: Mapping[str, str] | None = None,
+        *,
+        given: bytes | None = None,
+    ) -> Generator["Streamed"]:
+        """A git that takes or says more than fits into memory, for the time of the body; it must succeed.
+
+        Without `given` the body writes its standard input, which is closed when the body ends; with it the body reads what it says.
+
+        Raises:
+            GitUnknown: git is not installed, failed, or took too long.
+            OSError: it cannot be run.
+        """
+        program = self.program
+        if program is None:
+            raise GitUnknown("git is not installed.")
+        with tempfile.TemporaryFile() as err, _input(given or b"") as stdin:
+            crashpoint("git.stream.before")
+            running = subprocess.Popen(
+                [program, *_SAFE, *arguments],
+                cwd=top,
+                env={**self._scrubbed(), **(variables or {})},
+                stdin=subprocess.PIPE if given is None else stdin,
+                stdout=subprocess.DEVNULL if given is None else subprocess.PIPE,
+                stderr=err,
+            )
+            timer = threading.Timer(self._timeout_s, running.kill)
+            timer.daemon = True
+            timer.start()
+            try:
+                yield Streamed(running)
+                if running.stdin is not None:
+                    running.stdin.close()
+            except BrokenPipeError:
+                pass  # it has ended, and says why
+            except BaseException:
+                running.kill()
+                raise
+            finally:
+                _end(running)
+                timer.cancel()
+            _ = err.seek(0)
+            complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
+        if running.returncode != 0:
+            detail = complaint[0][:300] if complaint else f"it ended with {running.returncode}"
+            raise GitUnknown(f"git {arguments[0]} failed: {detail}")
+
     def line(self, top: str, *arguments: str) -> str | None:
         """The output as one line; None if git fails or prints nothing. Raises GitUnknown, OSError."""
         code, out, _ = self.ask(top, arguments)
         text = out.decode("utf-8", "replace").strip()
         return text if code == 0 and text else None
 
-    def unfiltered(self, top: str) -> dict[str, str]:
+    def unfiltered(self, top: str, variables: Mapping[str, str] | None = None) -> dict[str, str]:
         """Variables that turn the repository's content filters and configured hooks off: they are commands of unknown origin.
 
-        By variables, because `-c` would misread a filter whose name holds a `=`. Raises GitUnknown, OSError.
+        By variables, because `-c` would misread a filter whose name holds a `=`. `variables`: what git needs to find the repository.
+
+        Raises GitUnknown, OSError.
         """
-        _, raw, _ = self.ask(top, ["config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."])
+        _, raw, _ = self.ask(top, ["config", "-z", "--name-only", "--get-regexp", r"^(filter|hook)\."], variables)
         names = sorted({key.rpartition(".")[0] for key in os.fsdecode(raw).split("\0") if key.count(".") > 1})
         off = [
             (f"{name}.{key}", value)
@@ -171,6 +249,15 @@ class GitProgram:
     def _scrubbed(self) -> dict[str, str]:
         kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}
         return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _end(running: "subprocess.Popen[bytes]") -> None:
+    """Close what leads to a process, and wait for its end."""
+    for pipe in (running.stdin, running.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()
+    _ = running.wait()
 
 
 @contextmanager

@@ -47,7 +47,7 @@ class _Listed(NamedTuple):
 
 
 class GitWorktrees:
-    """Makes worktrees below one directory, and removes them."""
+    """Makes worktrees below one directory, and looks at them."""
 
     def __init__(
         self, root: Path = Path("/nonexistent"), environ: Mapping[str, str] | None = None, timeout_s: float = 600.0
@@ -225,36 +225,6 @@ class GitWorktrees:
         if not tips:
             return 0
         return int(ask("rev-list", "--count", *tips, "--not", f"--exclude={tree.branch}", *_OTHERS, "--"))
-
-    def remove(self, tree: Worktree, owner: str) -> str:
-        """Remove it. Never raises."""
-        try:
-            self._require_repository(tree)
-            known = any(each.path == tree.path for each in self._listed(tree))
-            if known or os.path.lexists(tree.path):
-                if os.path.lexists(tree.path) and self._marked(tree) != owner:
-                    return f"{tree.path} is not the worktree that was made for task {owner}."
-                crashpoint("worktree.remove.before")
-                question = ["worktree", "remove", tree.path]
-                variables = {**self._git.unfiltered(tree.path), "GIT_DIR": tree.repository}
-                _ = self._git.answer(tree.repository, question, variables)
-                crashpoint("worktree.remove.after")
-            self._drop_branch(tree, owner)
-        except (GitUnknown, OSError, ValueError) as error:
-            return f"The worktree {tree.path} was not removed: {_why(error)}"
-        return ""
-
-    def _drop_branch(self, tree: Worktree, owner: str) -> None:
-        """Delete its branch if all of its commits are elsewhere too and it is where it was seen."""
-        ref = _HEADS + tree.branch
-        head = self._head_of(tree)
-        if head is None or self._commits_of(tree, None) or any(each.branch == ref for each in self._listed(tree)):
-            return
-        if not self._is_ours(tree, owner):
-            return
-        crashpoint("worktree.branch_delete.before")
-        _ = self._of_repository(tree, "update-ref", "-d", ref, head)
-        crashpoint("worktree.branch_delete.after")
 
     def kept(self) -> Sequence[Kept]:
         """Every worktree that is there. Never raises."""

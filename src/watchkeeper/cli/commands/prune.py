@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.remove import NotRemovable
     from watchkeeper.app.retention import Swept
     from watchkeeper.domain.model import Task
+    from watchkeeper.domain.salvage import Salvage
 
 _SHOWN = 20
 
@@ -40,16 +41,21 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
     """Remove tasks that ended long ago, logs that are kept no longer, and history of what is gone.
 
     The settings `prune.keep_tasks_days`, `prune.keep_days` and `prune.keep_history_days` are the rules; the daemon
-    goes by them too, every hour. Pinned tasks stay, and so does what may be alive, is uncertain, or is waited for:
-    that is printed with its reasons. Where the clock has jumped forward, what it jumped over makes nothing older.
+    goes by them too, every hour. Removed worktrees are let go of after `prune.keep_salvage_days`, by this command only.
+    The worktree of a task goes with it if nothing is lost by that, and `wk undo` brings it back.
+
+    Pinned tasks stay, and so does what may be alive, is uncertain, or is waited for: that is printed with its reasons.
+    Where the clock has jumped forward, what it jumped over makes nothing older.
     """
     from watchkeeper.app.ages import ago_by
     from watchkeeper.cli import clock
-    from watchkeeper.compose.housekeeping import ages_of, pruner_of, retention_of
+    from watchkeeper.compose.housekeeping import ages_of, pruner_of, retention_of, undoer_of
 
     if call.store is None:
         if as_json:
-            call.terminal.document({"tasks": [], "executions": [], "history": 0, "left": [], "jumps": []})
+            call.terminal.document(
+                {"tasks": [], "executions": [], "history": 0, "left": [], "salvages": [], "jumps": []}
+            )
         else:
             call.terminal.prose(NOTHING_YET)
         return
@@ -57,9 +63,10 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
     watched = clock.compare(ages_of(parts), trust=trust_clock, keep=not dry_run)
     clock.warn(call, watched)
     ago = ago_by(watched)
-    retention, pruner = retention_of(parts, ago), pruner_of(parts, ago)
+    retention, pruner, undoer = retention_of(parts, ago, by_a_person=True), pruner_of(parts, ago), undoer_of(parts)
     older_than = None if older_s is None else timedelta(seconds=older_s)
     swept = retention.tasks(by=call.person, older_than=older_than, keep=keep, dry_run=dry_run)
+    salvages, problems = undoer.let_go(ago, dry_run=dry_run)
     gone = {task.id for task in swept.removed}
     if dry_run:
         executions = [run.execution_id for run in pruner.candidates() if run.task_id not in gone]
@@ -68,22 +75,35 @@ def command(call: Call, older_s: float | None, keep: int, dry_run: bool, trust_c
         executions = pruner.prune()
         history = retention.history()
     if as_json:
-        call.terminal.document({**_plain(swept, executions, history), "jumps": clock.plain(watched)})
+        call.terminal.document(
+            {
+                **_plain(swept, executions, history),
+                "salvages": [each.id for each in salvages],
+                "jumps": clock.plain(watched),
+            }
+        )
     else:
-        _print_pruned(call, swept, len(executions), history, dry_run=dry_run)
+        _print_pruned(call, swept, len(executions), history, salvages, dry_run=dry_run)
+    for problem in problems:
+        call.terminal.note(f"wk: {render.clean(problem)}")
     if swept.removed and not dry_run:
         daemon.ensure(call, "Removed; what is left of it on disk goes when a daemon runs", starts=False)
 
 
-def _print_pruned(call: Call, swept: "Swept", executions: int, history: int, *, dry_run: bool) -> None:
+def _print_pruned(
+    call: Call, swept: "Swept", executions: int, history: int, salvages: "list[Salvage]", *, dry_run: bool
+) -> None:
     say = call.terminal.say
+    for salvage in salvages[:_SHOWN]:
+        word = "would be let go of" if dry_run else "was let go of"
+        say(f"{salvage.id}  {word}: the removed worktree of {render.clean(salvage.tree.branch)}")
     for task in swept.removed[:_SHOWN]:
         say(f"{task.id}  {'would be removed' if dry_run else 'was removed'}: {render.clean(task.spec.title)}")
     if len(swept.removed) > _SHOWN:
         say(f"… and {len(swept.removed) - _SHOWN} more")
     for task, refusal in swept.refused[:_SHOWN]:
         say(f"{task.id}  stays: {_reasons(refusal)}")
-    if not swept.removed and not executions and not history:
+    if not swept.removed and not executions and not history and not salvages:
         say("There is nothing to remove.")
         return
     counts = [render.counted(len(swept.removed), "task"), f"logs of {render.counted(executions, 'other run')}"]

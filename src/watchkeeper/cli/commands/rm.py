@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import daemon, errors, render
+from watchkeeper.cli import daemon, errors, render, worktree_words
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.selection import REMOVE, pick, pick_options, picked
@@ -13,6 +13,7 @@ from watchkeeper.errors import Exit, WatchkeeperError
 
 if TYPE_CHECKING:
     from watchkeeper.domain.removal import Obstacle
+    from watchkeeper.domain.salvage import Salvage
 
 
 @dataclass(slots=True, kw_only=True)
@@ -24,6 +25,7 @@ class _Report:
     title: str = ""
     removed: bool = False
     kept: str | None = None
+    salvage: "Salvage | None" = None
     reasons: "tuple[Obstacle, ...]" = ()
     error: WatchkeeperError | None = None
 
@@ -35,6 +37,7 @@ class _Wish:
     keep_log: bool
     force: bool
     keep_worktree: bool
+    discard: bool
 
 
 @click.command(cls=WkCommand, name="rm", short_help="Remove tasks that have ended.")
@@ -42,23 +45,34 @@ class _Wish:
 @click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
 @click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
 @click.option("--keep-worktree", is_flag=True, help="Keep its worktree and branch; `wk worktree ls` lists them.")
+@click.option(
+    "--discard", is_flag=True, help="Also if its worktree holds work that is nowhere else; `wk undo` brings it back."
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")
 @json_option
 @debug_option
 @click.pass_obj
 def command(
-    call: Call, keep_log: bool, force: bool, keep_worktree: bool, dry_run: bool, as_json: bool, **which: object
+    call: Call,
+    keep_log: bool,
+    force: bool,
+    keep_worktree: bool,
+    discard: bool,
+    dry_run: bool,
+    as_json: bool,
+    **which: object,
 ) -> int:
     """Remove tasks: their records, outcomes and logs. What agents changed in your files stays.
 
-    The worktree of a task goes with it, if nothing is lost by that: no change that is not committed, no ignored file,
-    and no commit that only its branch has. Else the task stays, and what it holds is named.
+    The worktree of a task goes with it, and is kept before: `wk undo` brings it back. Without --discard a worktree that
+    holds what is nowhere else stays, and its task with it: a change that is not committed, an ignored file, a commit that
+    only its branch has. Each is named.
 
     A task is removed only when it has ended, nothing of it may be alive, no other task waits for it, and it is not
     pinned. Each that is not removed is printed with every reason. That it was there stays in `wk events` for a while; its
     id is never given again.
     """
-    wish = _Wish(keep_log=keep_log, force=force, keep_worktree=keep_worktree)
+    wish = _Wish(keep_log=keep_log, force=force, keep_worktree=keep_worktree, discard=discard)
     task_ids = pick(call, REMOVE, picked(which), asks=not dry_run)
     reports = [_remove(call, typed, wish, dry_run=dry_run) for typed in dict.fromkeys(task_ids)]
     while not dry_run and _again(call, reports, wish):
@@ -95,7 +109,9 @@ def _remove(call: Call, typed: str, wish: _Wish, *, dry_run: bool) -> _Report:
         task_id = report.task_id
         report.title = store.read(lambda tx: tx.tasks.get(task_id)).spec.title
         if dry_run:
-            remover_of(call.reading).require(task_id, trusting=wish.force, keep_worktree=wish.keep_worktree)
+            remover_of(call.reading).require(
+                task_id, trusting=wish.force, keep_worktree=wish.keep_worktree, discard=wish.discard
+            )
         else:
             removed = remover_of(call.writing).remove(
                 task_id,
@@ -103,8 +119,9 @@ def _remove(call: Call, typed: str, wish: _Wish, *, dry_run: bool) -> _Report:
                 keep_logs=wish.keep_log,
                 trusting=wish.force,
                 keep_worktree=wish.keep_worktree,
+                discard=wish.discard,
             )
-            report.removed = True
+            report.removed, report.salvage = True, removed.salvage
             if wish.keep_log and removed.executions:
                 report.kept = str(call.writing.descriptions.kept_logs(task_id))
     except NotRemovable as refusal:
@@ -122,6 +139,8 @@ def _print_report(call: Call, report: _Report, *, dry_run: bool, as_json: bool) 
         call.terminal.say(f"{report.task_id}  {words}: {render.clean(report.title)}")
         if report.kept:
             call.terminal.say(f"  its logs: {render.clean(report.kept)}")
+        for line in worktree_words.kept(report.salvage):
+            call.terminal.prose(f"  {line}")
 
 
 def _plain(report: _Report) -> dict[str, object]:
@@ -129,6 +148,7 @@ def _plain(report: _Report) -> dict[str, object]:
         "id": report.task_id or report.typed,
         "removed": report.removed,
         "kept_logs": report.kept,
+        "undo": None if report.salvage is None else report.salvage.id,
         "reasons": [{"kind": each.kind.value, "detail": each.detail, "hint": each.hint} for each in report.reasons],
         "error": None if report.error is None else str(report.error),
     }

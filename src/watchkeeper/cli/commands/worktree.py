@@ -1,6 +1,6 @@
 """`wk worktree`: the worktrees of tasks."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from watchkeeper.app.worktrees import Keeper, WorktreeRow
+    from watchkeeper.domain.salvage import Salvage
 
 _LABEL = 12
 _PATHS = 12
@@ -81,24 +82,26 @@ def show(call: Call, task_id: str, as_json: bool) -> None:
 @command.command(cls=WkCommand, short_help="Remove worktrees that are provably not needed.")
 @click.argument("task_ids", metavar="[ID]...", nargs=-1, type=TASK_ID)
 @click.option("--all", "everything", is_flag=True, help="Every worktree of this machine whose task has ended.")
+@click.option("--discard", is_flag=True, help="Also what holds work that is nowhere else; `wk undo` brings it back.")
 @click.option("--dry-run", is_flag=True, help="Only say what would be removed, and what would not.")
 @json_option
 @debug_option
 @click.pass_obj
-def clean(call: Call, task_ids: tuple[str, ...], everything: bool, dry_run: bool, as_json: bool) -> int:
-    """Remove worktrees by which nothing is lost, and their branches if another branch has all of their commits.
+def clean(call: Call, task_ids: tuple[str, ...], everything: bool, discard: bool, dry_run: bool, as_json: bool) -> int:
+    """Remove worktrees that are not needed, with their branches. Each is kept before; `wk undo` brings it back.
 
-    A worktree stays while its task has not ended, while it holds a change that is not committed or a file that git
-    ignores, and while its branch has a commit that no other branch or tag has. Each reason is named.
+    A worktree stays while its task has not ended. Without --discard it also stays while it holds a change that is not
+    committed or a file that git ignores, and while its branch has a commit that no other branch or tag has. Each reason
+    is named.
     """
     if everything == bool(task_ids):
         raise UsageError("Name the tasks whose worktrees are to go, or say --all.", hint="`wk worktree ls` lists them.")
     keeper = _keeper(call)
     rows = [] if keeper is None else keeper.rows()
     ids = [row.task_id for row in rows] if everything else [_named(call, each) for each in task_ids]
-    reports = [_clean(call, each, dry_run=dry_run) for each in dict.fromkeys(ids)]
+    reports = [_clean(call, each, discard=discard, dry_run=dry_run) for each in dict.fromkeys(ids)]
     if as_json:
-        call.terminal.document([{key: value for key, value in each.items() if key != "problem"} for each in reports])
+        call.terminal.document([_report(each) for each in reports])
     code = Exit.OK
     for report in reports:
         problem = report["problem"]
@@ -110,31 +113,41 @@ def clean(call: Call, task_ids: tuple[str, ...], everything: bool, dry_run: bool
         elif not as_json:
             done = "would be removed" if dry_run else "was removed" if report["removed"] else "was not there"
             call.terminal.say(f"{report['id']}  {done}")
+            for line in words.kept(cast("Salvage | None", report["kept"])):
+                call.terminal.prose(f"  {line}")
     if everything and not rows and not as_json:
         call.terminal.say("There is no worktree.")
     return int(code)
 
 
-def _clean(call: Call, task_id: str, *, dry_run: bool) -> "Mapping[str, object]":
+def _report(report: "Mapping[str, object]") -> dict[str, object]:
+    kept = cast("Salvage | None", report["kept"])
+    shown = {key: report[key] for key in ("id", "removed", "error")}
+    return {**shown, "undo": None if kept is None else kept.id}
+
+
+def _clean(call: Call, task_id: str, *, discard: bool, dry_run: bool) -> "Mapping[str, object]":
     from watchkeeper.compose.housekeeping import keeper_of
 
-    removed, problem = False, None
+    removed, problem, kept = False, None, None
     try:
         keeper = keeper_of(call.reading if dry_run else call.writing)
         try:
             if dry_run:
-                keeper.require(task_id)
+                keeper.require(task_id, discard=discard)
             else:
-                removed = keeper.remove(task_id, by=call.person)
+                kept = keeper.remove(task_id, by=call.person, discard=discard)
+                removed = kept is not None
         except NoSuchTask:
             if dry_run:
-                keeper.require_kept(task_id)
+                _ = keeper.require_kept(task_id, discard=discard)
             else:
-                keeper.remove_kept(task_id, by=call.person)
+                kept = keeper.remove_kept(task_id, by=call.person, discard=discard)
                 removed = True
     except WatchkeeperError as error:
         problem = error
-    return {"id": task_id, "removed": removed, "error": None if problem is None else str(problem), "problem": problem}
+    error = None if problem is None else str(problem)
+    return {"id": task_id, "removed": removed, "error": error, "problem": problem, "kept": kept}
 
 
 def _keeper(call: Call) -> "Keeper | None":
