@@ -92,6 +92,36 @@ def test_an_agent_learns_where_it_works(rig: Rig) -> None:
     assert f"CHECKOUT={rig.repo}" in said
 
 
+def test_a_worktree_begins_with_what_the_person_has_not_committed(rig: Rig) -> None:
+    """As it was at hand-over; `wk diff` shows what the agent made of it; the name goes with the task, whether it ran or not."""
+    (rig.repo / "mine").write_text("one\ntwo\n", encoding="utf-8")
+    said = rig.wk("run", "--json", "--harness", "demo", "--worktree", "say hi").stderr.decode()
+    assert "1 uncommitted change stays in your checkout; --include-changes takes them along." in said
+    rig.wk("queue", "pause")
+    script = "run cat mine && echo three >> mine\nsay done"
+    task_id = _hand_over(rig, script, "--include-changes")
+    never = _hand_over(rig, "say hi", "--include-changes")
+    assert len(_git(rig.repo, "for-each-ref", "refs/watchkeeper/tasks").splitlines()) == 2
+    (rig.repo / "mine").write_text("later\n", encoding="utf-8")
+    rig.wk("cancel", never)
+    rig.wk("rm", never)
+    rig.wk("queue", "resume")
+    task = rig.wait_resting(task_id)
+    assert task.state is TaskState.DONE, task.reason
+    tree, outcome = _tree(task), rig.outcome(f"{task_id}.1")
+    assert Path(tree.path, "mine").read_text(encoding="utf-8") == "one\ntwo\nthree\n"
+    assert outcome is not None
+    assert outcome.changes is not None
+    assert [(file.path, file.insertions, file.deletions) for file in outcome.changes.files] == [("mine", 1, 0)]
+    diff = rig.wk("diff", task_id).stdout.decode()
+    assert "+three" in diff
+    assert "+one" not in diff
+    assert "with your uncommitted changes" in rig.wk("show", task_id).stdout.decode()
+    Path(tree.path, "mine").unlink()
+    rig.wk("rm", task_id)
+    assert _git(rig.repo, "for-each-ref", "refs/watchkeeper/tasks") == ""
+
+
 def test_a_change_that_is_nowhere_else_is_not_removed(rig: Rig) -> None:
     """Neither by `rm` nor by `clean`; what to do is said, and once it is done, both do."""
     rig.start_daemon()

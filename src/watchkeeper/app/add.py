@@ -64,6 +64,8 @@ class Handed:
     already: bool = False
     """It was so before, by the same key; nothing was added."""
     key: str = ""
+    problem: str = ""
+    """What is wrong beside it, in a sentence; the task is on record all the same."""
 
 
 def check(
@@ -140,7 +142,18 @@ def hand_over(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
     for each in set(kept) - {one.task.environment_id for one in done}:
         crashpoint("add.again.before")
         environments.forget(each)
-    return done
+    return [_kept(parts, each) for each in done]
+
+
+def _kept(parts: Parts, handed: Handed) -> Handed:
+    """Name what its worktree begins with, now that the task is on record. After a crash here the making of the worktree does it."""
+    tree = handed.task.spec.worktree
+    if tree is None or tree.begins_with is None or handed.already:
+        return handed
+    crashpoint("add.begins.before")
+    problem = parts.worktrees.keep(tree, handed.task.id)
+    crashpoint("add.begins.after")
+    return replace(handed, problem=problem)
 
 
 def _made(ids: Ids, checked: Sequence[Checked], at: datetime) -> list[tuple[Task, Authorisation]]:

@@ -81,6 +81,8 @@ class HandOverRequest:
     """The commit that the worktree starts at; None: what is checked out."""
     branch: str | None = None
     """The branch that is made with the worktree; None: one is named after the task."""
+    include_changes: bool | None = None
+    """The worktree begins with what is not committed in the checkout."""
     key: str | None = None
 
 

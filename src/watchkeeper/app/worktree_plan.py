@@ -8,6 +8,7 @@ from watchkeeper.app.parts import Parts
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.worktree import PREFIX, Worktree, name_of
 from watchkeeper.errors import BadTask
+from watchkeeper.ports.worktrees import Start
 from watchkeeper.settings import Settings
 
 WORDS = ("never", "auto", "always")
@@ -33,6 +34,11 @@ class Wishes(Protocol):
         ...
 
     @property
+    def include_changes(self) -> bool | None:
+        """It begins with what is not committed."""
+        ...
+
+    @property
     def shared(self) -> bool | None:
         """It works beside others."""
         ...
@@ -44,10 +50,13 @@ def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> 
     Raises:
         BadTask: the wishes contradict each other.
     """
-    named = wishes.base is not None or wishes.branch is not None
+    named = wishes.base is not None or wishes.branch is not None or bool(wishes.include_changes)
     if wishes.worktree is False:
         if named:
-            raise BadTask("--here and --base or --branch contradict each other.", hint="Leave one of them out.")
+            raise BadTask(
+                "--here contradicts --base, --branch and --include-changes: they are for a worktree.",
+                hint="Leave one of them out.",
+            )
         return False
     if wishes.worktree or named:
         if wishes.shared:
@@ -73,6 +82,9 @@ def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple
     branch = wishes.branch or f"{PREFIX}/{name}"
     start = worktrees.start(spec.cwd, wishes.base, branch)
     path = worktrees.place_for(name)
+    begins_with = None
+    if wishes.include_changes and start.uncommitted:
+        begins_with = worktrees.capture(start.source, start.base)
     tree = Worktree(
         path=path,
         branch=branch,
@@ -81,9 +93,21 @@ def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple
         source=start.source,
         repository=start.repository,
         identity=start.identity,
+        begins_with=begins_with,
+        copies=start.copies,
     )
     cwd = os.path.join(path, start.below) if start.below else path  # noqa: PTH118 - no look at the file system
-    return replace(spec, cwd=cwd, checkout=path, worktree=tree), start.notes
+    return replace(spec, cwd=cwd, checkout=path, worktree=tree), (*_said(wishes, start), *start.notes)
+
+
+def _said(wishes: Wishes, start: Start) -> tuple[str, ...]:
+    """What becomes of the uncommitted changes, in sentences."""
+    if wishes.include_changes:
+        return () if start.uncommitted else ("There is nothing uncommitted to include.",)
+    if not start.uncommitted:
+        return ()
+    what = "1 uncommitted change stays" if start.uncommitted == 1 else f"{start.uncommitted} uncommitted changes stay"
+    return (f"{what} in your checkout; --include-changes takes them along.",)
 
 
 def _is_here(parts: Parts, spec: TaskSpec) -> bool:

@@ -106,6 +106,7 @@ class Keeper:
         """
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
         if not is_there(task):
+            self._drop_plan(task)
             return False
         self._complete(task)
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
@@ -135,6 +136,13 @@ class Keeper:
         _ = self.store.transact(
             "worktree_kept_gone", lambda tx: tx.journal.append("worktree.removed", at, task_id=task_id, data=data)
         )
+
+    def _drop_plan(self, task: Task) -> None:
+        """Let go of what a worktree would have begun with that was never made."""
+        tree = task.spec.worktree
+        if tree is not None and tree.state is WorktreeState.PLANNED:
+            # Where the repository is gone, the name went with it.
+            _ = self.worktrees.drop(tree, task.id)
 
     def _complete(self, task: Task) -> None:
         """A making that a crash cut off is completed first: then one look tells what there is."""

@@ -62,6 +62,8 @@ def hand_over(
         _print_dry_run(call, emit, tried, as_json=as_json)
         return []
     handed = add.hand_over(call.writing, found)
+    for problem in dict.fromkeys(each.problem for each in handed if each.problem):
+        call.terminal.note(f"wk: {clean(problem)}")
     return [
         (each, _agreed_before(call, each.task) if each.already else _rights(checked))
         for each, checked in zip(handed, found, strict=True)

@@ -70,6 +70,7 @@ _WORKTREE = "In a git worktree and on a branch of its own, so that no other task
 _HERE = "In this checkout, whatever the setting run.worktree says."
 _BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
 _BRANCH = "The branch to make with the worktree. [default: wk/ and the task's id and title]"
+_INCLUDE_CHANGES = "Let the worktree begin with what is not committed here, as it is now: changed and untracked files, not ignored ones."
 _SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
 
 OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
@@ -103,6 +104,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--worktree/--here", "worktree", default=None, help=_WORKTREE),
     click.option("--base", metavar="REF", help=_BASE),
     click.option("--branch", metavar="NAME", help=_BRANCH),
+    click.option("--include-changes", is_flag=True, default=None, help=_INCLUDE_CHANGES),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 

@@ -79,6 +79,8 @@ def worktree(tree: Worktree) -> Json:
         "base": tree.base,
         "base_name": tree.base_name,
         "source": tree.source,
+        "includes_changes": tree.begins_with is not None,
+        "copies": tree.copies.splitlines(),
         "state": tree.state.value,
     }
 
