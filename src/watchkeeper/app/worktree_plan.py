@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import replace
+from enum import Enum
 from typing import Protocol
 
 from watchkeeper.app.parts import Parts
@@ -44,8 +45,17 @@ class Wishes(Protocol):
         ...
 
 
-def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> bool:
-    """Whether the task gets a worktree. By a setting it does only where one can be made.
+class WorktreeChoice(Enum):
+    """Where a task is to work."""
+
+    CHECKOUT = "checkout"
+    WORKTREE = "worktree"
+    WORKTREE_IF_BUSY = "worktree if busy"
+    """In a worktree if another task works in the checkout or waits for it. The transaction that adds the task decides."""
+
+
+def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> WorktreeChoice:
+    """Where the task is to work.
 
     Raises:
         BadTask: the wishes contradict each other.
@@ -57,7 +67,7 @@ def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> 
                 "--here contradicts --base, --branch and --include-changes: they are for a worktree.",
                 hint="Leave one of them out.",
             )
-        return False
+        return WorktreeChoice.CHECKOUT
     if wishes.worktree or named:
         if wishes.shared:
             raise BadTask("--shared and --worktree contradict each other.", hint="Leave one of them out.")
@@ -65,10 +75,10 @@ def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> 
             raise BadTask(
                 "A worktree is made on this machine, and the task may run on another one.", hint="Leave --machine away."
             )
-        return True
+        return WorktreeChoice.WORKTREE
     if spec.checkout is None or not _is_here(parts, spec) or settings.run_worktree == "never":
-        return False
-    return settings.run_worktree == "always" or _is_busy(parts, spec.checkout)
+        return WorktreeChoice.CHECKOUT
+    return WorktreeChoice.WORKTREE if settings.run_worktree == "always" else WorktreeChoice.WORKTREE_IF_BUSY
 
 
 def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple[TaskSpec, tuple[str, ...]]:
@@ -112,9 +122,3 @@ def _said(wishes: Wishes, start: Start) -> tuple[str, ...]:
 
 def _is_here(parts: Parts, spec: TaskSpec) -> bool:
     return spec.machine == (parts.machine or None)
-
-
-def _is_busy(parts: Parts, checkout: str) -> bool:
-    """Whether a task works in that checkout or waits for it."""
-    store = parts.existing_store
-    return store is not None and store.read(lambda tx: tx.waits.is_wanted(checkout))

@@ -180,10 +180,10 @@ def say_rights(call: "Call", agreed: "Sequence[Checked]", *, verbose: bool, as_j
         in_full = not as_json and (verbose or _is_news(call, first.profile, first.spec.handed_over_in))
         directory = first.spec.cwd if len(same) == 1 else first.spec.handed_over_in
         say_profile(call, first.profile, directory if in_full else None, tasks=len(same), as_json=as_json)
-    _say_worktrees(call, agreed)
+    say_worktrees(call, agreed)
 
 
-def _say_worktrees(call: "Call", agreed: "Sequence[Checked]") -> None:
+def say_worktrees(call: "Call", agreed: "Sequence[Checked]") -> None:
     """Say where the work will be of each task that gets a worktree."""
     from watchkeeper.cli.worktree_words import where
 

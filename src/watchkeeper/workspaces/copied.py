@@ -3,7 +3,7 @@
     patterns, as they were at hand-over ─▶ untracked files of the checkout that match ─▶ those that git ignores, there and in the worktree ─▶ copies
 
 So no tracked file is copied, and none that the agent could commit by accident. No path is followed through a symbolic link, on either side. A link is copied
-as a link, and only if it stays inside of the tree. Each copy has the mode of its file, and is readable for nobody else while it is written.
+as a link, and only if it stays inside of the tree. Each copy has the mode of its file; while it is written, only its owner can read it.
 """
 
 import errno
@@ -35,7 +35,7 @@ _SHOWN = 3
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Found(NamedTuple):
+class Matching(NamedTuple):
     """What the patterns match in a checkout."""
 
     paths: tuple[str, ...]
@@ -70,7 +70,7 @@ def patterns_of(top: str) -> str:
         raise BadTask(f"{FILE} is not UTF-8.", hint="Save it as UTF-8.") from error
 
 
-def found(git: GitProgram, source: str, patterns: str) -> Found:
+def found(git: GitProgram, source: str, patterns: str) -> Matching:
     """What the patterns match in a checkout. Raises GitUnknown, OSError."""
     with tempfile.NamedTemporaryFile(prefix="watchkeeper-patterns-") as file:
         _ = file.write(patterns.encode())
@@ -88,10 +88,10 @@ def found(git: GitProgram, source: str, patterns: str) -> Found:
             continue
         (paths if fits else left_out).append(path)
         size += status.st_size if fits else 0
-    return Found(tuple(paths), tuple(left_out), size)
+    return Matching(tuple(paths), tuple(left_out), size)
 
 
-def too_much(matching: Found) -> str:
+def too_much(matching: Matching) -> str:
     """Why so much is not copied, in a sentence; empty: it is not too much."""
     if len(matching.paths) <= MOST_FILES and matching.size <= MOST_BYTES:
         return ""
@@ -101,14 +101,14 @@ def too_much(matching: Found) -> str:
     )
 
 
-def note(matching: Found) -> tuple[str, ...]:
+def note(matching: Matching) -> tuple[str, ...]:
     """What a person should know, in sentences."""
     notes: list[str] = []
     if matching.paths:
         files = "1 ignored file" if len(matching.paths) == 1 else f"{len(matching.paths)} ignored files"
         notes.append(f"{FILE} brings {files} along: {_named(matching.paths)}.")
     if matching.left_out:
-        notes.append(f"Not copied, because it leads out of the checkout or is no file: {_named(matching.left_out)}.")
+        notes.append(f"Not copied, because it leads out of the checkout or is not a file: {_named(matching.left_out)}.")
     return tuple(notes)
 
 
@@ -135,7 +135,7 @@ def _ignored(git: GitProgram, top: str, paths: Sequence[str]) -> list[str]:
     """Those of the paths that git ignores there, and does not track. Raises GitUnknown, OSError."""
     if not paths:
         return []
-    # This command knows no literal paths; with a dot before it, no path is taken for a pattern.
+    # This command does not take literal paths; with a dot before it, no path is taken for a pattern.
     given = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
     code, out, complaint = git.ask(top, ["--no-literal-pathspecs", "check-ignore", "-z", "--stdin"], given=given)
     if code not in {0, 1}:
