@@ -2,18 +2,21 @@
 
 import json
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.flow_words import refused
+from support.flow_words import let_go, refused, working
 from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.model import Proof, Task, TaskState
 from watchkeeper.domain.worktree import Worktree, WorktreeState
 from watchkeeper.errors import Exit
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
 
 TEN = 10
 
@@ -196,6 +199,31 @@ def test_a_worktree_that_cannot_be_made_needs_a_person(rig: Rig) -> None:
     _ = _git(rig.repo, "branch", "-D", "mine")
     rig.wk("retry", task_id)
     assert rig.wait_resting(task_id).state is TaskState.DONE
+
+
+def test_a_lost_run_continues_in_a_new_worktree(rig: Rig) -> None:
+    """Its shim was killed, and a search found nothing alive: the next run never enters the worktree in which something may live."""
+    rig.start_daemon()
+    task_id, run = working(rig, options=("--worktree", "--on-lost", "retry", "--expect", "any"))
+    first = _tree(rig.task(task_id))
+    Path(first.path, "half").write_text("half done", encoding="utf-8")
+    record = json.loads((rig.state / "executions" / run.execution_id / "proc.json").read_bytes())
+    killed = proc.signal_checked(record["shim_pid"], record["shim_start_ticks"], boot_id(), signal.SIGKILL)
+    assert killed is proc.SignalResult.REACHED
+    let_go(rig)
+    task = rig.wait_resting(task_id, within_s=60)
+    assert task.state is TaskState.DONE, task.reason
+    lost, tree = rig.outcome(run.id), _tree(task)
+    assert lost is not None
+    assert lost.proof is Proof.SWEPT
+    assert "the task continues in a new one" in lost.reason
+    assert (tree.path, tree.branch, tree.state) == (f"{first.path}-2", f"{first.branch}-2", WorktreeState.MADE)
+    assert (task.spec.cwd, task.spec.checkout, tree.base) == (tree.path, tree.path, first.base)
+    assert Path(first.path, "half").read_text(encoding="utf-8") == "half done", "what was there stays"
+    assert not Path(tree.path, "half").exists()
+    listed = json.loads(rig.wk("worktree", "ls", "--json").stdout)
+    assert sorted(each["path"] for each in listed) == [first.path, tree.path]
+    refused(rig, "rm", task_id, code=Exit.REFUSED, detail="not proven")
 
 
 def test_the_setting_decides_where_no_option_does(rig: Rig) -> None:

@@ -71,9 +71,10 @@ class Keeper:
         tasks = self.store.read(lambda tx: tx.tasks.some(tx.tasks.with_worktrees()))
         mine = [task for task in tasks if task.spec.machine in {None, self.machine} and is_there(task)]
         rows = [self._row(task.id, task, task.spec.worktree, sized=sized) for task in mine if task.spec.worktree]
-        known = {row.task_id for row in rows}
-        left = [kept for kept in self.worktrees.kept() if kept.task_id not in known]
-        return rows + [self._row(kept.task_id, None, kept.tree, sized=sized) for kept in left]
+        known, by_id = {row.tree.path for row in rows}, {task.id: task for task in mine}
+        # Those of tasks that were removed, and earlier ones of tasks that continued in a new one.
+        left = [kept for kept in self.worktrees.kept() if kept.tree.path not in known]
+        return rows + [self._row(kept.task_id, by_id.get(kept.task_id), kept.tree, sized=sized) for kept in left]
 
     def row(self, task_id: str) -> WorktreeRow:
         """One worktree, by the task that it was made for. Raises NoSuchTask, Refused."""
