@@ -226,6 +226,56 @@ def test_a_lost_run_continues_in_a_new_worktree(rig: Rig) -> None:
     refused(rig, "rm", task_id, code=Exit.REFUSED, detail="not proven")
 
 
+def test_a_task_without_a_checkout_has_an_empty_directory_of_its_own(rig: Rig) -> None:
+    """Whatever else works in the checkout; it goes with the task if it is empty, and what it holds keeps it."""
+    rig.wk("queue", "pause")
+    rig.settings = {"WATCHKEEPER_RUN_WORKTREE": "always"}
+    run = ("run", "--harness", "demo", "--json")
+    busy = json.loads(rig.wk(*run, "--here", "--expect", "any", "say hi").stdout)["id"]
+    script = "run ls -A && pwd && echo SCRATCH=$WATCHKEEPER_SCRATCH\nwrite found text\nsay done"
+    handed = json.loads(rig.wk(*run, "--scratch", script).stdout)
+    place = Path(str(handed["cwd"]))
+    assert (handed["scratch"], handed["checkout"], handed["worktree"]) == (True, None, None)
+    assert place.parent == rig.state / "scratch"
+    assert not place.exists(), "nothing is made before its turn"
+    rig.wk("queue", "resume")
+    task_id = str(handed["id"])
+    assert rig.wait_resting(task_id).state is TaskState.DONE, rig.task(task_id).reason
+    assert f"SCRATCH={place}" in rig.log(rig.runs(task_id)[-1]).decode()
+    outcome = rig.outcome(f"{task_id}.1")
+    assert outcome is not None
+    assert outcome.changes is not None
+    assert [file.path for file in outcome.changes.files] == ["found"]
+    assert "scratch directory" in rig.wk("show", task_id).stdout.decode()
+    refused(rig, "rm", task_id, code=Exit.REFUSED, detail="its scratch directory holds 1 thing (found)")
+    assert (place / "found").read_text(encoding="utf-8").strip() == "text"
+    (place / "found").unlink()
+    place.rmdir()
+    rig.wk("retry", task_id)
+    assert rig.wait_resting(task_id).state is TaskState.DONE, "it is made anew"
+    (place / "found").unlink()
+    rig.wk("rm", task_id)
+    assert not place.exists()
+    assert rig.wait_resting(busy).state is TaskState.DONE
+
+
+def test_a_scratch_directory_whose_place_is_taken_needs_a_person(rig: Rig) -> None:
+    rig.wk("queue", "pause")
+    handed = json.loads(rig.wk("run", "--harness", "demo", "--json", "--scratch", "write new x\nsay hi").stdout)
+    place, task_id = Path(str(handed["cwd"])), str(handed["id"])
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(rig.repo)
+    rig.wk("queue", "resume")
+    task = rig.wait_resting(task_id)
+    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.DIRECTORY_MISSING)
+    assert "is not a directory" in task.reason
+    assert _git(rig.repo, "status", "--porcelain") == ""
+    place.unlink()
+    rig.wk("retry", task_id)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+    refused(rig, "run", "--harness", "demo", "--scratch", "--worktree", "x", code=Exit.BAD_TASK, detail="contradicts")
+
+
 def test_the_setting_decides_where_no_option_does(rig: Rig) -> None:
     """`auto`: a worktree if the checkout is busy; `--here` wins over `always`; outside of git the setting means nothing."""
     rig.wk("queue", "pause")

@@ -84,6 +84,8 @@ class HandOverRequest:
     """The branch that is made with the worktree; None: one is named after the task."""
     include_changes: bool | None = None
     """The worktree begins with what is not committed in the checkout."""
+    scratch: bool | None = None
+    """In an empty directory of its own; `cwd` only says which settings hold."""
     key: str | None = None
 
 
@@ -209,6 +211,10 @@ class HandOver:
         match worktree_plan.wanted(parts, request, settings, spec):
             case WorktreeChoice.CHECKOUT:
                 return checked
+            case WorktreeChoice.SCRATCH:
+                task_id = parts.ids.task()
+                spec = worktree_plan.in_scratch(parts, checked.spec, request.project, task_id)
+                return replace(checked, spec=spec, id=task_id, place=None)
             case WorktreeChoice.WORKTREE:
                 return self._in_worktree(request, checked)
             case WorktreeChoice.WORKTREE_IF_BUSY:

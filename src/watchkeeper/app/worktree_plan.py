@@ -40,6 +40,11 @@ class Wishes(Protocol):
         ...
 
     @property
+    def scratch(self) -> bool | None:
+        """In an empty directory of its own."""
+        ...
+
+    @property
     def shared(self) -> bool | None:
         """It works beside others."""
         ...
@@ -50,6 +55,7 @@ class WorktreeChoice(Enum):
 
     CHECKOUT = "checkout"
     WORKTREE = "worktree"
+    SCRATCH = "scratch"
     WORKTREE_IF_BUSY = "worktree if busy"
     """In a worktree if another task works in the checkout or waits for it. The transaction that adds the task decides."""
 
@@ -61,6 +67,18 @@ def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> 
         BadTask: the wishes contradict each other.
     """
     named = wishes.base is not None or wishes.branch is not None or bool(wishes.include_changes)
+    if wishes.scratch:
+        if named or wishes.shared or wishes.worktree is not None:
+            raise BadTask(
+                "--scratch contradicts every option that is for a checkout or a worktree.",
+                hint="Leave --worktree, --here, --base, --branch, --include-changes and --shared away.",
+            )
+        if not _is_here(parts, spec):
+            raise BadTask(
+                "A scratch directory is made on this machine, and the task may run on another one.",
+                hint="Leave --machine away.",
+            )
+        return WorktreeChoice.SCRATCH
     if wishes.worktree is False:
         if named:
             raise BadTask(
@@ -118,6 +136,12 @@ def _said(wishes: Wishes, start: Start) -> tuple[str, ...]:
         return ()
     what = "1 uncommitted change stays" if start.uncommitted == 1 else f"{start.uncommitted} uncommitted changes stay"
     return (f"{what} in your checkout; --include-changes takes them along.",)
+
+
+def in_scratch(parts: Parts, spec: TaskSpec, project: str | None, task_id: str) -> TaskSpec:
+    """The task in an empty directory of its own. Makes nothing."""
+    cwd = parts.worktrees.scratch_for(name_of(task_id, spec.title))
+    return replace(spec, cwd=cwd, checkout=None, project=project or "", scratch=True)
 
 
 def _is_here(parts: Parts, spec: TaskSpec) -> bool:

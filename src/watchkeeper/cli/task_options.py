@@ -71,6 +71,7 @@ _HERE = "In this checkout, whatever the setting run.worktree says."
 _BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
 _BRANCH = "The branch to make with the worktree. [default: wk/ and the task's id and title]"
 _INCLUDE_CHANGES = "Let the worktree begin with what is not committed here, as it is now: changed and untracked files, not ignored ones."
+_SCRATCH = "In an empty directory of its own, for a task that needs no checkout."
 _SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
 
 OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
@@ -105,6 +106,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--base", metavar="REF", help=_BASE),
     click.option("--branch", metavar="NAME", help=_BRANCH),
     click.option("--include-changes", is_flag=True, default=None, help=_INCLUDE_CHANGES),
+    click.option("--scratch", is_flag=True, default=None, help=_SCRATCH),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 
@@ -185,11 +187,13 @@ def say_rights(call: "Call", agreed: "Sequence[Checked]", *, verbose: bool, as_j
 
 def say_worktrees(call: "Call", agreed: "Sequence[Checked]") -> None:
     """Say where the work will be of each task that gets a worktree."""
-    from watchkeeper.cli.worktree_words import where
+    from watchkeeper.cli.worktree_words import short_path, where
 
     for each in agreed:
         if each.spec.worktree is not None:
             call.terminal.note(f"Worktree {where(each.spec.worktree)}.")
+        elif each.spec.scratch:
+            call.terminal.note(f"Scratch directory {render.clean(short_path(each.spec.cwd))}.")
     for note in dict.fromkeys(note for each in agreed for note in each.notes):
         call.terminal.note(render.clean(note))
 

@@ -97,6 +97,25 @@ class Worktrees(Protocol):
         """
         ...
 
+    def scratch_for(self, name: str) -> str:
+        """The scratch directory of that name, which may not exist yet."""
+        ...
+
+    def make_scratch(self, path: str) -> str:
+        """Make a scratch directory, unless it is there.
+
+        Returns why it cannot be made, in a sentence; empty: it is there. Never raises.
+        """
+        ...
+
+    def in_scratch(self, path: str) -> Sequence[str]:
+        """What a scratch directory holds, by name, in order; nothing if it is gone. Raises OSError."""
+        ...
+
+    def remove_scratch(self, path: str) -> None:
+        """Remove a scratch directory that is empty; it may be gone already. Raises OSError."""
+        ...
+
     def kept(self) -> Sequence[Kept]:
         """Every worktree that is there, by the name of its directory. Never raises."""
         ...

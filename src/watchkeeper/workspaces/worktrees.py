@@ -28,6 +28,7 @@ from watchkeeper.workspaces import copied, identity, included, own_filters, star
 from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.git_program import GitProgram, GitUnknown
 from watchkeeper.workspaces.plain import storable
+from watchkeeper.workspaces.scratch import ScratchDirectories
 
 MARKER = "watchkeeper"
 """The file in a worktree's git directory that says whose it is. It is written when the worktree is complete."""
@@ -46,7 +47,7 @@ class _Listed(NamedTuple):
     """The full name of its branch."""
 
 
-class GitWorktrees:
+class GitWorktrees(ScratchDirectories):
     """Makes worktrees below one directory, and removes them."""
 
     def __init__(
@@ -55,7 +56,7 @@ class GitWorktrees:
         """`root`: the directory of all worktrees, where names become places. `timeout_s`: how long one question to git may take."""
         self._git = GitProgram(environ, timeout_s)
         self._workspace = GitWorkspace(environ, timeout_s)
-        self._root = root
+        super().__init__(root)
 
     def place_for(self, name: str) -> str:
         """The directory of a worktree of that name."""

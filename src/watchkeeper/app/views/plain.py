@@ -62,6 +62,7 @@ def task(task: Task) -> Json:
         "project": task.spec.project,
         "checkout": task.spec.checkout,
         "worktree": None if task.spec.worktree is None else worktree(task.spec.worktree),
+        "scratch": task.spec.scratch,
         "after": list(task.spec.after),
         "not_before": time(task.spec.not_before),
         "labels": list(task.spec.labels),
