@@ -74,7 +74,7 @@ TASK_SHOWN = {
     "cwd": "/home/ada/shop", "created_at": iso(1), "updated_at": iso(2), "ended_at": iso(3), "wake_at": iso(4), "run_count": 6, "attempts": 2,
     "max_attempts": 5, "expect": "answer", "priority": 4, "account": "work", "machine": "m7", "project": "shop", "checkout": "/home/ada",
     "after": ["t8", "t9"], "not_before": iso(9), "labels": ["one", "two"], "pinned_at": iso(5), "seen_at": iso(6),
-    "stop": {"how": "kill", "by": "bob", "at": iso(7), "grace_s": 3.0}, "worktree": None,
+    "stop": {"how": "kill", "by": "bob", "at": iso(7), "grace_s": 3.0}, "worktree": None, "scratch": False,
 }  # fmt: skip
 EXIT = ExitFact(
     status=2 << 8, reason=EndReason.STOP, at=at(11), elapsed_s=1.5, errno=2, max_rss_kib=77, step="exec", path="/bin/no"

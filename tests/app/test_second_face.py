@@ -1,5 +1,6 @@
 """Another face than the command line hands over, edits, retries and stops by the use cases alone, and gets the same answers."""
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -77,6 +78,37 @@ def face(tmp_path: Path) -> Face:
     environ = {"HOME": str(tmp_path / "home"), "WATCHKEEPER_HOME": str(tmp_path / "state"), "PATH": "/usr/bin:/bin"}
     caller = Caller(by="ada", environ=environ, inherits=inherited())
     return Face(Watchkeeper.open(tmp_path, environ, writes=True), caller, tmp_path / "work")
+
+
+def test_of_two_that_saw_the_checkout_free_one_works_apart(face: Face) -> None:
+    """With `auto` both checked before either was added; the transaction decides, so they never share the checkout, and neither waits for it."""
+    git = ["git", "-C", str(face.work), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+    for arguments in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "Begin")):
+        _ = subprocess.run([*git, *arguments], check=True)
+    environ = {**face.caller.environ, "WATCHKEEPER_RUN_WORKTREE": "auto"}
+    caller = replace(face.caller, environ=environ)
+    faces = [Watchkeeper.open(face.work, environ, writes=True) for _ in range(2)]
+    checked = [HandOver(parts, caller).check(face.wants()) for parts in faces]
+    first, second = (hand_over(parts, [each])[0].task for parts, each in zip(faces, checked, strict=True))
+    assert (first.spec.worktree, first.spec.checkout, first.spec.cwd) == (None, str(face.work), str(face.work))
+    assert second.spec.worktree is not None
+    assert (second.spec.worktree.source, second.spec.checkout) == (str(face.work), second.spec.worktree.path)
+    approved = face.parts.store.read(lambda tx: tx.outcomes.authorisation(second.id))
+    assert approved is not None
+    assert approved.place is None, "the directory that is made is what its launch must find"
+    lines = [NumberedRequest(number=number, request=face.wants()) for number in (1, 2)]
+    third, fourth = hand_over(faces[0], HandOver(faces[0], caller).check_all(lines))
+    branches = {each.spec.worktree.branch for each in (second, third.task, fourth.task) if each.spec.worktree}
+    assert len(branches) == 3
+
+
+def test_a_repository_of_which_no_worktree_can_be_made_waits_its_turn(face: Face) -> None:
+    """A setting asks for nothing where no worktree can be made."""
+    _ = subprocess.run(["git", "init", "-q", str(face.work)], check=True)
+    environ = {**face.caller.environ, "WATCHKEEPER_RUN_WORKTREE": "auto"}
+    parts, caller = Watchkeeper.open(face.work, environ, writes=True), replace(face.caller, environ=environ)
+    tasks = [hand_over(parts, [HandOver(parts, caller).check(face.wants())])[0].task for _ in range(2)]
+    assert [task.spec.worktree for task in tasks] == [None, None]
 
 
 def test_a_task_goes_its_whole_way(face: Face) -> None:

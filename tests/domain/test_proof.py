@@ -24,8 +24,11 @@ from watchkeeper.domain.removal import may_be_alive
 from watchkeeper.domain.resolution import resolve_held
 from watchkeeper.domain.run import decide_run
 from watchkeeper.domain.run_events import ExitSeen, NeverLaunched, RunLost, Settled, StopWanted
-from watchkeeper.domain.samples import AGENT, AT, EXIT, LATER, a_run, a_spec, a_task, an_outcome
+from watchkeeper.domain.samples import AGENT, AT, EXIT, LATER, a_run, a_spec, a_task, a_worktree, an_outcome
 from watchkeeper.domain.settlement import Facts, Hold, settle
+from watchkeeper.domain.task import RunSettled, decide_task
+from watchkeeper.domain.task_worktree import in_a_new_worktree
+from watchkeeper.domain.worktree import WorktreeState
 
 OVERLOADED = Trace(finished=True, ok=False, kind=FailureKind.OVERLOADED)
 QUOTA = Trace(finished=True, ok=False, kind=FailureKind.QUOTA, quota_until=LATER + timedelta(hours=1))
@@ -64,6 +67,38 @@ def test_a_lost_run_is_tried_again_only_with_proof(proof: Proof) -> None:
         assert isinstance(found, Outcome) and found.disposition is Disposition.RETRY
     else:
         assert isinstance(found, Hold) and NOT_PROVEN in found.reason
+
+
+@pytest.mark.parametrize("on_lost", OnLost)
+@pytest.mark.parametrize("proof", Proof)
+def test_a_task_continues_in_a_new_worktree_after_a_sweep_if_it_asks_for_that(proof: Proof, on_lost: OnLost) -> None:
+    """Of a lost run and of one whose end is on record; the directory in which something may live is never used again by itself."""
+    spec = replace(a_spec(on_lost=on_lost), worktree=a_worktree(WorktreeState.MADE))
+    owner = replace(a_task(TaskState.RUNNING, spec=spec), run_id=a_run(RunState.RUNNING).id, runs=1)
+    lost = decide_run(a_run(RunState.RUNNING), RunLost(proof=proof, reason="The shim was killed.")).run
+    ended = replace(facts(a_run(RunState.ENDED), trace=QUOTA, **evidence_of(proof)), task=owner)
+    for given in (replace(facts(lost), task=owner), ended):
+        found = settle(given)
+        if not isinstance(found, Outcome) or found.disposition is not Disposition.RETRY:
+            assert proof is not Proof.PROVEN or on_lost is not OnLost.RETRY
+            assert proof is not Proof.SWEPT or on_lost is not OnLost.RETRY
+            continue
+        assert proof is Proof.PROVEN or (proof, on_lost) == (Proof.SWEPT, OnLost.RETRY)
+        after = decide_task(owner, RunSettled(outcome=found)).task.spec
+        moved = after.worktree is not None and after.worktree.path != a_worktree().path
+        assert moved is (proof is Proof.SWEPT)
+        assert moved is ("in a new one" in found.reason)
+
+
+def test_each_new_worktree_has_a_name_of_its_own() -> None:
+    spec = replace(
+        a_spec(), cwd="/w/t1/sub", checkout="/w/t1", worktree=replace(a_worktree(), path="/w/t1", branch="fix")
+    )
+    second = in_a_new_worktree(replace(a_task(TaskState.RUNNING, spec=spec), runs=1))
+    third = in_a_new_worktree(replace(a_task(TaskState.RUNNING, spec=second), runs=2))
+    assert (second.cwd, second.checkout) == ("/w/t1-2/sub", "/w/t1-2")
+    assert [each.worktree.branch for each in (second, third) if each.worktree] == ["fix-2", "fix-3"]
+    assert third.cwd == "/w/t1-3/sub"
 
 
 @pytest.mark.parametrize("swept", [None, Proof.SWEPT, Proof.UNPROVEN])

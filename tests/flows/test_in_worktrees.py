@@ -2,18 +2,21 @@
 
 import json
 import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
-from support.flow_words import refused
+from support.flow_words import let_go, refused, working
 from support.rig import Rig
 from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.domain.model import Task, TaskState
+from watchkeeper.domain.model import Proof, Task, TaskState
 from watchkeeper.domain.worktree import Worktree, WorktreeState
 from watchkeeper.errors import Exit
+from watchkeeper.runtimes import proc
+from watchkeeper.runtimes.boot import boot_id
 
 TEN = 10
 
@@ -92,6 +95,36 @@ def test_an_agent_learns_where_it_works(rig: Rig) -> None:
     assert f"CHECKOUT={rig.repo}" in said
 
 
+def test_a_worktree_begins_with_what_the_person_has_not_committed(rig: Rig) -> None:
+    """As it was at hand-over; `wk diff` shows what the agent made of it; the name goes with the task, whether it ran or not."""
+    (rig.repo / "mine").write_text("one\ntwo\n", encoding="utf-8")
+    said = rig.wk("run", "--json", "--harness", "demo", "--worktree", "say hi").stderr.decode()
+    assert "1 uncommitted change stays in your checkout; --include-changes takes them along." in said
+    rig.wk("queue", "pause")
+    script = "run cat mine && echo three >> mine\nsay done"
+    task_id = _hand_over(rig, script, "--include-changes")
+    never = _hand_over(rig, "say hi", "--include-changes")
+    assert len(_git(rig.repo, "for-each-ref", "refs/watchkeeper/tasks").splitlines()) == 2
+    (rig.repo / "mine").write_text("later\n", encoding="utf-8")
+    rig.wk("cancel", never)
+    rig.wk("rm", never)
+    rig.wk("queue", "resume")
+    task = rig.wait_resting(task_id)
+    assert task.state is TaskState.DONE, task.reason
+    tree, outcome = _tree(task), rig.outcome(f"{task_id}.1")
+    assert Path(tree.path, "mine").read_text(encoding="utf-8") == "one\ntwo\nthree\n"
+    assert outcome is not None
+    assert outcome.changes is not None
+    assert [(file.path, file.insertions, file.deletions) for file in outcome.changes.files] == [("mine", 1, 0)]
+    diff = rig.wk("diff", task_id).stdout.decode()
+    assert "+three" in diff
+    assert "+one" not in diff
+    assert "with your uncommitted changes" in rig.wk("show", task_id).stdout.decode()
+    Path(tree.path, "mine").unlink()
+    rig.wk("rm", task_id)
+    assert _git(rig.repo, "for-each-ref", "refs/watchkeeper/tasks") == ""
+
+
 def test_a_change_that_is_nowhere_else_is_not_removed(rig: Rig) -> None:
     """Neither by `rm` nor by `clean`; what to do is said, and once it is done, both do."""
     rig.start_daemon()
@@ -166,6 +199,81 @@ def test_a_worktree_that_cannot_be_made_needs_a_person(rig: Rig) -> None:
     _ = _git(rig.repo, "branch", "-D", "mine")
     rig.wk("retry", task_id)
     assert rig.wait_resting(task_id).state is TaskState.DONE
+
+
+def test_a_lost_run_continues_in_a_new_worktree(rig: Rig) -> None:
+    """Its shim was killed, and a search found nothing alive: the next run never enters the worktree in which something may live."""
+    rig.start_daemon()
+    task_id, run = working(rig, options=("--worktree", "--on-lost", "retry", "--expect", "any"))
+    first = _tree(rig.task(task_id))
+    Path(first.path, "half").write_text("half done", encoding="utf-8")
+    record = json.loads((rig.state / "executions" / run.execution_id / "proc.json").read_bytes())
+    killed = proc.signal_checked(record["shim_pid"], record["shim_start_ticks"], boot_id(), signal.SIGKILL)
+    assert killed is proc.SignalResult.REACHED
+    let_go(rig)
+    task = rig.wait_resting(task_id, within_s=60)
+    assert task.state is TaskState.DONE, task.reason
+    lost, tree = rig.outcome(run.id), _tree(task)
+    assert lost is not None
+    assert lost.proof is Proof.SWEPT
+    assert "the task continues in a new one" in lost.reason
+    assert (tree.path, tree.branch, tree.state) == (f"{first.path}-2", f"{first.branch}-2", WorktreeState.MADE)
+    assert (task.spec.cwd, task.spec.checkout, tree.base) == (tree.path, tree.path, first.base)
+    assert Path(first.path, "half").read_text(encoding="utf-8") == "half done", "what was there stays"
+    assert not Path(tree.path, "half").exists()
+    listed = json.loads(rig.wk("worktree", "ls", "--json").stdout)
+    assert sorted(each["path"] for each in listed) == [first.path, tree.path]
+    refused(rig, "rm", task_id, code=Exit.REFUSED, detail="not proven")
+
+
+def test_a_task_without_a_checkout_has_an_empty_directory_of_its_own(rig: Rig) -> None:
+    """Whatever else works in the checkout; it goes with the task if it is empty, and what it holds keeps it."""
+    rig.wk("queue", "pause")
+    rig.settings = {"WATCHKEEPER_RUN_WORKTREE": "always"}
+    run = ("run", "--harness", "demo", "--json")
+    busy = json.loads(rig.wk(*run, "--here", "--expect", "any", "say hi").stdout)["id"]
+    script = "run ls -A && pwd && echo SCRATCH=$WATCHKEEPER_SCRATCH\nwrite found text\nsay done"
+    handed = json.loads(rig.wk(*run, "--scratch", script).stdout)
+    place = Path(str(handed["cwd"]))
+    assert (handed["scratch"], handed["checkout"], handed["worktree"]) == (True, None, None)
+    assert place.parent == rig.state / "scratch"
+    assert not place.exists(), "nothing is made before its turn"
+    rig.wk("queue", "resume")
+    task_id = str(handed["id"])
+    assert rig.wait_resting(task_id).state is TaskState.DONE, rig.task(task_id).reason
+    assert f"SCRATCH={place}" in rig.log(rig.runs(task_id)[-1]).decode()
+    outcome = rig.outcome(f"{task_id}.1")
+    assert outcome is not None
+    assert outcome.changes is not None
+    assert [file.path for file in outcome.changes.files] == ["found"]
+    assert "scratch directory" in rig.wk("show", task_id).stdout.decode()
+    refused(rig, "rm", task_id, code=Exit.REFUSED, detail="its scratch directory holds 1 thing (found)")
+    assert (place / "found").read_text(encoding="utf-8").strip() == "text"
+    (place / "found").unlink()
+    place.rmdir()
+    rig.wk("retry", task_id)
+    assert rig.wait_resting(task_id).state is TaskState.DONE, "it is made anew"
+    (place / "found").unlink()
+    rig.wk("rm", task_id)
+    assert not place.exists()
+    assert rig.wait_resting(busy).state is TaskState.DONE
+
+
+def test_a_scratch_directory_whose_place_is_taken_needs_a_person(rig: Rig) -> None:
+    rig.wk("queue", "pause")
+    handed = json.loads(rig.wk("run", "--harness", "demo", "--json", "--scratch", "write new x\nsay hi").stdout)
+    place, task_id = Path(str(handed["cwd"])), str(handed["id"])
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(rig.repo)
+    rig.wk("queue", "resume")
+    task = rig.wait_resting(task_id)
+    assert (task.state, task.kind) == (TaskState.NEEDS_INPUT, FailureKind.DIRECTORY_MISSING)
+    assert "is not a directory" in task.reason
+    assert _git(rig.repo, "status", "--porcelain") == ""
+    place.unlink()
+    rig.wk("retry", task_id)
+    assert rig.wait_resting(task_id).state is TaskState.DONE
+    refused(rig, "run", "--harness", "demo", "--scratch", "--worktree", "x", code=Exit.BAD_TASK, detail="contradicts")
 
 
 def test_the_setting_decides_where_no_option_does(rig: Rig) -> None:

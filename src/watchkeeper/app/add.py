@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from watchkeeper.app.announce import announce_added
 from watchkeeper.app.approval import approval
@@ -50,6 +51,8 @@ class Checked:
     """The task's id, if others that are handed over with it name it already."""
     notes: tuple[str, ...] = ()
     """What a person should know of its worktree, in sentences."""
+    apart: "Checked | None" = None
+    """The same task in a worktree of its own, which it gets if its checkout is busy when it is added; None: that is decided already."""
     key: str = ""
     """The caller's own name for this hand-over: repeated with the same content, it gives the same task. Empty: there is none."""
     key_digest: str = ""
@@ -64,6 +67,8 @@ class Handed:
     already: bool = False
     """It was so before, by the same key; nothing was added."""
     key: str = ""
+    problem: str = ""
+    """What is wrong beside it, in a sentence; the task is on record all the same."""
 
 
 def check(
@@ -104,11 +109,11 @@ def hand_over(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
     """
     parts.require_room()
     at, environments = parts.clock.now(), parts.environments
-    tasks = _made(parts.ids, checked, at)
+    tasks = [_made(parts.ids, each, at) for each in checked]
     try:
-        for (task, _), each in zip(tasks, checked, strict=True):
+        for made, each in zip(tasks, checked, strict=True):
             crashpoint("add.environment.before")
-            environments.keep(task.environment_id, each.environment)
+            environments.keep(made.task.environment_id, each.environment)
             crashpoint("add.environment.after")
     except OSError as error:
         what = "task" if len(checked) == 1 else "tasks"
@@ -118,18 +123,22 @@ def hand_over(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
     def work(tx: Tx) -> list[Handed]:
         done: list[Handed] = []
         instead: dict[str, str] = {}
-        for (task, allowed), wanted in zip(tasks, checked, strict=True):
+        for made, wanted in zip(tasks, checked, strict=True):
+            task, allowed = made.in_checkout
             before = handed_over(tx, wanted.key, wanted.key_digest) if wanted.key else None
             if before is not None:
                 instead[task.id] = before.id
                 done.append(Handed(task=before, already=True, key=wanted.key))
                 continue
+            # Only here no other task can come between the look and the adding.
+            if made.apart is not None and task.spec.checkout is not None and tx.waits.is_wanted(task.spec.checkout):
+                task, allowed = made.apart
             spec = replace(task.spec, after=tuple(dict.fromkeys(instead.get(each, each) for each in task.spec.after)))
             _add(tx, replace(task, spec=spec), allowed, wanted, at)
             done.append(Handed(task=task, key=wanted.key))
         return [replace(each, task=tx.tasks.get(each.task.id)) for each in done]
 
-    kept = [task.environment_id for task, _ in tasks]
+    kept = [made.task.environment_id for made in tasks]
     try:
         done = parts.store.transact("add", work)
     except (BadTask, NotFound, KeyTaken):
@@ -140,28 +149,58 @@ def hand_over(parts: Parts, checked: Sequence[Checked]) -> list[Handed]:
     for each in set(kept) - {one.task.environment_id for one in done}:
         crashpoint("add.again.before")
         environments.forget(each)
-    return done
+    return [_kept(parts, each) for each in done]
 
 
-def _made(ids: Ids, checked: Sequence[Checked], at: datetime) -> list[tuple[Task, Authorisation]]:
-    """A task and its approval for each. Raises BadTask."""
-    tasks: list[tuple[Task, Authorisation]] = []
-    for each in checked:
-        spec = replace(each.spec, after=tuple(dict.fromkeys(each.spec.after)))
-        check_spec(spec, at)
-        task = Task(
-            id=each.id or ids.task(),
-            spec=spec,
-            state=TaskState.QUEUED,
-            created_at=at,
-            updated_at=at,
-            environment_id=ids.execution(),
-            environment_machine=each.machine,
-            wake_at=spec.not_before,
-            wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
-        )
-        tasks.append((task, approval(ids.execution(), task, each.profile, by=each.by, at=at, place=each.place)))
-    return tasks
+def _kept(parts: Parts, handed: Handed) -> Handed:
+    """Name what its worktree begins with, now that the task is on record. After a crash here the making of the worktree does it."""
+    tree = handed.task.spec.worktree
+    if tree is None or tree.begins_with is None or handed.already:
+        return handed
+    crashpoint("add.begins.before")
+    problem = parts.worktrees.keep(tree, handed.task.id)
+    crashpoint("add.begins.after")
+    return replace(handed, problem=problem)
+
+
+class _Made(NamedTuple):
+    """A task with its approval, and the same one in a worktree if that is still to be decided."""
+
+    in_checkout: tuple[Task, Authorisation]
+    apart: tuple[Task, Authorisation] | None
+
+    @property
+    def task(self) -> Task:
+        """The task, wherever it works: its id and its environment are the same."""
+        return self.in_checkout[0]
+
+
+def _made(ids: Ids, checked: Checked, at: datetime) -> _Made:
+    """The task that was checked. Raises BadTask."""
+    spec = replace(checked.spec, after=tuple(dict.fromkeys(checked.spec.after)))
+    check_spec(spec, at)
+    task = Task(
+        id=checked.id or ids.task(),
+        spec=spec,
+        state=TaskState.QUEUED,
+        created_at=at,
+        updated_at=at,
+        environment_id=ids.execution(),
+        environment_machine=checked.machine,
+        wake_at=spec.not_before,
+        wake_for=None if spec.not_before is None else Wait.NOT_BEFORE,
+    )
+    apart = checked.apart
+    return _Made(
+        (task, _approval(ids, task, checked, at)),
+        None
+        if apart is None
+        else (moved := replace(task, spec=replace(apart.spec, after=spec.after)), _approval(ids, moved, apart, at)),
+    )
+
+
+def _approval(ids: Ids, task: Task, checked: Checked, at: datetime) -> Authorisation:
+    return approval(ids.execution(), task, checked.profile, by=checked.by, at=at, place=checked.place)
 
 
 def handed_over(tx: Tx, key: str, digest: str) -> Task | None:

@@ -206,9 +206,9 @@ def _with_text(spec: TaskSpec, request: EditRequest) -> TaskSpec:
 
 def _moved(parts: Parts, spec: TaskSpec, cwd: str) -> TaskSpec:
     """The task in another directory, with the checkout that is there; its project follows if it was called after the checkout."""
-    if spec.worktree is not None:
+    if spec.worktree is not None or spec.scratch:
         raise BadTask(
-            "A task with a worktree of its own works nowhere else.", hint="Cancel it, and hand it over there."
+            "A task with a directory of its own works nowhere else.", hint="Cancel it, and hand it over there."
         )
     was, now = parts.workspace.checkout(spec.cwd), parts.workspace.checkout(cwd)
     shared = was is not None and spec.checkout is None

@@ -20,6 +20,7 @@ from watchkeeper.app.relations import check_spec
 from watchkeeper.app.secrets import refuse_secrets, refuse_words
 from watchkeeper.app.views.lookup import find
 from watchkeeper.app.working_directories import present
+from watchkeeper.app.worktree_plan import WorktreeChoice
 from watchkeeper.domain import handover
 from watchkeeper.domain.model import OnLost, Task, TaskSpec
 from watchkeeper.domain.plain_text import clean
@@ -81,6 +82,10 @@ class HandOverRequest:
     """The commit that the worktree starts at; None: what is checked out."""
     branch: str | None = None
     """The branch that is made with the worktree; None: one is named after the task."""
+    include_changes: bool | None = None
+    """The worktree begins with what is not committed in the checkout."""
+    scratch: bool | None = None
+    """In an empty directory of its own; `cwd` only says which settings hold."""
     key: str | None = None
 
 
@@ -203,7 +208,25 @@ class HandOver:
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
-        return self._in_worktree(request, checked) if worktree_plan.wanted(parts, request, settings, spec) else checked
+        match worktree_plan.wanted(parts, request, settings, spec):
+            case WorktreeChoice.CHECKOUT:
+                return checked
+            case WorktreeChoice.SCRATCH:
+                task_id = parts.ids.task()
+                spec = worktree_plan.in_scratch(parts, checked.spec, request.project, task_id)
+                return replace(checked, spec=spec, id=task_id, place=None)
+            case WorktreeChoice.WORKTREE:
+                return self._in_worktree(request, checked)
+            case WorktreeChoice.WORKTREE_IF_BUSY:
+                return self._apart_if_busy(request, checked)
+
+    def _apart_if_busy(self, request: HandOverRequest, checked: Checked) -> Checked:
+        """The task with the worktree that it gets if its checkout is busy. Where none can be made, it waits for the checkout."""
+        try:
+            apart = self._in_worktree(request, checked)
+        except BadTask:
+            return checked
+        return replace(checked, id=apart.id, apart=apart)
 
     def _in_worktree(self, request: HandOverRequest, checked: Checked) -> Checked:
         """The same task in a worktree of its own. Its directory is looked at when it is made."""

@@ -131,8 +131,14 @@ class Launcher:
             self._record(run, directory, place_of(order.before, order.cwd), profile.version, moved)
 
     def _make_worktree(self, run: Run, task: Task) -> bool:
-        """Make the task's worktree if it is not on record as made, and record it. Return False if that failed: then the run is given up."""
+        """Make the task's scratch directory, or its worktree if that is not on record as made, and record it.
+
+        Return False if that failed: then the run is given up.
+        """
         tree = task.spec.worktree
+        if task.spec.scratch and (problem := self.worktrees.make_scratch(task.spec.cwd)):
+            self._refuse(run, problem, FailureKind.DIRECTORY_MISSING)
+            return False
         if tree is None or tree.state is not WorktreeState.PLANNED:
             return True
         self.on_step(run.id, MAKES, tree.path)

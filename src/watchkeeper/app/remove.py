@@ -13,10 +13,11 @@ from watchkeeper.app.worktrees import Keeper, WorktreeNeeded, is_there
 from watchkeeper.domain.effects import RemoveExecution
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.domain.model import Run, Task, TaskState
+from watchkeeper.domain.plain_text import clean
 from watchkeeper.domain.removal import Obstacle, ObstacleKind, alive, may_be_alive, obstacles, worktree_needed
 from watchkeeper.domain.salvage import Salvage
 from watchkeeper.domain.waiting import Dependency
-from watchkeeper.errors import Refused
+from watchkeeper.errors import Refused, describe_os_error
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.runtime import ExecutionName, Executions, PreparedExecution, Runtime
 from watchkeeper.ports.store import OutboxRow, Store, Tx
@@ -50,6 +51,10 @@ class Removed:
     """What was kept of its worktree; None: it had none, or it is kept itself."""
 
 
+_SHOWN = 3
+"""So many names of a scratch directory are shown."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remover:
     """Removes tasks."""
@@ -67,7 +72,38 @@ class Remover:
         task, runs, dependents = self.store.read(lambda tx: _load(tx, task_id))
         seen = () if task.state is TaskState.RUNNING else self._seen_alive(runs)
         found = (*obstacles(task, runs, dependents, trusting=trusting), *seen)
-        return found or (() if keep_worktree else self._worktree(task, discard=discard))
+        return found or (() if keep_worktree else (*self._worktree(task, discard=discard), *self._scratch(task)))
+
+    def _scratch(self, task: Task) -> tuple[Obstacle, ...]:
+        """Why the task's scratch directory is not removed with it; empty: it has none, or it is empty."""
+        if not task.spec.scratch or task.runs == 0:
+            return ()
+        hint = f"Look at {task.spec.cwd}; --keep-worktree leaves it as it is."
+        if self.keeper is None or task.spec.machine not in {None, self.keeper.machine}:
+            return (worktree_needed("its scratch directory is there", hint),)
+        try:
+            names = self.keeper.worktrees.in_scratch(task.spec.cwd)
+        except OSError as error:
+            return (worktree_needed(f"its scratch directory cannot be read ({describe_os_error(error)})", hint),)
+        if not names:
+            return ()
+        things = "1 thing" if len(names) == 1 else f"{len(names)} things"
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        detail = f"its scratch directory holds {things} ({clean(', '.join(names[:_SHOWN]))}{more})"
+        return (
+            worktree_needed(detail, f"Move or delete them, or leave {task.spec.cwd} as it is with --keep-worktree."),
+        )
+
+    def _remove_scratch(self, task_id: str) -> None:
+        """Remove the task's scratch directory if it is empty. Raises NotRemovable."""
+        task = self.store.read(lambda tx: tx.tasks.get(task_id))
+        if self.keeper is None or not task.spec.scratch or task.runs == 0:
+            return
+        try:
+            self.keeper.worktrees.remove_scratch(task.spec.cwd)
+        except OSError as error:
+            detail = f"its scratch directory cannot be removed ({describe_os_error(error)})"
+            raise NotRemovable(task_id, (worktree_needed(detail, f"Look at {task.spec.cwd}."),)) from error
 
     def _worktree(self, task: Task, *, discard: bool) -> tuple[Obstacle, ...]:
         """Why the task's worktree is not removed with it; empty: it has none, or nothing is lost by it."""
@@ -119,6 +155,7 @@ class Remover:
                 raise NotRemovable(
                     task_id, (worktree_needed(refusal.because or str(refusal), refusal.hint),)
                 ) from refusal
+            self._remove_scratch(task_id)
 
         def work(tx: Tx) -> Removed:
             task, runs, dependents = _load(tx, task_id)

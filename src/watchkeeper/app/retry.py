@@ -102,6 +102,8 @@ def _present_directory(parts: Parts, spec: TaskSpec, allowed: Authorisation | No
     tree = spec.worktree
     if tree is not None and tree.state is WorktreeState.PLANNED:
         return None  # it is made before the launch
+    if spec.scratch and not os.path.lexists(spec.cwd):
+        return None  # the same
     found = present(parts, spec.cwd)
     if found is not None:
         if tree is not None and tree.state is WorktreeState.MADE:

@@ -13,7 +13,8 @@ def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDire
 
     None: nothing was recorded. A run may switch the branch, and the next try of the same task continues from there; a switch by another process is noticed.
     """
-    approved = _approved(tx.tasks.get(task_id), allowed)
+    task = tx.tasks.get(task_id)
+    approved = _approved(task, allowed)
     if allowed is None or approved is None:
         return None
     for run in reversed(tx.runs.of_task(task_id)):
@@ -22,6 +23,8 @@ def expected(tx: Tx, task_id: str, allowed: Authorisation | None) -> WorkingDire
             break
         outcome = tx.outcomes.get(run.id)
         if outcome is not None and outcome.changes is not None and outcome.changes.left is not None:
+            if task.spec.worktree is not None and outcome.changes.left.path != approved.path:
+                break  # that run worked in the worktree before this one
             return left_by(approved, outcome.changes.left)
     return approved
 

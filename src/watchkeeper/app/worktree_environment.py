@@ -25,8 +25,10 @@ def beside(tx: Tx, task: Task, machine: str) -> tuple[str, ...]:
 
 
 def variables_of(task: Task, others: tuple[str, ...]) -> dict[str, str]:
-    """The variables of a task with a worktree; none for another one."""
+    """The variables of a task with a worktree or a scratch directory; none for another one."""
     tree = task.spec.worktree
+    if task.spec.scratch:
+        return {"WATCHKEEPER_SCRATCH": task.spec.cwd}
     if tree is None:
         return {}
     return {

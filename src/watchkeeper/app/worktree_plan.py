@@ -2,12 +2,14 @@
 
 import os
 from dataclasses import replace
+from enum import Enum
 from typing import Protocol
 
 from watchkeeper.app.parts import Parts
 from watchkeeper.domain.model import TaskSpec
 from watchkeeper.domain.worktree import PREFIX, Worktree, name_of
 from watchkeeper.errors import BadTask
+from watchkeeper.ports.worktrees import Start
 from watchkeeper.settings import Settings
 
 WORDS = ("never", "auto", "always")
@@ -33,22 +35,57 @@ class Wishes(Protocol):
         ...
 
     @property
+    def include_changes(self) -> bool | None:
+        """It begins with what is not committed."""
+        ...
+
+    @property
+    def scratch(self) -> bool | None:
+        """In an empty directory of its own."""
+        ...
+
+    @property
     def shared(self) -> bool | None:
         """It works beside others."""
         ...
 
 
-def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> bool:
-    """Whether the task gets a worktree. By a setting it does only where one can be made.
+class WorktreeChoice(Enum):
+    """Where a task is to work."""
+
+    CHECKOUT = "checkout"
+    WORKTREE = "worktree"
+    SCRATCH = "scratch"
+    WORKTREE_IF_BUSY = "worktree if busy"
+    """In a worktree if another task works in the checkout or waits for it. The transaction that adds the task decides."""
+
+
+def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> WorktreeChoice:
+    """Where the task is to work.
 
     Raises:
         BadTask: the wishes contradict each other.
     """
-    named = wishes.base is not None or wishes.branch is not None
+    named = wishes.base is not None or wishes.branch is not None or bool(wishes.include_changes)
+    if wishes.scratch:
+        if named or wishes.shared or wishes.worktree is not None:
+            raise BadTask(
+                "--scratch contradicts every option that is for a checkout or a worktree.",
+                hint="Leave --worktree, --here, --base, --branch, --include-changes and --shared away.",
+            )
+        if not _is_here(parts, spec):
+            raise BadTask(
+                "A scratch directory is made on this machine, and the task may run on another one.",
+                hint="Leave --machine away.",
+            )
+        return WorktreeChoice.SCRATCH
     if wishes.worktree is False:
         if named:
-            raise BadTask("--here and --base or --branch contradict each other.", hint="Leave one of them out.")
-        return False
+            raise BadTask(
+                "--here contradicts --base, --branch and --include-changes: they are for a worktree.",
+                hint="Leave one of them out.",
+            )
+        return WorktreeChoice.CHECKOUT
     if wishes.worktree or named:
         if wishes.shared:
             raise BadTask("--shared and --worktree contradict each other.", hint="Leave one of them out.")
@@ -56,10 +93,10 @@ def wanted(parts: Parts, wishes: Wishes, settings: Settings, spec: TaskSpec) -> 
             raise BadTask(
                 "A worktree is made on this machine, and the task may run on another one.", hint="Leave --machine away."
             )
-        return True
+        return WorktreeChoice.WORKTREE
     if spec.checkout is None or not _is_here(parts, spec) or settings.run_worktree == "never":
-        return False
-    return settings.run_worktree == "always" or _is_busy(parts, spec.checkout)
+        return WorktreeChoice.CHECKOUT
+    return WorktreeChoice.WORKTREE if settings.run_worktree == "always" else WorktreeChoice.WORKTREE_IF_BUSY
 
 
 def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple[TaskSpec, tuple[str, ...]]:
@@ -73,6 +110,9 @@ def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple
     branch = wishes.branch or f"{PREFIX}/{name}"
     start = worktrees.start(spec.cwd, wishes.base, branch)
     path = worktrees.place_for(name)
+    begins_with = None
+    if wishes.include_changes and start.uncommitted:
+        begins_with = worktrees.capture(start.source, start.base)
     tree = Worktree(
         path=path,
         branch=branch,
@@ -81,16 +121,28 @@ def planned(parts: Parts, wishes: Wishes, spec: TaskSpec, task_id: str) -> tuple
         source=start.source,
         repository=start.repository,
         identity=start.identity,
+        begins_with=begins_with,
+        copies=start.copies,
     )
     cwd = os.path.join(path, start.below) if start.below else path  # noqa: PTH118 - no look at the file system
-    return replace(spec, cwd=cwd, checkout=path, worktree=tree), start.notes
+    return replace(spec, cwd=cwd, checkout=path, worktree=tree), (*_said(wishes, start), *start.notes)
+
+
+def _said(wishes: Wishes, start: Start) -> tuple[str, ...]:
+    """What becomes of the uncommitted changes, in sentences."""
+    if wishes.include_changes:
+        return () if start.uncommitted else ("There is nothing uncommitted to include.",)
+    if not start.uncommitted:
+        return ()
+    what = "1 uncommitted change stays" if start.uncommitted == 1 else f"{start.uncommitted} uncommitted changes stay"
+    return (f"{what} in your checkout; --include-changes takes them along.",)
+
+
+def in_scratch(parts: Parts, spec: TaskSpec, project: str | None, task_id: str) -> TaskSpec:
+    """The task in an empty directory of its own. Makes nothing."""
+    cwd = parts.worktrees.scratch_for(name_of(task_id, spec.title))
+    return replace(spec, cwd=cwd, checkout=None, project=project or "", scratch=True)
 
 
 def _is_here(parts: Parts, spec: TaskSpec) -> bool:
     return spec.machine == (parts.machine or None)
-
-
-def _is_busy(parts: Parts, checkout: str) -> bool:
-    """Whether a task works in that checkout or waits for it."""
-    store = parts.existing_store
-    return store is not None and store.read(lambda tx: tx.waits.is_wanted(checkout))

@@ -74,9 +74,10 @@ class Keeper:
         tasks = self.store.read(lambda tx: tx.tasks.some(tx.tasks.with_worktrees()))
         mine = [task for task in tasks if task.spec.machine in {None, self.machine} and is_there(task)]
         rows = [self._row(task.id, task, task.spec.worktree, sized=sized) for task in mine if task.spec.worktree]
-        known = {row.task_id for row in rows}
-        left = [kept for kept in self.worktrees.kept() if kept.task_id not in known]
-        return rows + [self._row(kept.task_id, None, kept.tree, sized=sized) for kept in left]
+        known, by_id = {row.tree.path for row in rows}, {task.id: task for task in mine}
+        # Those of tasks that were removed, and earlier ones of tasks that continued in a new one.
+        left = [kept for kept in self.worktrees.kept() if kept.tree.path not in known]
+        return rows + [self._row(kept.task_id, by_id.get(kept.task_id), kept.tree, sized=sized) for kept in left]
 
     def row(self, task_id: str) -> WorktreeRow:
         """One worktree, by the task that it was made for. Raises NoSuchTask, Refused."""
@@ -115,6 +116,7 @@ class Keeper:
         """
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
         if not is_there(task):
+            self._drop_plan(task)
             return None
         self._complete(task)
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
@@ -125,6 +127,7 @@ class Keeper:
             self._record(task_id, WorktreeState.MADE, by, saved.problem)
             raise _not_removed(saved.problem)
         self._record(task_id, WorktreeState.REMOVED, by)
+        _ = self.worktrees.drop(tree, task_id)
         return saved.salvage
 
     def require_kept(self, task_id: str, *, discard: bool = False) -> WorktreeRow:
@@ -158,6 +161,13 @@ class Keeper:
         problem = self.salvages.obstacle(wanted)
         if problem:
             raise _not_removed(f"The worktree {wanted.tree.path} stays. {problem}")
+
+    def _drop_plan(self, task: Task) -> None:
+        """Let go of what a worktree would have begun with that was never made."""
+        tree = task.spec.worktree
+        if tree is not None and tree.state is WorktreeState.PLANNED:
+            # Where the repository is gone, the name went with it.
+            _ = self.worktrees.drop(tree, task.id)
 
     def _complete(self, task: Task) -> None:
         """A making that a crash cut off is completed first: then one look tells what there is."""

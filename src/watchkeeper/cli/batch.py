@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.hand_over import HandOverRequest, NumberedRequest
     from watchkeeper.cli.call import Call
 
-_FLAGS = ("shared", "worktree")
+_FLAGS = ("shared", "worktree", "include_changes", "scratch")
 _CHOICES = {
     "rights": ("read", "edit", "full"),
     "on_lost": ("hold", "retry", "fail"),

@@ -62,10 +62,19 @@ def hand_over(
         _print_dry_run(call, emit, tried, as_json=as_json)
         return []
     handed = add.hand_over(call.writing, found)
-    return [
-        (each, _agreed_before(call, each.task) if each.already else _rights(checked))
-        for each, checked in zip(handed, found, strict=True)
-    ]
+    for problem in dict.fromkeys(each.problem for each in handed if each.problem):
+        call.terminal.note(f"wk: {clean(problem)}")
+    done = [(each, _as_added(each, checked)) for each, checked in zip(handed, found, strict=True)]
+    task_options.say_worktrees(
+        call, [apart for (_, apart), checked in zip(done, found, strict=True) if apart is not checked]
+    )
+    return [(each, _agreed_before(call, each.task) if each.already else _rights(checked)) for each, checked in done]
+
+
+def _as_added(handed: "Handed", checked: "Checked") -> "Checked":
+    """What was checked, as it was added: in a worktree if its checkout was busy."""
+    moved = checked.apart is not None and not handed.already and handed.task.spec.worktree is not None
+    return checked.apart if moved and checked.apart is not None else checked
 
 
 def say_already(call: "Call", handed: "Handed") -> None:

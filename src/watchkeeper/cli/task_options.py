@@ -70,6 +70,8 @@ _WORKTREE = "In a git worktree and on a branch of its own, so that no other task
 _HERE = "In this checkout, whatever the setting run.worktree says."
 _BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
 _BRANCH = "The branch to make with the worktree. [default: wk/ and the task's id and title]"
+_INCLUDE_CHANGES = "Let the worktree begin with what is not committed here, as it is now: changed and untracked files, not ignored ones."
+_SCRATCH = "In an empty directory of its own, for a task that needs no checkout."
 _SHARED = "Work beside other tasks in the same checkout, instead of waiting for it to be free."
 
 OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = (
@@ -103,6 +105,8 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--worktree/--here", "worktree", default=None, help=_WORKTREE),
     click.option("--base", metavar="REF", help=_BASE),
     click.option("--branch", metavar="NAME", help=_BRANCH),
+    click.option("--include-changes", is_flag=True, default=None, help=_INCLUDE_CHANGES),
+    click.option("--scratch", is_flag=True, default=None, help=_SCRATCH),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 
@@ -178,16 +182,18 @@ def say_rights(call: "Call", agreed: "Sequence[Checked]", *, verbose: bool, as_j
         in_full = not as_json and (verbose or _is_news(call, first.profile, first.spec.handed_over_in))
         directory = first.spec.cwd if len(same) == 1 else first.spec.handed_over_in
         say_profile(call, first.profile, directory if in_full else None, tasks=len(same), as_json=as_json)
-    _say_worktrees(call, agreed)
+    say_worktrees(call, agreed)
 
 
-def _say_worktrees(call: "Call", agreed: "Sequence[Checked]") -> None:
+def say_worktrees(call: "Call", agreed: "Sequence[Checked]") -> None:
     """Say where the work will be of each task that gets a worktree."""
-    from watchkeeper.cli.worktree_words import where
+    from watchkeeper.cli.worktree_words import short_path, where
 
     for each in agreed:
         if each.spec.worktree is not None:
             call.terminal.note(f"Worktree {where(each.spec.worktree)}.")
+        elif each.spec.scratch:
+            call.terminal.note(f"Scratch directory {render.clean(short_path(each.spec.cwd))}.")
     for note in dict.fromkeys(note for each in agreed for note in each.notes):
         call.terminal.note(render.clean(note))
 

@@ -20,7 +20,7 @@ _SHORT = 10
 
 def where(tree: Worktree) -> str:
     """Its directory, branch and base, as the rest of a sentence."""
-    return render.clean(f"{short_path(tree.path)}, branch {tree.branch} {base(tree)}")
+    return render.clean(f"{short_path(tree.path)}, branch {tree.branch} {base(tree)}{_changes(tree)}")
 
 
 def base(tree: Worktree) -> str:
@@ -29,12 +29,16 @@ def base(tree: Worktree) -> str:
     return f"from {name}{tree.base[:_SHORT]}"
 
 
+def _changes(tree: Worktree) -> str:
+    return "" if tree.begins_with is None else " with your uncommitted changes"
+
+
 def fields(tree: Worktree | None) -> tuple[tuple[str, str], ...]:
     """Its branch and what it was made of, as labels and texts of `wk show`; nothing for a task without one."""
     if tree is None:
         return ()
     how = stands(tree)
-    about = f"branch {tree.branch} {base(tree)}{f' ({how})' if how else ''}"
+    about = f"branch {tree.branch} {base(tree)}{_changes(tree)}{f' ({how})' if how else ''}"
     return ("worktree", render.clean(about)), ("", render.clean(f"of {tree.source}"))
 
 

@@ -121,7 +121,9 @@ def settle(facts: Facts) -> Outcome | Hold:
         if held is not None:
             return held
     disposition, wake_at = _dispose(facts, kind)
-    if disposition is Disposition.RETRY and proof is not Proof.PROVEN:
+    if disposition is Disposition.RETRY and _continues_elsewhere(facts):
+        reason = f"{reason} {_ELSEWHERE}"
+    elif disposition is Disposition.RETRY and proof is not Proof.PROVEN:
         # Two agents must never work in one tree (R6): the end is known, so it is settled, but a person starts the next run.
         disposition, wake_at, reason = Disposition.HELD, None, f"{reason} {_NOT_PROVEN}"
     if kind in SERVICE_KINDS and disposition is Disposition.FAILED:
@@ -255,11 +257,18 @@ def _hold_if_lost(facts: Facts) -> Hold | None:
     policy = facts.task.spec.on_lost
     if policy is OnLost.HOLD:
         return Hold(reason=facts.run.reason)
-    if policy is OnLost.RETRY and _proof(facts) is not Proof.PROVEN:
+    if policy is OnLost.RETRY and _proof(facts) is not Proof.PROVEN and not _continues_elsewhere(facts):
         return Hold(reason=f"{facts.run.reason} {_NOT_PROVEN}")
     return None
 
 
+def _continues_elsewhere(facts: Facts) -> bool:
+    """Whether the next run may start in a new worktree: a search found nothing alive, and what it may have missed stays in the old worktree."""
+    spec = facts.task.spec
+    return _proof(facts) is Proof.SWEPT and spec.worktree is not None and spec.on_lost is OnLost.RETRY
+
+
+_ELSEWHERE = "It is not proven that nothing of it is alive in its worktree, so the task continues in a new one."
 _NOT_PROVEN = "It is not proven that nothing of it is alive, so it is not tried again by itself."
 
 

@@ -18,6 +18,7 @@ from watchkeeper.domain.model import (
     RESOLVES_A_HELD_RUN,
     Disposition,
     Outcome,
+    Proof,
     StopHow,
     StopRequest,
     Task,
@@ -25,7 +26,13 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.domain.service import charged, service_failures
-from watchkeeper.domain.task_worktree import refuse_removed, worktree_made, worktree_removal, worktree_restored
+from watchkeeper.domain.task_worktree import (
+    in_a_new_worktree,
+    refuse_removed,
+    worktree_made,
+    worktree_removal,
+    worktree_restored,
+)
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
@@ -284,9 +291,11 @@ def _settled(task: Task, event: RunSettled) -> TaskDecision:
     state = _AFTER[outcome.disposition]
     row = ROWS[outcome.kind] if outcome.kind is not None else None
     counted = row is None or row.counts or charged(task, outcome.kind, answered=answered)
+    moves = state is S.QUEUED and outcome.proof is Proof.SWEPT and task.spec.worktree is not None
     after = replace(
         task,
         state=state,
+        spec=in_a_new_worktree(task) if moves else task.spec,
         run_id=None,
         attempts=task.attempts + (1 if counted else 0),
         service_failures=service_failures(task, outcome.kind, answered=answered),

@@ -96,6 +96,8 @@ class TaskSpec:
     """The tasks that must be done before it may start."""
     not_before: datetime | None = None
     labels: tuple[str, ...] = ()
+    scratch: bool = False
+    """It works in a directory of its own that is made empty before its first launch, and in no checkout."""
     worktree: Worktree | None = None
     """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
 

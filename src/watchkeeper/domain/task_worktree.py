@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from watchkeeper.domain.task_record import Task
+from watchkeeper.domain.task_record import Task, TaskSpec
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
@@ -49,6 +49,21 @@ def worktree_restored(task: Task, place: WorkingDirectory | None, at: datetime) 
         raise Refused(f"The worktree of task {task.id} was never removed.")
     back = replace(tree, state=WorktreeState.MADE, made=place if place is not None else tree.made)
     return replace(task, spec=replace(task.spec, worktree=back), updated_at=at)
+
+
+def in_a_new_worktree(task: Task) -> TaskSpec:
+    """What was asked for, planned in a new worktree that starts where the last one started. The last one stays as it is.
+
+    Raises:
+        Refused: the task has none.
+    """
+    spec, tree = task.spec, task.spec.worktree
+    if tree is None:
+        raise Refused("The task has no worktree.")
+    last, number = f"-{task.runs}", f"-{task.runs + 1}"
+    path, branch = (f"{name.removesuffix(last)}{number}" for name in (tree.path, tree.branch))
+    planned = replace(tree, path=path, branch=branch, state=WorktreeState.PLANNED, made=None)
+    return replace(spec, cwd=f"{path}{spec.cwd.removeprefix(tree.path)}", checkout=path, worktree=planned)
 
 
 def refuse_removed(task: Task) -> None:

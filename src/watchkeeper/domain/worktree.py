@@ -47,6 +47,10 @@ class Worktree:
     """The directory that all checkouts of the repository share."""
     identity: tuple[int, int, int | None]
     """Device, inode and generation of that directory."""
+    begins_with: str | None = None
+    """The tree that it begins with: the commit with the uncommitted changes that the person includes. None: the commit alone."""
+    copies: str = ""
+    """Patterns of the ignored files that are copied from the checkout, as its `.worktreeinclude` had them at hand-over."""
     state: WorktreeState = WorktreeState.PLANNED
     made: WorkingDirectory | None = None
     """The task's working directory in it, as it was when it was made."""

@@ -7,8 +7,8 @@ from pathlib import Path
 from watchkeeper.domain.plain_text import clean
 from watchkeeper.errors import BadTask
 from watchkeeper.ports.worktrees import Start
-from watchkeeper.workspaces import identity
-from watchkeeper.workspaces.git_program import GitUnknown
+from watchkeeper.workspaces import copied, identity, included
+from watchkeeper.workspaces.git_program import GitProgram, GitUnknown
 from watchkeeper.workspaces.plain import storable
 
 _HEADS = "refs/heads/"
@@ -21,17 +21,22 @@ Ask = Callable[..., bytes]
 """Asks git in a directory. Raises GitUnknown."""
 
 
-def start(line: AskLine, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
+def start(git: GitProgram, cwd: str, base: str | None, branch: str | None) -> Start:
     """Where a worktree for a task in `cwd` would start. Raises BadTask."""
     try:
-        return _start(line, ask, cwd, base, branch)
+        return _start(git, cwd, base, branch)
     except (GitUnknown, OSError, ValueError) as error:
         raise BadTask(
             f"No worktree can be made of '{cwd}': {error}", hint="Leave --worktree away to work there."
         ) from error
 
 
-def _start(line: AskLine, ask: Ask, cwd: str, base: str | None, branch: str | None) -> Start:
+def _start(git: GitProgram, cwd: str, base: str | None, branch: str | None) -> Start:
+    line: AskLine = git.line
+
+    def ask(top: str, *arguments: str) -> bytes:
+        return git.answer(top, arguments)
+
     found = identity.identify(cwd)
     if found is None or found.top is None or found.repository is None:
         why = "does not exist" if found is None else found.unknown.rstrip(".") or "is not in a git repository"
@@ -54,6 +59,7 @@ def _start(line: AskLine, ask: Ask, cwd: str, base: str | None, branch: str | No
     if branch is not None:
         refuse_branch(line, ask, cwd, branch)
     here = found.branch or str(found.head or commit)[:_SHORT]
+    copies, copying = _copies(git, top)
     return Start(
         source=top,
         repository=os.path.realpath(common),
@@ -61,8 +67,21 @@ def _start(line: AskLine, ask: Ask, cwd: str, base: str | None, branch: str | No
         base=str(commit),
         base_name=clean(base)[:_SHOWN] if base else here,
         below=below,
-        notes=_notes(line, top, str(commit)),
+        notes=(*_notes(line, top, str(commit)), *copying),
+        uncommitted=included.count(git, top, common),
+        copies=copies,
     )
+
+
+def _copies(git: GitProgram, top: str) -> tuple[str, tuple[str, ...]]:
+    """The patterns of what is copied, and what a person should know of it. Raises BadTask, GitUnknown, OSError."""
+    patterns = copied.patterns_of(top)
+    if not patterns.strip():
+        return "", ()
+    matching = copied.found(git, top, patterns)
+    if problem := copied.too_much(matching):
+        raise BadTask(problem, hint=f"Let {copied.FILE} match less.")
+    return patterns, copied.note(matching)
 
 
 def _refuse_base(line: AskLine, cwd: str, base: str | None) -> None:

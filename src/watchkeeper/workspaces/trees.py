@@ -63,17 +63,23 @@ class Trees:
         self._until = until
         self._temporary = temporary
 
-    def of_checkout(self, top: str, head: str | None, dirty: Collection[str]) -> Kept:
-        """The tree of the checkout as it is now, where `dirty` are all paths that differ from the commit `head`. Never raises."""
+    def of_checkout(
+        self, top: str, head: str | None, dirty: Collection[str], off: Mapping[str, str] | None = None
+    ) -> Kept:
+        """The tree of the checkout as it is now, where `dirty` are all paths that differ from the commit `head`. Never raises.
+
+        `off`: variables that turn content filters off; None: every filter is off.
+        """
         try:
-            return self._of_checkout(top, head, dirty)
+            return self._of_checkout(top, head, dirty, off)
         except (GitUnknown, OSError, ValueError) as error:
             return Kept(None, str(error))
 
-    def _of_checkout(self, top: str, head: str | None, dirty: Collection[str]) -> Kept:
+    def _of_checkout(self, top: str, head: str | None, dirty: Collection[str], off: Mapping[str, str] | None) -> Kept:
         found = _sorted(top, sorted(dirty, key=os.fsencode))
         with tempfile.TemporaryDirectory(prefix="watchkeeper-index-", dir=self._temporary) as directory:
-            variables = {**self._git.unfiltered(top), "GIT_INDEX_FILE": str(Path(directory, "index"))}
+            without = self._git.unfiltered(top) if off is None else off
+            variables = {**without, "GIT_INDEX_FILE": str(Path(directory, "index"))}
 
             def ask(*arguments: str, given: Iterable[str] = ()) -> bytes:
                 names = b"".join(os.fsencode(path) + b"\0" for path in given)

@@ -13,7 +13,7 @@ would look changed to whoever runs with it.
 import fcntl
 import json
 import os
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
 from functools import partial
@@ -24,10 +24,11 @@ from watchkeeper.crash import crashpoint
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState
 from watchkeeper.errors import describe_os_error
 from watchkeeper.ports.worktrees import Kept, Made, Start
-from watchkeeper.workspaces import identity, start
+from watchkeeper.workspaces import copied, identity, included, own_filters, start
 from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.git_program import GitProgram, GitUnknown
 from watchkeeper.workspaces.plain import storable
+from watchkeeper.workspaces.scratch import ScratchDirectories
 
 MARKER = "watchkeeper"
 """The file in a worktree's git directory that says whose it is. It is written when the worktree is complete."""
@@ -46,7 +47,7 @@ class _Listed(NamedTuple):
     """The full name of its branch."""
 
 
-class GitWorktrees:
+class GitWorktrees(ScratchDirectories):
     """Makes worktrees below one directory, and looks at them."""
 
     def __init__(
@@ -55,7 +56,7 @@ class GitWorktrees:
         """`root`: the directory of all worktrees, where names become places. `timeout_s`: how long one question to git may take."""
         self._git = GitProgram(environ, timeout_s)
         self._workspace = GitWorkspace(environ, timeout_s)
-        self._root = root
+        super().__init__(root)
 
     def place_for(self, name: str) -> str:
         """The directory of a worktree of that name."""
@@ -63,7 +64,30 @@ class GitWorktrees:
 
     def start(self, cwd: str, base: str | None, branch: str | None) -> Start:
         """Where a worktree would start. Raises BadTask."""
-        return start.start(self._git.line, self._say, cwd, base, branch)
+        return start.start(self._git, cwd, base, branch)
+
+    def capture(self, source: str, base: str) -> str:
+        """The files of a checkout as they are now, as a tree. Raises BadTask."""
+        return included.capture(self._git, source, base)
+
+    def keep(self, tree: Worktree, owner: str) -> str:
+        """Name what the worktree begins with. Never raises."""
+        return self._of_what_it_begins_with(included.keep, tree, owner)
+
+    def drop(self, tree: Worktree, owner: str) -> str:
+        """Take that name away. Never raises."""
+        return self._of_what_it_begins_with(included.drop, tree, owner)
+
+    def _of_what_it_begins_with(
+        self, do: Callable[[GitProgram, Worktree, str], None], tree: Worktree, owner: str
+    ) -> str:
+        try:
+            if tree.begins_with is not None:
+                self._require_repository(tree)
+                do(self._git, tree, owner)
+        except (GitUnknown, OSError, ValueError) as error:
+            return f"The changes that its worktree begins with cannot be named in the repository: {_why(error)}"
+        return ""
 
     def make(self, tree: Worktree, owner: str) -> Made:
         """Make it, or complete it. Never raises."""
@@ -89,23 +113,34 @@ class GitWorktrees:
         problem = self._branch(tree, owner) or self._directory(tree, listed)
         if problem:
             return problem
-        filters = self._filters_of_repository(tree)
+        filters = own_filters.of_repository(self._git, tree.path)
         if (own := self._own(tree)) is not None:
             (own / "index.lock").unlink(
                 missing_ok=True
             )  # of a git that was ended here: no other process works here yet
-        _ = self._say(tree.path, "read-tree", "HEAD")
-        if needed := [name for name in filters if self._needs(tree, name)]:
+        included.keep(self._git, tree, owner)
+        _ = self._say(tree.path, "read-tree", tree.begins_with or "HEAD")
+        is_needed = partial(own_filters.is_needed, self._git, tree.path, tree.repository)
+        if needed := [name for name in filters if is_needed(name)]:
             return (
                 f"Files of '{tree.base_name}' need the filter '{needed[0]}', which the repository's own configuration names. "
                 f"Such filters are not run: `git config --global` can name it for all of your repositories."
             )
         crashpoint("worktree.files.before")
-        question = ["reset", "--hard", "--quiet", "--no-recurse-submodules"]
-        _ = self._git.answer(tree.path, question, _off(filters))
+        problem = self._put_out(tree, own_filters.off(filters))
         crashpoint("worktree.files.after")
-        self._mark(tree, owner)
-        return ""
+        if not problem:
+            self._mark(tree, owner)
+        return problem
+
+    def _put_out(self, tree: Worktree, off: Mapping[str, str]) -> str:
+        """Put the files out: those of the commit, the included changes, the copies; returns why not. The index ends as that of the commit."""
+        _ = self._git.answer(tree.path, ["reset", "--hard", "--quiet", "--no-recurse-submodules"], off)
+        included.put_out(self._git, tree, off)
+        problem = copied.copy(self._git, tree.source, tree.path, tree.copies)
+        if tree.begins_with is not None:
+            _ = self._git.answer(tree.path, ["reset", "--mixed", "--quiet"], off)
+        return problem
 
     def _branch(self, tree: Worktree, owner: str) -> str:
         """Make the branch, unless a making that was cut off has made it."""
@@ -276,25 +311,6 @@ class GitWorktrees:
                 found.append(_Listed(os.path.realpath(fields["worktree"]), fields.get("branch")))
         return found
 
-    def _filters_of_repository(self, tree: Worktree) -> list[str]:
-        """The filters that the repository's own configuration names."""
-        question = ["config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^filter\."]
-        _, raw, _ = self._git.ask(tree.path, question)
-        fields = os.fsdecode(raw).split("\0")
-        pairs = zip(fields[::2], fields[1::2], strict=False)
-        return sorted(
-            {key.rpartition(".")[0].partition(".")[2] for scope, key in pairs if scope in {"local", "worktree"}}
-        )
-
-    def _needs(self, tree: Worktree, name: str) -> bool:
-        """Whether an attribute of the commit, or of the repository, asks for that filter."""
-        _, raw, _ = self._git.ask(tree.path, ["grep", "--cached", "-z", "-l", "-F", "-e", f"filter={name}"])
-        if any(Path(os.fsdecode(path)).name == ".gitattributes" for path in raw.split(b"\0") if path):
-            return True
-        with suppress(OSError):
-            return f"filter={name}" in Path(tree.repository, "info", "attributes").read_text("utf-8", "replace")
-        return False
-
 
 @contextmanager
 def _alone(path: Path) -> Generator[None]:
@@ -310,16 +326,6 @@ def _alone(path: Path) -> Generator[None]:
         (path.parent / f".{path.name}.lock").unlink(missing_ok=True)
     finally:
         os.close(fd)
-
-
-def _off(filters: Sequence[str]) -> dict[str, str]:
-    """Variables that turn these filters off."""
-    values = (("clean", ""), ("smudge", ""), ("process", ""), ("required", "false"))
-    pairs = [(f"filter.{name}.{key}", value) for name in filters for key, value in values]
-    variables = {"GIT_CONFIG_COUNT": str(len(pairs))}
-    for number, (key, value) in enumerate(pairs):
-        variables |= {f"GIT_CONFIG_KEY_{number}": key, f"GIT_CONFIG_VALUE_{number}": value}
-    return variables
 
 
 def _note(owner: str) -> str:

@@ -62,6 +62,7 @@ def task(task: Task) -> Json:
         "project": task.spec.project,
         "checkout": task.spec.checkout,
         "worktree": None if task.spec.worktree is None else worktree(task.spec.worktree),
+        "scratch": task.spec.scratch,
         "after": list(task.spec.after),
         "not_before": time(task.spec.not_before),
         "labels": list(task.spec.labels),
@@ -79,6 +80,8 @@ def worktree(tree: Worktree) -> Json:
         "base": tree.base,
         "base_name": tree.base_name,
         "source": tree.source,
+        "includes_changes": tree.begins_with is not None,
+        "copies": tree.copies.splitlines(),
         "state": tree.state.value,
     }
 

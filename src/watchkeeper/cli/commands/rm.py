@@ -44,7 +44,11 @@ class _Wish:
 @pick_options(REMOVE)
 @click.option("--keep-log", is_flag=True, help="Keep the logs of its runs, and say where.")
 @click.option("--force", is_flag=True, help="Your word that nothing is alive of what is not proven to have ended.")
-@click.option("--keep-worktree", is_flag=True, help="Keep its worktree and branch; `wk worktree ls` lists them.")
+@click.option(
+    "--keep-worktree",
+    is_flag=True,
+    help="Keep its worktree and branch, which `wk worktree ls` lists, or its scratch directory.",
+)
 @click.option(
     "--discard", is_flag=True, help="Also if its worktree holds work that is nowhere else; `wk undo` brings it back."
 )

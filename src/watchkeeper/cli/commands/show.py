@@ -113,6 +113,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
 
 def _directory(found: "TaskDetail") -> str:
     """The working directory, with what was checked out there when it was approved."""
+    if found.task.spec.scratch:
+        return f"{found.task.spec.cwd} (a scratch directory of its own)"
     place = None if found.authorisation is None else found.authorisation.place
     out = "" if place is None else described(place)
     return f"{found.task.spec.cwd} ({out} when approved)" if out else found.task.spec.cwd
