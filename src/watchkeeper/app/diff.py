@@ -44,7 +44,7 @@ class RunDiff:
         """
         changes, which = self.outcome.changes, f"What run {self.run.number} of task {self.task.id} changed"
         if changes is None or not changes.known:
-            why = "no agent ran" if changes is None else changes.why_unknown
+            why = changes.why_unknown if changes is not None else self._why_not_looked_at()
             raise Refused(f"{which} is unknown: {why}", hint=f"`wk show {self.task.id}` has its outcome.")
         names = f"`wk diff {self.task.id} --run {self.run.number} --name-only` lists the files."
         if changes.base is None or changes.tip is None or changes.repository is None:
@@ -56,6 +56,9 @@ class RunDiff:
         if not diffs.is_there(kept):
             raise NotFound(f"{which} is not in {changes.repository} any more.", hint=names)
         return kept
+
+    def _why_not_looked_at(self) -> str:
+        return "no agent ran." if self.run.agent is None else "it was given up before its changes were looked at."
 
 
 def _why_not_kept(*, in_checkout: bool) -> str:
