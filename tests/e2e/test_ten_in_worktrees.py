@@ -229,6 +229,8 @@ def test_ten_tasks_three_dead_daemons_and_a_dead_shim(rig: MixedRig, tmp_path: P
     assert rig.survivors() == []
 
     doomed = ids["doomed"]
+    once, thrice = ({**BEGIN, "doomed.txt": "line\n" * times} for times in (1, 3))
+    assert _shown(rig, doomed, rig.runs(doomed)[-1].number, BEGIN, tmp_path / "held") == once
     rig.release("doomed")
     rig.service = rig.services["doomed"]
     rig.wk("retry", doomed)
@@ -238,7 +240,6 @@ def test_ten_tasks_three_dead_daemons_and_a_dead_shim(rig: MixedRig, tmp_path: P
     untold = rig.wk("diff", doomed, "--run", str(first.number), check=False)
     assert untold.returncode == Exit.REFUSED
     assert b"it was given up before its changes were looked at" in untold.stderr
-    once, thrice = ({**BEGIN, "doomed.txt": "line\n" * times} for times in (1, 3))
     assert _shown(rig, doomed, second.number, once, tmp_path / "doomed") == thrice
     assert _files(Path(_tree(rig, doomed).path)) == thrice
     _let_all_go(rig, list(ids.values()), doomed, head, refs)

@@ -357,7 +357,7 @@ def test_a_settlement_costs_nine_questions_to_git(repository: Repository, counte
 def test_files_that_were_committed_and_changed_again_cost_no_question_each(
     repository: Repository, counted: tuple[GitWorkspace, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that are back to what they were are no changes; contents are read in parts, and what is too large counts as changed."""
+    """A file that is back to what it was is not listed. Contents are read in parts, and a file that is too large for that counts as changed."""
     asking, log = counted
     for number in range(40):
         repository.write(f"file-{number}", f"begin {number}\n" * 20)

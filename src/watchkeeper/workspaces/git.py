@@ -7,8 +7,10 @@ it, and HEAD against HEAD, gives what the run changed, without what was equally 
 """
 
 import os
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -20,7 +22,7 @@ from watchkeeper.workspaces import identity, plain
 from watchkeeper.workspaces.checkouts import checkout_by_looking, project_of
 from watchkeeper.workspaces.committed import Committed
 from watchkeeper.workspaces.git_program import TIMEOUT_S, GitProgram, GitUnknown, is_hash
-from watchkeeper.workspaces.kept_changes import MAX_CHANGED, MAX_COMMITS, keep
+from watchkeeper.workspaces.kept_changes import MAX_CHANGED, MAX_COMMITS, keep, so_far
 from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.states import Hasher, State, recorded_state, same
 from watchkeeper.workspaces.status import DETACHED, Status, status_of
@@ -118,6 +120,14 @@ class GitWorkspace:
         left = self.identify(cwd)
         found = [replace(self._changes(before, now), left=left) for before in befores]
         return found if seen is None else keep(self._trees, seen, befores, found, names)
+
+    @contextmanager
+    def so_far(self, cwd: str, before: Mapping[str, object] | None) -> Generator[Changes]:
+        """The port's `LiveFiles`: trees are made in a temporary repository that borrows the objects of the agent's."""
+        with tempfile.TemporaryDirectory(prefix="watchkeeper-live-") as directory:
+            now, seen = self._observe(cwd)
+            found = self._changes(before, now)
+            yield found if seen is None or before is None else so_far(self._trees, seen, before, found, directory)
 
     def forget(self, repository: str, names: Sequence[str]) -> str:
         """Let go of the trees that were kept under these names; why that failed, else empty. Never raises."""

@@ -90,7 +90,7 @@ class GitProgram:
             raise GitUnknown("git is not installed.")
         limit_s = self._timeout_s if until is None else min(self._timeout_s, until - time.monotonic())
         if limit_s <= 0:
-            raise GitUnknown(f"No time was left for git {arguments[0]}.")
+            raise GitUnknown(f"No time was left for git {_command(arguments)}.")
         # Files, not pipes: a process that an ended git has started may hold a pipe open forever.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(given) as stdin:
             with self._noticed(top):
@@ -106,9 +106,9 @@ class GitProgram:
                         timeout=limit_s,
                     )
                 except subprocess.TimeoutExpired as error:
-                    raise GitUnknown(f"git {arguments[0]} took longer than {limit_s:.3g} s.") from error
+                    raise GitUnknown(f"git {_command(arguments)} took longer than {limit_s:.3g} s.") from error
             if out.seek(0, os.SEEK_END) > MAX_OUTPUT:
-                raise GitUnknown(f"git {arguments[0]} has more to say than is read.")
+                raise GitUnknown(f"git {_command(arguments)} has more to say than is read.")
             out.seek(0)
             _ = err.seek(0)
             complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
@@ -171,6 +171,14 @@ class GitProgram:
     def _scrubbed(self) -> dict[str, str]:
         kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}
         return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C", "GIT_NO_LAZY_FETCH": "1"}
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The command among arguments, before which settings may stand."""
+    at = 0
+    while arguments[at] == "-c":
+        at += 2
+    return arguments[at]
 
 
 @contextmanager

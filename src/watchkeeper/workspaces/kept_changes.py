@@ -3,9 +3,12 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import Changes
+from watchkeeper.errors import describe_os_error
+from watchkeeper.workspaces.alternates import alternate
 from watchkeeper.workspaces.git_program import GitUnknown, is_hash
 from watchkeeper.workspaces.status import Status
 from watchkeeper.workspaces.trees import Kept, Trees
@@ -54,6 +57,22 @@ def keep(
     return complete
 
 
+def so_far(trees: Trees, seen: Status, before: Mapping[str, object], changes: Changes, directory: str) -> Changes:
+    """Complete the changes of a run that has not ended, with trees that are in a repository of our own in `directory`. Never raises."""
+    if not (changes.known and (changes.files or changes.commits)):
+        return changes
+    objects = Path(directory, "objects")
+    try:
+        (objects / "info").mkdir(parents=True)
+        _ = (objects / "info" / "alternates").write_bytes(alternate(f"{seen.repository}/objects"))
+    except OSError as error:
+        return _not_kept(changes, describe_os_error(error))
+    seen = seen._replace(off={**(seen.off or {}), "GIT_OBJECT_DIRECTORY": str(objects)})
+    tip = trees.of_checkout(seen.top, seen.head, seen.dirty, seen.off)
+    found = _completed(trees, seen, before, {}, changes, None, tip)
+    return found if found.tip is None else replace(found, repository=directory)
+
+
 def _clean_head(before: Mapping[str, object]) -> str | None:
     """The commit of a checkout that was as this commit has it."""
     head = before.get("head")
@@ -66,20 +85,23 @@ def _completed(
     before: Mapping[str, object],
     committed: Mapping[str, str],
     changes: Changes,
-    name: str,
+    name: str | None,
     tip: Kept,
 ) -> Changes:
-    """The changes as the difference between two trees, which are kept under the name from here on. `committed`: the trees of commits."""
+    """The changes as the difference between two trees, which are kept under the name from here on, if there is one. `committed`: the trees of commits."""
     if tip.tree is None:
         return _not_kept(changes, tip.why_not)
     try:
         was_dirty = bool(before["dirty"])
         head = cast("str | None", before["head"])
-        base = before.get("tree") if was_dirty else committed.get(head or "") or trees.of_commit(seen.top, head)
+        base = (
+            before.get("tree") if was_dirty else committed.get(head or "") or trees.of_commit(seen.top, head, seen.off)
+        )
         if not isinstance(base, str):
             return _not_kept(changes, str(before.get("not_kept") or _BEFORE_UNKNOWN))
         left_out = dict.fromkeys((*cast("list[str]", before.get("left_out") or []), *tip.left_out))
-        trees.name(seen.top, {(name, "before"): base, (name, "after"): tip.tree}, seen.off)
+        if name is not None:
+            trees.name(seen.top, {(name, "before"): base, (name, "after"): tip.tree}, seen.off)
         differences = trees.compare(seen.top, base, tip.tree, seen.off)
     except (GitUnknown, OSError, ValueError, KeyError, TypeError) as error:
         return _not_kept(changes, str(error))

@@ -102,12 +102,12 @@ class Trees:
             tree = ask("write-tree").decode().strip()
         return Kept(tree if is_hash(tree) else None, "", tuple(found.left_out))
 
-    def of_commit(self, top: str, commit: str | None) -> str:
+    def of_commit(self, top: str, commit: str | None, off: Mapping[str, str] | None = None) -> str:
         """The tree of a commit; the empty one where there is no commit. Raises GitUnknown, OSError."""
         question = (
             ["hash-object", "-w", "-t", "tree", "/dev/null"] if commit is None else ["rev-parse", f"{commit}^{{tree}}"]
         )
-        return self._git.answer(top, question, until=self._until).decode().strip()
+        return self._git.answer(top, question, off, until=self._until).decode().strip()
 
     def known(self, top: str, names: Sequence[str], which: str, commits: Collection[str]) -> Known:
         """The trees that these names have already, and those of these commits, by one question. Raises GitUnknown, OSError."""
