@@ -226,6 +226,7 @@ def test_ten_tasks_three_dead_daemons_and_a_dead_shim(rig: MixedRig, tmp_path: P
         assert (len(outcome.changes.commits), outcome.changes.beside) == (part.commits, ()), part
         assert _shown(rig, task_id, run.number, BEGIN, tmp_path / part.name) == part.after
         assert _files(Path(_tree(rig, task_id).path)) == part.after
+        _assert_can_be_taken_over(rig, task_id, part)
     assert rig.survivors() == []
 
     doomed = ids["doomed"]
@@ -243,6 +244,17 @@ def test_ten_tasks_three_dead_daemons_and_a_dead_shim(rig: MixedRig, tmp_path: P
     assert _shown(rig, doomed, second.number, once, tmp_path / "doomed") == thrice
     assert _files(Path(_tree(rig, doomed).path)) == thrice
     _let_all_go(rig, list(ids.values()), doomed, head, refs)
+
+
+def _assert_can_be_taken_over(rig: MixedRig, task_id: str, part: Part) -> None:
+    """`wk show` prints how to continue in the program itself, in the worktree."""
+    shown = rig.wk("show", task_id).stdout.decode()
+    taken = [line.split(maxsplit=2)[2] for line in shown.splitlines() if line.startswith("take over")]
+    outcome = rig.outcome(rig.runs(task_id)[-1].id)
+    assert outcome is not None
+    programs = {"claude": "claude --resume", "codex": "codex resume"}
+    there = f"cd {_tree(rig, task_id).path} && "
+    assert taken == ([f"{there}{programs[part.harness]} {outcome.harness_session}"] if part.harness in programs else [])
 
 
 def _let_all_go(rig: MixedRig, ids: list[str], unproven: str, head: str, refs: str) -> None:
