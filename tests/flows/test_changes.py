@@ -130,13 +130,59 @@ def test_what_cannot_be_shown_is_said(rig: Rig) -> None:
     assert document["patch"] is None
     assert "is not under git" in document["why_no_patch"]
     assert rig.wk("diff", task_id, "--run", "7", check=False).returncode == 3
-    waits = rig.wk("run", "--json", "--cwd", str(rig.repo), "--", "sleep", "100")
-    live = json.loads(waits.stdout.splitlines()[0])["id"]
+
+
+def test_a_run_that_has_not_ended_shows_what_has_changed_so_far(rig: Rig) -> None:
+    """Committed or not, against a dirty state, and with neither the agent's index nor anything else of its repository touched."""
+    (rig.repo / "mine.txt").write_text("mine\n")
+    rig.keep_daemon()
+    go = rig.root / "go"
+    script = (
+        f"append mine.txt its\nwait-for {go}-1\nwrite a.txt first\ncommit First\nappend a.txt more\nwait-for {go}-2"
+    )
+    (rig.root / "go-0").touch()
+    done = rig.wk("run", "--json", "--harness", "demo", f"wait-for {go}-0\nrun echo on\n{script}")
+    live = json.loads(done.stdout.splitlines()[0])["id"]
+
+    def seen() -> dict[str, Path | int]:
+        return {
+            str(path): path.stat().st_mtime_ns
+            for path in (rig.repo / ".git").rglob("*")
+            if "watchkeeper" not in path.parts
+        }
+
+    def patch(wanted: bytes) -> bytes:
+        shown = rig.wk("diff", live, check=False)
+        return shown.stdout if wanted in shown.stdout and b"has not ended" in shown.stderr else b""
+
+    first = wait_until(lambda: patch(b"+its"), within_s=30, what="its first change is shown")
+    assert b"a.txt" not in first
+    (rig.root / "go-1").touch()
+    wait_until(lambda: patch(b"+more"), within_s=30, what="its commit and what follows is shown")
+    before = seen()
+    shown = rig.wk("diff", live)
+    assert b"This is what has changed so far." in shown.stderr
+    document = _json(rig, "diff", live)
+    assert (document["ended"], document["result"], document["patch"].encode()) == (False, None, shown.stdout)
+    assert len(document["changes"]["commits"]) == 1
+    assert rig.wk("diff", live, "--run", "1", "--name-only").stdout == b"a.txt\nmine.txt\n"
+    assert seen() == before
+    (rig.root / "go-2").touch()
+    assert rig.wait_resting(live).state is TaskState.DONE
+    ended = rig.wk("diff", live)
+    assert ended.stdout == shown.stdout
+    assert b"so far" not in ended.stderr
+
+
+def test_a_run_without_changes_so_far_says_so(rig: Rig) -> None:
+    rig.keep_daemon()
+    done = rig.wk("run", "--json", "--cwd", str(rig.repo), "--", "sleep", "100")
+    live = json.loads(done.stdout.splitlines()[0])["id"]
     wait_until(lambda: rig.task(live).state is TaskState.RUNNING, within_s=30, what="it runs")
-    assert rig.wk("diff", live, check=False).returncode == 3
-    assert b"has not ended yet" in rig.wk("diff", live, "--run", "1", check=False).stderr
+    wait_until(lambda: rig.runs(live)[0].agent, within_s=30, what="its agent is on record")
+    assert b"changed nothing so far." in rig.wk("diff", live).stderr
     _ = rig.wk("stop", live)
-    assert b"changed nothing" in rig.wk("diff", live).stderr
+    assert b"changed nothing." in rig.wk("diff", live).stderr
 
 
 @pytest.mark.parametrize("how", ["rm", "prune"])

@@ -164,7 +164,7 @@ def test_its_name_keeps_the_changes_and_goes_with_the_worktree(repo: Repo) -> No
     top = repo.make(tree)
     assert (top / "changed").read_text(encoding="utf-8") == "kept\n"
     _ = repo.git("checkout", "-q", ".", at=top)
-    assert repo.worktrees.remove(tree, OWNER) == ""
+    assert repo.worktrees.drop(tree, OWNER) == ""
     assert repo.git("for-each-ref", "refs/watchkeeper") == ""
     assert repo.worktrees.drop(tree, OWNER) == "", "and again"
 

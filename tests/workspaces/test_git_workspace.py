@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from watchkeeper.domain.model import Changes
+from watchkeeper.workspaces import committed, plain, states
 from watchkeeper.workspaces import git as module
-from watchkeeper.workspaces import plain, states
 from watchkeeper.workspaces.git import GitWorkspace
 
 
@@ -330,3 +330,53 @@ def test_names_that_are_no_utf8(tmp_path: Path) -> None:
         (repository.top / os.fsdecode(name)).write_text("x", encoding="utf-8")
     changed = _changed(workspace.changes(str(repository.top), before))
     assert sorted(map(os.fsencode, changed)) == [b"\xfe.txt", b"\xff.txt"]
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> tuple[GitWorkspace, Path]:
+    """A workspace, and the file to which its git adds a line each time."""
+    log, program = tmp_path / "asked", tmp_path / "programs" / "git"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\necho "$@" >> {log}\nPATH={os.environ["PATH"]} exec git "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return GitWorkspace({**os.environ, "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}), log
+
+
+def test_a_settlement_costs_nine_questions_to_git(repository: Repository, counted: tuple[GitWorkspace, Path]) -> None:
+    """Three where nothing changed."""
+    asking, log = counted
+    before = _before(repository.top)
+    for questions, number in ((3, 1), (9, 2)):
+        log.unlink(missing_ok=True)
+        assert len(asking.changes(str(repository.top), before, f"run{number}").files) == number - 1
+        asked = log.read_text(encoding="utf-8").splitlines()
+        assert len(asked) == questions, asked
+        repository.write("new.txt", "new")
+
+
+def test_files_that_were_committed_and_changed_again_cost_no_question_each(
+    repository: Repository, counted: tuple[GitWorkspace, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that is back to what it was is not listed. Contents are read in parts, and a file that is too large for that counts as changed."""
+    asking, log = counted
+    for number in range(40):
+        repository.write(f"file-{number}", f"begin {number}\n" * 20)
+    repository.write("same as 0", "begin 0\n" * 20)
+    repository.write("large", "large\n" * 1000)
+    _ = repository.commit("second")
+    before = _before(repository.top)
+    for number in range(40):
+        repository.write(f"file-{number}", f"committed {number}\n")
+    repository.write("same as 0", "committed\n")
+    repository.write("large", "committed\n")
+    _ = repository.commit("third")
+    for number in range(40):
+        repository.write(f"file-{number}", f"begin {number}\n" * 20 if number % 2 == 0 else f"again {number}\n")
+    repository.write("same as 0", "begin 0\n" * 20)
+    repository.write("large", "large\n" * 1000)
+    monkeypatch.setattr(committed, "_AT_ONCE", 2000)
+    monkeypatch.setattr(committed, "_LARGEST", 5000)
+    found = _changed(asking.changes(str(repository.top), before))
+    assert found == {**{f"file-{number}": "modified" for number in range(1, 40, 2)}, "large": "modified"}
+    parts = [line for line in log.read_text(encoding="utf-8").splitlines() if line.endswith("cat-file --batch")]
+    assert 1 < len(parts) < 10, parts

@@ -268,7 +268,7 @@ def test_what_could_not_be_kept_is_said(repository: Repository, monkeypatch: pyt
     repository.write("kept.txt", "x\n")
     late = GitWorkspace(keep_within_s=0).changes(str(repository.top), before, "late")
     assert [file.path for file in late.files] == ["kept.txt"]
-    assert late.not_kept == "No time was left for git for-each-ref."
+    assert late.not_kept == "No time was left for git cat-file."
     assert late.lines is None
     unkept = {**before, "tree": None, "not_kept": "The disk was full."}
     assert _left(repository, unkept, "x2").not_kept == "The disk was full."

@@ -1,12 +1,14 @@
-"""Find what a run changed, for showing it: the difference between the files before it and as it left them."""
+"""Find what a run changed, for showing it: the difference between the files before it and as it left them, or as they are now if it has not ended."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+from watchkeeper.app.beside import with_others
 from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
-from watchkeeper.domain.model import Outcome, Run, Task
+from watchkeeper.domain.model import Changes, Outcome, Run, Task
 from watchkeeper.errors import Elsewhere, NotFound, Refused
-from watchkeeper.ports.diffs import Diffs, Kept
+from watchkeeper.ports.diffs import Diffs, Kept, LiveFiles
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store, Tx
 
@@ -19,7 +21,7 @@ class DiffRequest:
 
     task_id: str
     run: int | None = None
-    """The number of the run; None: the newest that has ended."""
+    """The number of the run; None: the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,11 +30,19 @@ class RunDiff:
 
     task: Task
     run: Run
-    outcome: Outcome
+    outcome: Outcome | None
+    """None: it has not ended."""
     on: str | None
     """The name of the other machine that keeps the files; None: this one."""
     others: tuple[int, ...]
     """The numbers of the task's other runs that changed something."""
+    so_far: Changes | None = None
+    """What a run that has not ended changed so far."""
+
+    @property
+    def changes(self) -> Changes | None:
+        """What it changed, or changed so far."""
+        return self.so_far if self.outcome is None else self.outcome.changes
 
     def kept(self, diffs: Diffs) -> Kept:
         """The files to compare.
@@ -42,9 +52,9 @@ class RunDiff:
             NotFound: they are not there any more.
             Elsewhere: they are on another machine.
         """
-        changes, which = self.outcome.changes, f"What run {self.run.number} of task {self.task.id} changed"
+        changes, which = self.changes, f"What run {self.run.number} of task {self.task.id} changed"
         if changes is None or not changes.known:
-            why = "no agent ran" if changes is None else changes.why_unknown
+            why = changes.why_unknown if changes is not None else self._why_not_looked_at()
             raise Refused(f"{which} is unknown: {why}", hint=f"`wk show {self.task.id}` has its outcome.")
         names = f"`wk diff {self.task.id} --run {self.run.number} --name-only` lists the files."
         if changes.base is None or changes.tip is None or changes.repository is None:
@@ -57,6 +67,9 @@ class RunDiff:
             raise NotFound(f"{which} is not in {changes.repository} any more.", hint=names)
         return kept
 
+    def _why_not_looked_at(self) -> str:
+        return "no agent ran." if self.run.agent is None else "it was given up before its changes were looked at."
+
 
 def _why_not_kept(*, in_checkout: bool) -> str:
     if not in_checkout:
@@ -65,29 +78,65 @@ def _why_not_kept(*, in_checkout: bool) -> str:
 
 
 def find(store: Store, runtime: Callable[[], Runtime], request: DiffRequest) -> RunDiff:
-    """What a run changed, as its outcome has it.
+    """What a run that has ended changed, as its outcome has it.
 
     Raises:
         NoSuchTask: there is no such task.
         NotFound: it has no such run, or none that has ended.
         Refused: that run has not ended.
     """
+    return _ended(*_read(store, request.task_id), runtime, request.run)
 
+
+@contextmanager
+def opened(store: Store, runtime: Callable[[], Runtime], live: LiveFiles, request: DiffRequest) -> Generator[RunDiff]:
+    """What a run changed; of one whose agent was started and has not ended, what it changed so far, to be looked at in the body.
+
+    Raises:
+        NoSuchTask: there is no such task.
+        NotFound: it has no such run, or none whose agent was started.
+        Refused: that run's agent was not started.
+        Elsewhere: it works on another machine.
+    """
+    task, runs = _read(store, request.task_id)
+    run, outcome, there = runs[-1] if runs else (None, None, None)
+    if run is None or outcome is not None or run.agent is None or request.run not in {None, run.number}:
+        yield _ended(task, runs, runtime, request.run)
+        return
+    afar = elsewhere(run, there, runtime())
+    if afar is not None:
+        raise Elsewhere(
+            f"Run {run.number} of task {task.id} works on machine {afar.name}.", hint="Run `wk diff` there."
+        )
+    with live.so_far(task.spec.cwd, runtime().executions().before(run)) as changes:
+        yield RunDiff(
+            task=task,
+            run=run,
+            outcome=None,
+            on=None,
+            others=_others(run, runs),
+            so_far=store.read(lambda tx: with_others(tx, run, changes)),
+        )
+
+
+def _read(store: Store, task_id: str) -> tuple[Task, list[_Tried]]:
     def read(tx: Tx) -> tuple[Task, list[_Tried]]:
-        task = tx.tasks.get(request.task_id)
-        runs = [(run, tx.outcomes.get(run.id), of_run(store, tx, run)) for run in tx.runs.of_task(task.id)]
-        return task, runs
+        task = tx.tasks.get(task_id)
+        return task, [(run, tx.outcomes.get(run.id), of_run(store, tx, run)) for run in tx.runs.of_task(task.id)]
 
-    task, runs = store.read(read)
-    run, outcome, there = _chosen(task, runs, request.run)
+    return store.read(read)
+
+
+def _ended(task: Task, runs: list[_Tried], runtime: Callable[[], Runtime], number: int | None) -> RunDiff:
+    run, outcome, there = _chosen(task, runs, number)
     afar = elsewhere(run, there, runtime())
     return RunDiff(
-        task=task,
-        run=run,
-        outcome=outcome,
-        on=None if afar is None else afar.name,
-        others=tuple(other.number for other, came_to, _ in runs if other.id != run.id and _changed(came_to)),
+        task=task, run=run, outcome=outcome, on=None if afar is None else afar.name, others=_others(run, runs)
     )
+
+
+def _others(run: Run, runs: list[_Tried]) -> tuple[int, ...]:
+    return tuple(other.number for other, came_to, _ in runs if other.id != run.id and _changed(came_to))
 
 
 def _chosen(task: Task, runs: list[_Tried], number: int | None) -> tuple[Run, Outcome, Whereabouts | None]:

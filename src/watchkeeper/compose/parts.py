@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from watchkeeper.ports.backup import Backups, Descriptions
     from watchkeeper.ports.clock import Clock
     from watchkeeper.ports.damage import Damage, Known
-    from watchkeeper.ports.diffs import Diffs
+    from watchkeeper.ports.diffs import Diffs, LiveFiles
     from watchkeeper.ports.environment import Environments
     from watchkeeper.ports.harness import Harness
     from watchkeeper.ports.ids import Ids
@@ -282,6 +282,13 @@ class Watchkeeper(ThisMachine):
         from watchkeeper.workspaces.viewing import GitDiffs
 
         return GitDiffs(self.environ)
+
+    @cached_property
+    def live_files(self) -> "LiveFiles":
+        """What runs that have not ended changed so far."""
+        from watchkeeper.workspaces.git import GitWorkspace
+
+        return GitWorkspace(self.environ, on_slow=self.on_slow)
 
     @cached_property
     def harnesses(self) -> "Registry":

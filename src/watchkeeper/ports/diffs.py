@@ -1,6 +1,10 @@
 """Showing what a run changed, from the files that its repository keeps of it."""
 
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import NamedTuple, Protocol
+
+from watchkeeper.domain.model import Changes
 
 
 class Kept(NamedTuple):
@@ -37,4 +41,15 @@ class Diffs(Protocol):
 
     def review(self, kept: Kept, tool: str | None) -> int:
         """Open the difference in a tool that is given two directories, and return its exit code; None: the one that git's user has configured."""
+        ...
+
+
+class LiveFiles(Protocol):
+    """Looks at the files of a run that has not ended."""
+
+    def so_far(self, cwd: str, before: Mapping[str, object] | None) -> AbstractContextManager[Changes]:
+        """What differs now from `before`, with files to compare for the time of the body. Never raises: what cannot be known is said inside.
+
+        Nothing is written into the directory or its repository, the agent's index included.
+        """
         ...

@@ -7,8 +7,10 @@ it, and HEAD against HEAD, gives what the run changed, without what was equally 
 """
 
 import os
+import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import cast
@@ -18,19 +20,17 @@ from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.ports.workspace import Checkout, Survey
 from watchkeeper.workspaces import identity, plain
 from watchkeeper.workspaces.checkouts import checkout_by_looking, project_of
-from watchkeeper.workspaces.git_program import DIFF_OFF, MAX_OUTPUT, TIMEOUT_S, GitProgram, GitUnknown, is_hash
-from watchkeeper.workspaces.kept_changes import MAX_CHANGED, MAX_COMMITS, keep
+from watchkeeper.workspaces.committed import Committed
+from watchkeeper.workspaces.git_program import TIMEOUT_S, GitProgram, GitUnknown, is_hash
+from watchkeeper.workspaces.kept_changes import MAX_CHANGED, MAX_COMMITS, keep, so_far
 from watchkeeper.workspaces.plain import storable
-from watchkeeper.workspaces.states import Hasher, State, committed_state, recorded_state, same
+from watchkeeper.workspaces.states import Hasher, State, recorded_state, same
 from watchkeeper.workspaces.status import DETACHED, Status, status_of
 from watchkeeper.workspaces.trees import Kept, Trees
 
 MAX_DIRTY = 5000
 MAX_IGNORED = 100
 """How many new paths are named that git ignores."""
-
-_AS_IN_HEAD: State = ["as in HEAD", None, -1, None]
-"""Clean, and so the same as nothing that is dirty."""
 
 
 class GitWorkspace:
@@ -99,10 +99,10 @@ class GitWorkspace:
 
     def _keep_before(self, seen: Status, names: Sequence[str]) -> dict[str, object]:
         """Keep the tree of a checkout that differs from HEAD; what is recorded of it."""
-        kept = self._trees.of_checkout(seen.top, seen.head, seen.dirty)
+        kept = self._trees.of_checkout(seen.top, seen.head, seen.dirty, seen.off)
         try:
             if kept.tree is not None:
-                self._trees.name(seen.top, {(name, "before"): kept.tree for name in names})
+                self._trees.name(seen.top, {(name, "before"): kept.tree for name in names}, seen.off)
         except (GitUnknown, OSError) as error:
             kept = Kept(None, str(error))
         return {"tree": kept.tree, "not_kept": kept.why_not, "left_out": list(kept.left_out)}
@@ -120,6 +120,14 @@ class GitWorkspace:
         left = self.identify(cwd)
         found = [replace(self._changes(before, now), left=left) for before in befores]
         return found if seen is None else keep(self._trees, seen, befores, found, names)
+
+    @contextmanager
+    def so_far(self, cwd: str, before: Mapping[str, object] | None) -> Generator[Changes]:
+        """The port's `LiveFiles`: trees are made in a temporary repository that borrows the objects of the agent's."""
+        with tempfile.TemporaryDirectory(prefix="watchkeeper-live-") as directory:
+            now, seen = self._observe(cwd)
+            found = self._changes(before, now)
+            yield found if seen is None or before is None else so_far(self._trees, seen, before, found, directory)
 
     def forget(self, repository: str, names: Sequence[str]) -> str:
         """Let go of the trees that were kept under these names; why that failed, else empty. Never raises."""
@@ -177,12 +185,13 @@ class GitWorkspace:
         base, head = cast("str | None", before["head"]), cast("str | None", now["head"])
         if base is not None and not is_hash(base):
             raise GitUnknown("What is recorded of the directory from before the run cannot be read.")
-        committed = self._committed(top, base, head)
         commits = self._commits(top, base, head)
         old, new = _entries(before), _entries(now)
-        paths = dict(committed)
-        for path in _comparable(before, now, old.keys() | new.keys()):
-            was = old[path][1] if path in old else self._before(top, base, path, committed.get(path), new[path][0])
+        comparable = _comparable(before, now, old.keys() | new.keys())
+        committed = Committed(self._git, top, base, head, again=comparable - old.keys())
+        paths = dict(committed.changes)
+        for path in comparable:
+            was = old[path][1] if path in old else committed.before(path, in_head=new[path][0])
             is_now = new[path][1] if path in new else Hasher().state(Path(top, path))
             if same(was, is_now):
                 paths.pop(path, None)
@@ -200,21 +209,6 @@ class GitWorkspace:
                 before["truncated"] or now["truncated"] or len(files) > MAX_CHANGED or len(commits) > MAX_COMMITS
             ),
         )
-
-    def _before(self, top: str, base: str | None, path: str, change: str | None, in_head: bool) -> State:  # noqa: FBT001 - a recorded fact
-        """What was at a path that was clean before and is dirty now."""
-        if change is None:
-            return _AS_IN_HEAD if in_head else None
-        if change == "added" or base is None:
-            return None
-        # Committed and changed again since: perhaps back to what it was.
-        listed = self._git.answer(top, ["ls-tree", "-z", "-l", "--full-tree", base, "--", path])
-        if not listed:
-            return _AS_IN_HEAD
-        mode, kind, blob, length = listed.partition(b"\t")[0].decode().split()[:4]
-        if kind != "blob" or int(length) > MAX_OUTPUT:
-            return _AS_IN_HEAD
-        return committed_state(int(mode, 8), self._git.answer(top, ["cat-file", "blob", blob]))
 
     def _top(self, cwd: str) -> tuple[str, str] | None:
         """The top of the checkout, and the directory that all checkouts of its repository share; None outside git.
@@ -240,18 +234,6 @@ class GitWorkspace:
         if not top:
             raise GitUnknown("The directory is inside a repository's own files.")
         return os.fsdecode(top), os.fsdecode(common)
-
-    def _committed(self, top: str, base: str | None, head: str | None) -> dict[str, str]:
-        """Paths that differ between two commits."""
-        if base == head or head is None:
-            return {}
-        tree = base or self._git.line(top, "hash-object", "-t", "tree", "/dev/null")
-        question = ["diff-tree", "-r", "-z", "--no-renames", "--name-status", *DIFF_OFF, "--ignore-submodules=none"]
-        raw = self._git.answer(top, [*question, str(tree), head])
-        words = {b"A": "added", b"D": "deleted"}
-        fields = raw.split(b"\0")
-        pairs = zip(fields[::2], fields[1::2], strict=False)
-        return {os.fsdecode(path): words.get(status[:1], "modified") for status, path in pairs}
 
     def _commits(self, top: str, base: str | None, head: str | None) -> list[str]:
         if head is None or base == head:

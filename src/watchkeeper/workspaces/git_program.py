@@ -115,7 +115,7 @@ class GitProgram:
             raise GitUnknown("git is not installed.")
         limit_s = self._timeout_s if until is None else min(self._timeout_s, until - time.monotonic())
         if limit_s <= 0:
-            raise GitUnknown(f"No time was left for git {arguments[0]}.")
+            raise GitUnknown(f"No time was left for git {_command(arguments)}.")
         # Files, not pipes: a process that an ended git has started may hold a pipe open forever.
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, _input(given) as stdin:
             with self._noticed(top):
@@ -131,9 +131,9 @@ class GitProgram:
                         timeout=limit_s,
                     )
                 except subprocess.TimeoutExpired as error:
-                    raise GitUnknown(f"git {arguments[0]} took longer than {limit_s:.3g} s.") from error
+                    raise GitUnknown(f"git {_command(arguments)} took longer than {limit_s:.3g} s.") from error
             if out.seek(0, os.SEEK_END) > MAX_OUTPUT:
-                raise GitUnknown(f"git {arguments[0]} has more to say than is read.")
+                raise GitUnknown(f"git {_command(arguments)} has more to say than is read.")
             out.seek(0)
             _ = err.seek(0)
             complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
@@ -258,6 +258,14 @@ def _end(running: "subprocess.Popen[bytes]") -> None:
             with suppress(BrokenPipeError):
                 pipe.close()
     _ = running.wait()
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """The command among arguments, before which settings may stand."""
+    at = 0
+    while arguments[at] == "-c":
+        at += 2
+    return arguments[at]
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import cast
 
 from watchkeeper.domain.model import Changes
-from watchkeeper.workspaces.git_program import GitUnknown
+from watchkeeper.errors import describe_os_error
+from watchkeeper.workspaces.alternates import alternate
+from watchkeeper.workspaces.git_program import GitUnknown, is_hash
 from watchkeeper.workspaces.status import Status
 from watchkeeper.workspaces.trees import Kept, Trees
 
@@ -38,31 +41,68 @@ def keep(
     if not wanted:
         return list(found)
     try:
-        again = trees.named(seen.top, list(wanted.values()), "after")
+        commits = {head for at in wanted if (head := _clean_head(befores[at] or {})) is not None}
+        again, committed = trees.known(seen.top, list(wanted.values()), "after", commits)
     except (GitUnknown, OSError) as error:
         return [_not_kept(each, str(error)) if at in wanted else each for at, each in enumerate(found)]
-    now = Kept(None) if len(again) == len(set(wanted.values())) else trees.of_checkout(seen.top, seen.head, seen.dirty)
+    now = (
+        Kept(None)
+        if len(again) == len(set(wanted.values()))
+        else trees.of_checkout(seen.top, seen.head, seen.dirty, seen.off)
+    )
     complete = list(found)
     for at, name in wanted.items():
         tip = Kept(again[name]) if name in again else now
-        complete[at] = _completed(trees, seen, befores[at] or {}, found[at], name, tip)
+        complete[at] = _completed(trees, seen, befores[at] or {}, committed, found[at], name, tip)
     return complete
 
 
+def so_far(trees: Trees, seen: Status, before: Mapping[str, object], changes: Changes, directory: str) -> Changes:
+    """Complete the changes of a run that has not ended, with trees that are in a repository of our own in `directory`. Never raises."""
+    if not (changes.known and (changes.files or changes.commits)):
+        return changes
+    objects = Path(directory, "objects")
+    try:
+        (objects / "info").mkdir(parents=True)
+        _ = (objects / "info" / "alternates").write_bytes(alternate(f"{seen.repository}/objects"))
+    except OSError as error:
+        return _not_kept(changes, describe_os_error(error))
+    seen = seen._replace(off={**(seen.off or {}), "GIT_OBJECT_DIRECTORY": str(objects)})
+    tip = trees.of_checkout(seen.top, seen.head, seen.dirty, seen.off)
+    found = _completed(trees, seen, before, {}, changes, None, tip)
+    return found if found.tip is None else replace(found, repository=directory)
+
+
+def _clean_head(before: Mapping[str, object]) -> str | None:
+    """The commit of a checkout that was as this commit has it."""
+    head = before.get("head")
+    return head if isinstance(head, str) and is_hash(head) and not before.get("dirty") else None
+
+
 def _completed(
-    trees: Trees, seen: Status, before: Mapping[str, object], changes: Changes, name: str, tip: Kept
+    trees: Trees,
+    seen: Status,
+    before: Mapping[str, object],
+    committed: Mapping[str, str],
+    changes: Changes,
+    name: str | None,
+    tip: Kept,
 ) -> Changes:
-    """The changes as the difference between two trees, which are kept under the name from here on."""
+    """The changes as the difference between two trees, which are kept under the name from here on, if there is one. `committed`: the trees of commits."""
     if tip.tree is None:
         return _not_kept(changes, tip.why_not)
     try:
         was_dirty = bool(before["dirty"])
-        base = before.get("tree") if was_dirty else trees.of_commit(seen.top, cast("str | None", before["head"]))
+        head = cast("str | None", before["head"])
+        base = (
+            before.get("tree") if was_dirty else committed.get(head or "") or trees.of_commit(seen.top, head, seen.off)
+        )
         if not isinstance(base, str):
             return _not_kept(changes, str(before.get("not_kept") or _BEFORE_UNKNOWN))
         left_out = dict.fromkeys((*cast("list[str]", before.get("left_out") or []), *tip.left_out))
-        trees.name(seen.top, {(name, "before"): base, (name, "after"): tip.tree})
-        differences = trees.compare(seen.top, base, tip.tree)
+        if name is not None:
+            trees.name(seen.top, {(name, "before"): base, (name, "after"): tip.tree}, seen.off)
+        differences = trees.compare(seen.top, base, tip.tree, seen.off)
     except (GitUnknown, OSError, ValueError, KeyError, TypeError) as error:
         return _not_kept(changes, str(error))
     files = [replace(each, is_committed=not {each.path, each.old} & seen.dirty.keys()) for each in differences]

@@ -1,6 +1,7 @@
 """What differs from HEAD in a checkout, by one question to git."""
 
 import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from watchkeeper.workspaces.git_program import GitProgram, is_hash
@@ -28,6 +29,8 @@ class Status(NamedTuple):
     """Every path that differs from HEAD or is not tracked, without what is ignored, and whether HEAD has it."""
     ignored: tuple[str, ...]
     """What is ignored, a whole directory as one path with a slash at its end."""
+    off: Mapping[str, str] | None = None
+    """Variables that turn the repository's filters and hooks off for the rest of this look; None: they are to be asked for."""
 
 
 def status_of(git: GitProgram, top: str, repository: str) -> Status:
@@ -43,7 +46,8 @@ def status_of(git: GitProgram, top: str, repository: str) -> Status:
         "--ignored=matching",
         "--ignore-submodules=all",
     ]
-    return parse_status(top, repository, git.answer(top, question, git.unfiltered(top)))
+    off = git.unfiltered(top)
+    return parse_status(top, repository, git.answer(top, question, off))._replace(off=off)
 
 
 def parse_status(top: str, repository: str, raw: bytes) -> Status:

@@ -46,6 +46,15 @@ class Kept(NamedTuple):
     """Paths that the tree holds as HEAD has them, or not at all, whatever is there."""
 
 
+class Known(NamedTuple):
+    """Trees that are in the repository already."""
+
+    named: dict[str, str]
+    """By the name of a run."""
+    committed: dict[str, str]
+    """By the commit."""
+
+
 class _Sorted(NamedTuple):
     """What is to be done with each path that differs from HEAD."""
 
@@ -93,30 +102,38 @@ class Trees:
             tree = ask("write-tree").decode().strip()
         return Kept(tree if is_hash(tree) else None, "", tuple(found.left_out))
 
-    def of_commit(self, top: str, commit: str | None) -> str:
+    def of_commit(self, top: str, commit: str | None, off: Mapping[str, str] | None = None) -> str:
         """The tree of a commit; the empty one where there is no commit. Raises GitUnknown, OSError."""
         question = (
             ["hash-object", "-w", "-t", "tree", "/dev/null"] if commit is None else ["rev-parse", f"{commit}^{{tree}}"]
         )
-        return self._git.answer(top, question, until=self._until).decode().strip()
+        return self._git.answer(top, question, off, until=self._until).decode().strip()
 
-    def named(self, top: str, names: Sequence[str], which: str) -> dict[str, str]:
-        """The trees that these names have already. Raises GitUnknown, OSError."""
-        wanted = [f"{REFS}/{name}/{which}" for name in names]
+    def known(self, top: str, names: Sequence[str], which: str, commits: Collection[str]) -> Known:
+        """The trees that these names have already, and those of these commits, by one question. Raises GitUnknown, OSError."""
+        keys = [*(f"{REFS}/{name}/{which}" for name in names), *(f"{commit}^{{tree}}" for commit in commits)]
+        given = "".join(f"{key}\n" for key in keys).encode()
         raw = self._git.answer(
-            top, ["for-each-ref", "--format=%(objectname) %(refname)", *wanted], until=self._until
-        ).decode("utf-8", "replace")
-        pairs = (line.split(" ", 1) for line in raw.splitlines())
-        return {ref.split("/")[-2]: tree for tree, ref in pairs if ref in wanted}
+            top, ["cat-file", "--batch-check=%(objecttype) %(objectname)"], given=given, until=self._until
+        )
+        found = [
+            line.removeprefix("tree ") if line.startswith("tree ") else None
+            for line in raw.decode("utf-8", "replace").splitlines()
+        ]
+        trees = dict(zip([*names, *commits], found, strict=True))
+        return Known(*({key: tree for key in keys if (tree := trees[key])} for keys in (names, commits)))
 
-    def name(self, top: str, trees: Mapping[tuple[str, str], str]) -> None:
-        """Keep trees under their names; keys are the name and `before` or `after`. Doing so again is harmless. Raises GitUnknown, OSError."""
+    def name(self, top: str, trees: Mapping[tuple[str, str], str], off: Mapping[str, str] | None = None) -> None:
+        """Keep trees under their names; keys are the name and `before` or `after`. Doing so again is harmless. `off`: as for `of_checkout`.
+
+        Raises GitUnknown, OSError.
+        """
         orders = "".join(f"update {REFS}/{name}/{which} {tree}\n" for (name, which), tree in trees.items())
         crashpoint("trees.name.before")
         _ = self._git.answer(
             top,
             [*_OWN_INDEX, "update-ref", "--stdin"],
-            self._git.unfiltered(top),
+            self._git.unfiltered(top) if off is None else off,
             given=orders.encode(),
             until=self._until,
         )
@@ -135,8 +152,8 @@ class Trees:
         _ = self._git.answer(repository, ["update-ref", "--stdin"], variables, given=orders, until=self._until)
         crashpoint("trees.forget.after")
 
-    def compare(self, top: str, base: str, tip: str) -> list[FileChange]:
-        """What differs between two trees, with the number of lines, in the order of the paths. Raises GitUnknown, OSError."""
+    def compare(self, top: str, base: str, tip: str, off: Mapping[str, str] | None = None) -> list[FileChange]:
+        """What differs between two trees, with the number of lines, in the order of the paths. `off`: as for `of_checkout`. Raises GitUnknown, OSError."""
         question = [
             "diff-tree",
             "-r",
@@ -148,7 +165,7 @@ class Trees:
             *DIFF_OFF,
             "--ignore-submodules=none",
         ]
-        variables = self._git.unfiltered(top)
+        variables = self._git.unfiltered(top) if off is None else off
         raw = self._git.answer(
             top, ["-c", "core.bigFileThreshold=50m", *question, base, tip], variables, until=self._until
         )

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from watchkeeper.errors import HarnessError, Refused
 from watchkeeper.ports.diffs import Kept
+from watchkeeper.workspaces.alternates import alternate
 
 MAX_PATCH = 64 * 1024 * 1024
 
@@ -107,7 +108,7 @@ class GitDiffs:
             (ours / "config").write_text(
                 f"[core]\n\trepositoryFormatVersion = {int(is_sha256)}\n\tbare = false\n{extension}", encoding="utf-8"
             )
-            (ours / "objects" / "info" / "alternates").write_bytes(_quoted(f"{kept.repository}/objects") + b"\n")
+            (ours / "objects" / "info" / "alternates").write_bytes(alternate(f"{kept.repository}/objects"))
             yield git, {**self._environ, "GIT_DIR": str(ours), "GIT_WORK_TREE": str(work)}, str(work)
 
 
@@ -116,14 +117,6 @@ def _question(git: str, form: str, *, plain: bool) -> list[str]:
     if not plain:
         return [git, "diff", *options]
     return [git, *_PLAIN, "diff", *_PLAIN_DIFF, *(_PATCH if form == "patch" else options)]
-
-
-def _quoted(path: str) -> bytes:
-    """A path as a line of `alternates`, in which a newline and a leading quote have another meaning."""
-    raw = os.fsencode(path)
-    for letter, written in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n")):
-        raw = raw.replace(letter, written)
-    return b'"' + raw + b'"'
 
 
 def _left_to_the_program(_number: int, _frame: object) -> None:

@@ -8,6 +8,7 @@ from watchkeeper.cli import render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
+from watchkeeper.domain.run_record import RunState
 from watchkeeper.errors import Refused, UsageError
 
 if TYPE_CHECKING:
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 @click.argument("task_id", metavar="ID", type=TASK_ID)
 @click.option("--stat", is_flag=True, help="Only how many lines of which files.")
 @click.option("--name-only", is_flag=True, help="Only the names of the files.")
-@click.option(
-    "--run", "number", metavar="N", type=click.IntRange(min=1), help="Run N. [default: the newest that ended]"
-)
+@click.option("--run", "number", metavar="N", type=click.IntRange(min=1), help="Run N. [default: the newest]")
 @json_option
 @debug_option
 @click.pass_obj
@@ -32,31 +31,34 @@ def command(call: Call, task_id: str, stat: bool, name_only: bool, number: int |
     terminal it looks as `git diff` does, with your own pager and colours; otherwise it is plain, and `git apply` takes
     it. The files are shown as they are: no secret in them is hidden.
 
+    Of a run that has not ended it shows what has changed so far, and says so. Nothing of the agent's is touched.
+
     What git ignores is not part of it; new ignored files are named by `wk show`. --json has the patch as text unless
     --stat or --name-only is given.
     """
-    from watchkeeper.app.diff import DiffRequest, find
+    from watchkeeper.app.diff import DiffRequest, opened
 
     if stat and name_only:
         raise UsageError("--stat and --name-only exclude each other.", hint="Leave one away.")
     store, found_id = call.find(task_id)
-    found = find(store, call.runtime, DiffRequest(task_id=found_id, run=number))
     form = "stat" if stat else "names" if name_only else "patch"
-    if as_json:
-        _print_json(call, found, form)
-        return 0
-    return _print(call, found, form)
+    with opened(store, call.runtime, call.reading.live_files, DiffRequest(task_id=found_id, run=number)) as found:
+        if as_json:
+            _print_json(call, found, form)
+            return 0
+        return _print(call, found, form)
 
 
 def _print_json(call: Call, found: "RunDiff", form: str) -> None:
     """Whole: the record, and the patch where it is asked for and there is one."""
     from watchkeeper.app.views import plain
 
-    changes, diffs = found.outcome.changes, call.reading.diffs
+    changes, diffs, outcome = found.changes, call.reading.diffs, found.outcome
     document: dict[str, object] = {
         "task": found.task.id,
         "run": found.run.number,
-        "result": None if found.outcome.result is None else found.outcome.result.value,
+        "ended": outcome is not None,
+        "result": None if outcome is None or outcome.result is None else outcome.result.value,
         "changes": None if changes is None else plain.changes(changes),
         "other_runs": list(found.others),
     }
@@ -74,9 +76,11 @@ def _print_json(call: Call, found: "RunDiff", form: str) -> None:
 
 
 def _print(call: Call, found: "RunDiff", form: str) -> int:
-    changes, diffs, terminal = found.outcome.changes, call.reading.diffs, call.terminal
+    changes, diffs, terminal = found.changes, call.reading.diffs, call.terminal
+    _say_so_far(call, found)
     if changes is not None and changes.known and not changes.files and not changes.commits:
-        terminal.note(f"Run {found.run.number} of task {found.task.id} changed nothing.")
+        so_far = " so far" if found.outcome is None else ""
+        terminal.note(f"Run {found.run.number} of task {found.task.id} changed nothing{so_far}.")
         _say_others(call, found)
         return 0
     try:
@@ -101,6 +105,13 @@ def _print(call: Call, found: "RunDiff", form: str) -> int:
 
 _AS_THE_READER_WISHED = frozenset({0, 141, -13})
 """All was printed, or the reader went away before that."""
+
+
+def _say_so_far(call: Call, found: "RunDiff") -> None:
+    """Before all else: the rest may change."""
+    if found.outcome is None:
+        why = "is held" if found.run.state is RunState.HELD else "has not ended"
+        call.terminal.note(f"Run {found.run.number} of task {found.task.id} {why}. This is what has changed so far.")
 
 
 def _say_of(call: Call, found: "RunDiff", changes: "Changes") -> None:

@@ -32,7 +32,7 @@ def command(call: Call, task_id: str, number: int | None) -> int:
         )
     store, found_id = call.find(task_id)
     found = find(store, call.runtime, DiffRequest(task_id=found_id, run=number))
-    changes = found.outcome.changes
+    changes = found.changes
     if changes is not None and changes.known and not changes.files and not changes.commits:
         terminal.note(f"Run {found.run.number} of task {found.task.id} changed nothing.")
         return 0
