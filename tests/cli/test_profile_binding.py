@@ -46,6 +46,8 @@ NOT_OF_A_LAUNCH = [
     "run.retries",
     "run.on_lost",
     "run.worktree",
+    "run.check",
+    "check.deadline",
     "queue.limit",
     "queue.probe_base",
     "queue.probe_cap",

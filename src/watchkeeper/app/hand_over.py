@@ -75,6 +75,8 @@ class HandOverRequest:
     labels: tuple[str, ...] = ()
     project: str | None = None
     shared: bool | None = None
+    checks: tuple[str, ...] = ()
+    """Command lines for the shell that decide after the agent; none: those of the settings."""
     worktree: bool | None = None
     """In a worktree of its own, or expressly where it is handed over; None: as the settings say."""
     base: str | None = None
@@ -239,7 +241,16 @@ class HandOver:
             after=task_ids(self._parts, request.after, ids),
             not_before=request.not_before,
             labels=tuple(dict.fromkeys(request.labels)),
+            checks=_checks(request.checks or settings.run_check),
+            check_deadline_s=settings.check_deadline_s,
         )
+
+
+def _checks(commands: Sequence[str]) -> tuple[str, ...]:
+    """The command lines, each once. Raises BadTask for one that is empty or cannot be a command line."""
+    if any(not each.strip() or "\0" in each for each in commands):
+        raise BadTask("A check is empty.", hint='Give the command line to run, for example --check "make test".')
+    return tuple(dict.fromkeys(commands))
 
 
 def title(prompt: str, argv: Sequence[str]) -> str:

@@ -1,6 +1,7 @@
 """Rows of tasks."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from datetime import datetime
 from heapq import merge
 from itertools import islice
@@ -47,7 +48,7 @@ class StoredTasks:
                 **_columns(task),
                 **self._queue_columns(task.spec),
             )
-            _ = self._rows.run("tasks_add_spec", task_id=task.id, body=to_json(task.spec))
+            _ = self._rows.run("tasks_add_spec", task_id=task.id, body=spec_text(task.spec))
         except RowConflict as conflict:
             raise Stale(f"There is a task '{task.id}' already: nothing was added.") from conflict
         self._relate(task)
@@ -103,7 +104,7 @@ class StoredTasks:
             self._unblock(was.spec.checkout)
 
     def _respecify(self, task: Task, was: TaskSpec) -> None:
-        _ = self._rows.run("tasks_save_spec", task_id=task.id, body=to_json(task.spec))
+        _ = self._rows.run("tasks_save_spec", task_id=task.id, body=spec_text(task.spec))
         place = self._queue_columns(task.spec)
         if place != self._queue_columns(was):
             _ = self._rows.run("tasks_save_place", id=task.id, **place)
@@ -363,6 +364,16 @@ def _stop(column: Columns) -> StopRequest | None:
     return StopRequest(how=how, by=by, at=at, grace_s=grace_s)
 
 
+_NEWER = ("checks", "check_deadline_s", "setup", "teardown")
+"""Fields that are stored only where they are set, so that a spec of an earlier version is written as it was."""
+
+
+def spec_text(spec: TaskSpec) -> str:
+    """What was asked for, as JSON."""
+    names = [field.name for field in fields(spec) if field.name not in _NEWER or getattr(spec, field.name)]
+    return to_json({name: cast("object", getattr(spec, name)) for name in names})
+
+
 def spec_from(text: str) -> TaskSpec:
     """What was asked for. A field that is not known makes it unreadable: leaving it out would run something else (R13)."""
     data = record(text)
@@ -370,6 +381,7 @@ def spec_from(text: str) -> TaskSpec:
     data["environment_names"] = plain_texts(data.get("environment_names", []))
     data["after"] = plain_texts(data.get("after", []))
     data["labels"] = plain_texts(data.get("labels", []))
+    data["checks"] = plain_texts(data.get("checks", []))
     not_before = data.get("not_before")
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
