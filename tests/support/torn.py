@@ -13,6 +13,7 @@ import psycopg
 from runtimes.stage import SteppedClock
 from support.postgres import _TABLES, _WIPE, open_store, shared_databases
 from support.records import NOON, add, end, make_profile, make_spec, make_task, reserve, settle
+from support.side import side_commands
 
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.damage import Damaged
@@ -140,7 +141,7 @@ class World:
     def _settle(self) -> list[str]:
         settler = Settler(
             store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=_no_harness,
-            policy=RetryPolicy(),
+            policy=RetryPolicy(), commands=side_commands(self.store, self.clock, self.runtime),
         )  # fmt: skip
         # The loop reports what of the tick fails, behind all others.
         with contextlib.suppress(WatchkeeperError, ExceptionGroup):

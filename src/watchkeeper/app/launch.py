@@ -16,6 +16,7 @@ from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.route import route_of
+from watchkeeper.app.side_commands import SideCommands
 from watchkeeper.app.steps import LOOKS, MAKES, OnStep, ignore_step
 from watchkeeper.app.working_directories import expected
 from watchkeeper.app.worktree_environment import beside, variables_of
@@ -27,6 +28,7 @@ from watchkeeper.domain.run_events import (
     NeverLaunched,
     Prepared,
 )
+from watchkeeper.domain.side_command import CommandKind, CommandResult
 from watchkeeper.domain.task import WorktreeMade
 from watchkeeper.domain.working_directory import WorkingDirectory, change, is_settled, new_commits
 from watchkeeper.domain.worktree import WorktreeState
@@ -78,6 +80,7 @@ class Launcher:
     """A harness by name; raises UnknownHarness."""
     rules: LaunchRules
     accounts: AccountEnvironments
+    commands: SideCommands
     on_step: OnStep = ignore_step
 
     def launch(self, run_id: str) -> None:
@@ -96,7 +99,7 @@ class Launcher:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
             self._refuse(run, str(problem) or ROWS[kind].detail, kind)
             return
-        if not self._make_worktree(run, task):
+        if not self._make_worktree(run, task) or not self._set_up(run, task):
             return
         found = self.store.read(lambda tx: _load(tx, run_id))
         # From here on nothing else looks at the directory: where this look was answered, others are too.
@@ -149,6 +152,32 @@ class Launcher:
         event = WorktreeMade(place=replace(place, machine=self.environments.machine), at=self.clock.now())
         self.store.transact("worktree_made", lambda tx: apply_task(tx, tx.tasks.get(task.id), event, event.at))
         return True
+
+    def _set_up(self, run: Run, task: Task) -> bool:
+        """Prepare a new worktree by the task's own command, once. False: that has not ended yet, or has failed and the run is given up."""
+        if not task.spec.setup or task.spec.worktree is None:
+            return True
+
+        def begin(tx: Tx) -> bool:
+            of_task = [one for one in tx.commands.of_task(task.id) if one.kind is CommandKind.SETUP]
+            if any(one.result is CommandResult.PASSED for one in of_task):
+                return True
+            if not any(one.run_id == run.id for one in of_task):
+                tx.commands.reserve(reserved)
+            return False
+
+        reserved = self.commands.reserved(run, task, CommandKind.SETUP)
+        if self.store.transact("setup_reserved", begin):
+            return True
+        ended = self.commands.advance(run, CommandKind.SETUP)
+        if ended is None:
+            return False
+        failed = next((one for one in ended if one.result is not CommandResult.PASSED), None)
+        if failed is None:
+            return True
+        reason = f"The set-up failed: {failed.reason} `wk logs {task.id} --setup` has its output."
+        self._refuse(run, reason, FailureKind.SETUP_FAILED)
+        return False
 
     def _adopt(self, found: "_LaunchFacts") -> bool:
         """Record a run as prepared whose directory tells that it went on: the database that knew it is lost, and this one is older, as after a restore.

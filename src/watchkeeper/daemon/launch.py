@@ -9,6 +9,8 @@ from watchkeeper.domain.model import RunState
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
+_WHILE_SETTING_UP_S = 1.0
+
 
 class LaunchLoop(WorkLoop[None]):
     """Prepares executions."""
@@ -37,7 +39,10 @@ class LaunchLoop(WorkLoop[None]):
         self._launcher.launch(run_id)
 
     def finished(self, run_id: str, result: None) -> bool:
-        """Log it."""
+        """Log it. One whose set-up has not ended is left in peace for a while."""
         del result
+        if self._store.read(lambda tx: tx.runs.get(run_id)).state is RunState.RESERVED:
+            self.workers.rest(run_id, _WHILE_SETTING_UP_S)
+            return False
         self.log.info("prepared", run=run_id)
         return True
