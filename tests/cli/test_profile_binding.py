@@ -48,6 +48,7 @@ NOT_OF_A_LAUNCH = [
     "run.worktree",
     "run.check",
     "check.deadline",
+    "worktree.setup",
     "queue.limit",
     "queue.probe_base",
     "queue.probe_cap",

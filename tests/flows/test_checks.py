@@ -122,7 +122,7 @@ def test_a_check_whose_supervisor_is_killed_could_not_run(rig: Rig) -> None:
     task_id = _given(rig, "true", checks=(f"echo $$ >> {began}; exec sleep 1000",))
     wait_until(lambda: _ends(began) == 1, what="the check began")
     directory = rig.state / "executions" / rig.commands(task_id)[0].execution_id
-    wait_until(lambda: (directory / "proc.json").exists(), what="its process is on record")
+    wait_until((directory / "proc.json").exists, what="its process is on record")
     shim = parse_agent((directory / "proc.json").read_bytes())
     assert proc.signal_checked(shim.shim_pid, shim.shim_start_ticks, boot_id(), signal.SIGKILL)
     _ = rig.wk("wait", task_id, check=False)
@@ -132,3 +132,85 @@ def test_a_check_whose_supervisor_is_killed_could_not_run(rig: Rig) -> None:
     assert _ends(began) == 1
     assert rig.survivors() == []
     assert rig.runs(task_id)[-1].state is RunState.SETTLED
+
+
+def test_a_new_worktree_is_set_up_before_the_agent_starts(rig: Rig) -> None:
+    """Once for all its runs; what the set-up made is there, and is not what the agent changed."""
+    options = ("--worktree", "--setup", "echo ready > made; echo told", "--setup", "test -s made")
+    task_id = _ended(rig, "sh", "-c", "cat made && echo it > it.txt", checks=(), options=options)
+    assert rig.task(task_id).state is TaskState.DONE
+    assert [one.result for one in rig.commands(task_id)] == [CommandResult.PASSED] * 2
+    outcome = _outcome(rig, task_id)
+    assert outcome.changes is not None
+    assert [file.path for file in outcome.changes.files] == ["it.txt"]
+    assert rig.wk("logs", task_id, "--setup", "1").stdout == b"told\n"
+
+
+def test_a_set_up_that_fails_keeps_the_agent_from_starting(rig: Rig) -> None:
+    mark = rig.root / "mark"
+    options = ("--worktree", "--setup", "echo no; exit 4", "--setup", f"touch {mark}")
+    task_id = _ended(rig, "touch", str(mark), checks=(), options=options)
+    task = rig.task(task_id)
+    assert (task.state, task.kind) == (TaskState.FAILED, FailureKind.SETUP_FAILED)
+    assert f"wk logs {task_id} --setup 1" in task.reason
+    assert not mark.exists()
+    assert rig.wk("logs", task_id, "--setup", "1").stdout == b"no\n"
+
+
+def test_a_stop_during_a_set_up_ends_it(rig: Rig) -> None:
+    pids = rig.root / "pids"
+    rig.keep_daemon()
+    options = ("--worktree", "--setup", f"echo $$ > {pids}; exec sleep 1000")
+    task_id = _given(rig, "true", checks=(), options=options)
+    wait_until(lambda: _ends(pids) == 1, what="the set-up began")
+    _ = rig.wk("stop", task_id)
+    _ = rig.wk("wait", task_id, check=False)
+    assert rig.task(task_id).state is TaskState.STOPPED
+    assert rig.survivors() == []
+
+
+def test_every_view_shows_the_verdict_and_what_a_check_printed(rig: Rig) -> None:
+    task_id = _ended(rig, "sh", "-c", "echo one > one.txt", checks=("true", "echo said; echo worse >&2; false"))
+    (row,) = _json(rig, "ls")
+    assert (row["result"], row["verdict"], row["kind"]) == ("changed", "failed", "check_failed")
+    (waited,) = _json(rig, "wait", task_id)
+    assert waited["verdict"] == "failed"
+    shown = rig.wk("show", task_id).stdout.decode()
+    assert "verdict   failed" in shown
+    assert "check 2   failed, exit code 1" in shown
+    commands = _json(rig, "show", task_id)["runs"][0]["commands"]
+    assert [one["result"] for one in commands] == ["passed", "failed"]
+    assert _json(rig, "explain", task_id)["run"]["outcome"]["verdict"] == "failed"
+    assert rig.wk("logs", task_id, "--check", "2").stdout == b"said\nworse\n"
+    assert b"There is no check 3" in rig.wk("logs", task_id, "--check", "3", check=False).stderr
+    assert rig.wk("wait", task_id, check=False).returncode == 1
+
+
+def test_what_checks_are_at_is_said_while_they_run(rig: Rig) -> None:
+    go = rig.root / "go"
+    os.mkfifo(go)
+    rig.keep_daemon()
+    task_id = _given(rig, "true", checks=("true", f"read line < {go}", "true"))
+    wait_until(lambda: _json(rig, "ls")[0]["why"].startswith("2 of 3: read line"), what="the second check runs")
+    assert _json(rig, "ls")[0]["shown"] == "checking"
+    assert "checking" in rig.wk("show", task_id).stdout.decode()
+    go.write_text("go\n")
+    _ = rig.wk("wait", task_id)
+    assert _outcome(rig, task_id).reason.endswith("its 3 checks passed.")
+
+
+def test_the_executions_of_checks_go_with_their_task(rig: Rig) -> None:
+    task_id = _ended(rig, "true", checks=("true",))
+    assert len(list((rig.state / "executions").iterdir())) == 2
+    _ = rig.wk("rm", task_id)
+    wait_until(lambda: not list((rig.state / "executions").iterdir()), what="their directories have gone")
+
+
+def test_a_retry_checks_again(rig: Rig) -> None:
+    mark = rig.root / "mark"
+    task_id = _ended(rig, "true", checks=(f"test -e {mark}",))
+    assert rig.task(task_id).state is TaskState.FAILED
+    mark.touch()
+    _ = rig.wk("retry", task_id)
+    _ = rig.wk("wait", task_id)
+    assert (rig.task(task_id).state, _outcome(rig, task_id).verdict) == (TaskState.DONE, CheckVerdict.PASSED)

@@ -153,7 +153,8 @@ class Bench:
         runtime = cast("Runtime", self.parts)
         self.settler = Settler(
             store=store, clock=clock, runtime=runtime, workspace=cast("Any", self.parts), harness=Registry().get,
-            policy=RetryPolicy(), commands=side_commands(store, clock, runtime), probing=policy or ProbePolicy(), credential_state=lambda _: self.credential_state,
+            policy=RetryPolicy(), commands=side_commands(store, clock, runtime),
+            probing=policy or ProbePolicy(), credential_state=lambda _: self.credential_state,
         )  # fmt: skip
         self.restart()
 

@@ -1,16 +1,18 @@
 """The runner of side commands for tests that compose the daemon's verbs by hand."""
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from watchkeeper.app.environments import TaskEnvironments
 from watchkeeper.app.side_commands import SideCommands
 from watchkeeper.harnesses.registry import Registry
 from watchkeeper.ports.clock import Clock
-from watchkeeper.ports.environment import Environments
 from watchkeeper.ports.runtime import Runtime
 from watchkeeper.ports.store import Store
 from watchkeeper.runtimes.system import RandomIds
+
+if TYPE_CHECKING:
+    from watchkeeper.ports.environment import Environments
 
 
 class NoEnvironments:

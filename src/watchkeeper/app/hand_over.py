@@ -77,6 +77,8 @@ class HandOverRequest:
     shared: bool | None = None
     checks: tuple[str, ...] = ()
     """Command lines for the shell that decide after the agent; none: those of the settings."""
+    setup: tuple[str, ...] = ()
+    """Command lines for the shell that prepare the task's worktree; none: those of the settings."""
     worktree: bool | None = None
     """In a worktree of its own, or expressly where it is handed over; None: as the settings say."""
     base: str | None = None
@@ -205,7 +207,12 @@ class HandOver:
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
-        return self._in_worktree(request, checked) if worktree_plan.wanted(parts, request, settings, spec) else checked
+        if worktree_plan.wanted(parts, request, settings, spec):
+            setup = _lines("setup", request.setup or settings.worktree_setup)
+            return self._in_worktree(request, replace(checked, spec=replace(checked.spec, setup=setup)))
+        if request.setup:
+            raise BadTask("A set-up prepares a new worktree, and this task gets none.", hint="Add --worktree.")
+        return checked
 
     def _in_worktree(self, request: HandOverRequest, checked: Checked) -> Checked:
         """The same task in a worktree of its own. Its directory is looked at when it is made."""
@@ -218,7 +225,7 @@ class HandOver:
         return replace(checked, spec=spec, profile=profile, id=task_id, place=None, notes=notes)
 
     def _spec(self, request: HandOverRequest, settings: Settings, ids: Mapping[str, str]) -> TaskSpec:
-        checkout = self._checkout(request.cwd)
+        checkout, checks = self._checkout(request.cwd), _lines("check", request.checks or settings.run_check)
         project = request.project if request.project is not None else checkout.project if checkout is not None else ""
         return TaskSpec(
             prompt=request.prompt,
@@ -241,15 +248,17 @@ class HandOver:
             after=task_ids(self._parts, request.after, ids),
             not_before=request.not_before,
             labels=tuple(dict.fromkeys(request.labels)),
-            checks=_checks(request.checks or settings.run_check),
-            check_deadline_s=settings.check_deadline_s,
+            checks=checks,
+            check_deadline_s=settings.check_deadline_s if checks or request.setup or settings.worktree_setup else None,
         )
 
 
-def _checks(commands: Sequence[str]) -> tuple[str, ...]:
+def _lines(name: str, commands: Sequence[str]) -> tuple[str, ...]:
     """The command lines, each once. Raises BadTask for one that is empty or cannot be a command line."""
-    if any(not each.strip() or "\0" in each for each in commands):
-        raise BadTask("A check is empty.", hint='Give the command line to run, for example --check "make test".')
+    for each in commands:
+        if not each.strip() or "\0" in each:
+            what = "holds a NUL character" if each.strip() else "is empty"
+            raise BadTask(f"A {name} {what}.", hint=f'Give the command line to run, for example --{name} "make test".')
     return tuple(dict.fromkeys(commands))
 
 

@@ -159,10 +159,13 @@ class Launcher:
             return True
 
         def begin(tx: Tx) -> bool:
-            of_task = [one for one in tx.commands.of_task(task.id) if one.kind is CommandKind.SETUP]
-            if any(one.result is CommandResult.PASSED for one in of_task):
+            earlier = [one for one in tx.commands.of_task(task.id) if one.kind is CommandKind.SETUP]
+            before = {one.run_id for one in earlier}
+            if any(
+                all(one.result is CommandResult.PASSED for one in earlier if one.run_id == run_id) for run_id in before
+            ):
                 return True
-            if not any(one.run_id == run.id for one in of_task):
+            if run.id not in before:
                 tx.commands.reserve(reserved)
             return False
 
@@ -175,7 +178,7 @@ class Launcher:
         failed = next((one for one in ended if one.result is not CommandResult.PASSED), None)
         if failed is None:
             return True
-        reason = f"The set-up failed: {failed.reason} `wk logs {task.id} --setup` has its output."
+        reason = f"The set-up failed: {failed.reason} `wk logs {task.id} --setup {failed.number}` has its output."
         self._refuse(run, reason, FailureKind.SETUP_FAILED)
         return False
 

@@ -2,7 +2,7 @@
 
     TX reserved ─▶ directory ─▶ TX prepared ─▶ shim ─▶ TX started ─▶ evidence ─▶ TX ended
 
-Nothing waits here: each call goes as far as it can, and the next look goes on from what is on record. A daemon that takes over reads the same records, and
+Nothing waits here: each call goes as far as it can, and the next look continues from what is on record. A daemon that takes over reads the same records, and
 the evidence in the directories is judged as that of agents is. Starting a shim twice is harmless, because the write-once decision lets one of them launch.
 """
 
@@ -88,14 +88,16 @@ class SideCommands:
 
     def _load(self, tx: Tx, run: Run, kind: CommandKind | None) -> tuple[list[SideCommand], Task, "_Facts"]:
         task, launch = tx.tasks.get(run.task_id), tx.outcomes.launch(run.id)
-        changes = tx.commands.changes(run.id)
+        changes, commands = tx.commands.changes(run.id), tx.commands.of_run(run.id, kind)
+        setups = [one.result for one in commands if one.kind is CommandKind.SETUP and one.is_over]
         facts = _Facts(
             database_id=tx.machines.database_id(),
             account=of_task(tx, task),
             profile=None if launch is None else launch.authorisation.profile,
+            is_lost=any(result is not CommandResult.PASSED for result in setups),
             left=None if changes is None else changes.left,
         )
-        return tx.commands.of_run(run.id, kind), task, facts
+        return commands, task, facts
 
     def _step(self, run: Run, task: Task, command: SideCommand, facts: "_Facts") -> SideCommand | None:
         """What the command becomes now; None: there is something to wait for."""
@@ -111,7 +113,7 @@ class SideCommands:
         begun = self.runtime.executions().begun(command.as_run(run), facts.database_id)
         if begun is not None:  # the database is older than the directory, as after a restore
             return started(prepared(command, begun), self.clock.now())
-        if task.stop is not None:
+        if task.stop is not None or facts.is_lost:
             return self._unstarted(command)
         try:
             environment = self.environments.for_task(task, facts.account)
@@ -240,6 +242,8 @@ class _Facts:
     database_id: str
     account: Account | None
     profile: LaunchProfile | None
+    is_lost: bool
+    """A set-up before it failed: the next ones do not run."""
     left: WorkingDirectory | None
     """The directory as the agent left it."""
 

@@ -70,6 +70,10 @@ _CHECK = (
     'A command line that decides, after the agent, whether its work is acceptable, such as "make test"; may be repeated. '
     "[default: the setting run.check]"
 )
+_SETUP = (
+    'A command line that prepares the new worktree before the agent starts, such as "npm ci"; may be repeated. [default: '
+    "the setting worktree.setup]"
+)
 _WORKTREE = "In a git worktree and on a branch of its own, so that no other task disturbs it. [default: the setting run.worktree]"
 _HERE = "In this checkout, whatever the setting run.worktree says."
 _BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
@@ -108,6 +112,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--worktree/--here", "worktree", default=None, help=_WORKTREE),
     click.option("--base", metavar="REF", help=_BASE),
     click.option("--branch", metavar="NAME", help=_BRANCH),
+    click.option("--setup", metavar="CMD", multiple=True, help=_SETUP),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 

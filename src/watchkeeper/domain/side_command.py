@@ -103,9 +103,7 @@ class SideCommand:
 
 def commands_of(spec: TaskSpec, kind: CommandKind) -> tuple[str, ...]:
     """The command lines of a task, in the order in which they run."""
-    if kind is CommandKind.CHECK:
-        return spec.checks
-    return (spec.setup,) if spec.setup else ()
+    return spec.checks if kind is CommandKind.CHECK else spec.setup
 
 
 def next_of(commands: Sequence[SideCommand]) -> SideCommand | None:

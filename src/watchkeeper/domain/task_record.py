@@ -99,11 +99,9 @@ class TaskSpec:
     checks: tuple[str, ...] = ()
     """Command lines for the shell, which decide after the agent whether its work is acceptable."""
     check_deadline_s: float | None = None
-    """How long each of these, and the set-up and the teardown, may take; None: as the default of the setting says."""
-    setup: str = ""
-    """A command line for the shell, to prepare a new worktree before the agent starts; empty: there is none."""
-    teardown: str = ""
-    """A command line for the shell, to run before the worktree is removed; empty: there is none."""
+    """How long each of these, and the set-up, may take; None: as the default of the setting says."""
+    setup: tuple[str, ...] = ()
+    """Command lines for the shell, which prepare a new worktree before the agent starts."""
     worktree: Worktree | None = None
     """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
 

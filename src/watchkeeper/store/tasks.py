@@ -266,15 +266,14 @@ class StoredTasks:
     def see_all(self, at: datetime) -> int:
         return self._rows.run("tasks_see_all", at=ticks(at))
 
-    def result(self, task_id: str, number: int) -> str | None:
+    def came_to(self, task_id: str, number: int) -> tuple[str | None, str | None]:
         row = self._rows.one("tasks_result", run_id=f"{task_id}.{number}")
         if row is None:
-            return None
+            return None, None
         with Columns(row, "outcome", task_id=task_id) as column:
             _, said = column.text(), record(column.text())
-            found = said.get("result")
-            return None if found is None else plain_text(found)
-        return None
+            result, verdict = (said.get(name) for name in ("result", "verdict"))
+            return None if result is None else plain_text(result), None if verdict is None else plain_text(verdict)
 
     def environment_in_use(self, environment_id: str) -> bool:
         return self._rows.one("tasks_environment_in_use", environment_id=environment_id) is not None
@@ -364,7 +363,7 @@ def _stop(column: Columns) -> StopRequest | None:
     return StopRequest(how=how, by=by, at=at, grace_s=grace_s)
 
 
-_NEWER = ("checks", "check_deadline_s", "setup", "teardown")
+_NEWER = ("checks", "check_deadline_s", "setup")
 """Fields that are stored only where they are set, so that a spec of an earlier version is written as it was."""
 
 
@@ -382,6 +381,7 @@ def spec_from(text: str) -> TaskSpec:
     data["after"] = plain_texts(data.get("after", []))
     data["labels"] = plain_texts(data.get("labels", []))
     data["checks"] = plain_texts(data.get("checks", []))
+    data["setup"] = plain_texts(data.get("setup", []))
     not_before = data.get("not_before")
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))

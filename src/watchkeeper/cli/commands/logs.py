@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 @click.option("--raw/--pretty", default=None, help="The bytes themselves, or events in words. [default: --pretty]")
 @click.option("--since", metavar="DUR|TIME", type=SINCE, help="Only what came later: 15m ago, or a time such as 14:00.")
 @click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the newest N events, or lines with --raw.")
+@click.option("--check", "check", metavar="N", type=click.IntRange(min=1), help="What check N printed instead.")
+@click.option("--setup", metavar="N", type=click.IntRange(min=1), help="What set-up N of the worktree printed instead.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -46,6 +48,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     raw: bool | None,
     since: str | None,
     tail: int | None,
+    check: int | None,
+    setup: int | None,
     as_json: bool,
 ) -> None:
     """Print what an agent printed, as events in words; --raw gives the bytes.
@@ -56,14 +60,22 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     Ctrl-C ends the looking, not the agent.
     """
+    from watchkeeper.cli.command_lines import print_log
     from watchkeeper.cli.commands.wait import ended
     from watchkeeper.cli.output import Idle, pieces
     from watchkeeper.cli.stderr import print_stderr
     from watchkeeper.cli.task_rest import Outlook, at_rest
+    from watchkeeper.domain.side_command import CommandKind
 
     if raw and (as_json or since is not None):
         raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
     store, found_id = _find(call, task_id)
+    if check is not None or setup is not None:
+        if follow or stderr or as_json or since is not None or tail is not None or None not in {check, setup}:
+            raise UsageError("--check and --setup go with --run only.", hint="Leave the other options away.")
+        kind = CommandKind.CHECK if check is not None else CommandKind.SETUP
+        print_log(call, store, found_id, number, kind, check or setup or 1, raw=bool(raw))
+        return
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
     emit = None if raw else _emit(call, as_json=as_json)
