@@ -190,7 +190,7 @@ def test_what_checks_are_at_is_said_while_they_run(rig: Rig) -> None:
     go = rig.root / "go"
     os.mkfifo(go)
     rig.keep_daemon()
-    task_id = _given(rig, "true", checks=("true", f"read line < {go}", "true"))
+    task_id = _given(rig, "true", checks=("true", f"read line < {go}", "test 1"))
     wait_until(lambda: _json(rig, "ls")[0]["why"].startswith("2 of 3: read line"), what="the second check runs")
     assert _json(rig, "ls")[0]["shown"] == "checking"
     assert "checking" in rig.wk("show", task_id).stdout.decode()
