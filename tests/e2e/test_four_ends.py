@@ -11,7 +11,7 @@ from watchkeeper.domain.check_verdict import CheckVerdict
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import RESTING_TASK_STATES, OutcomeStatus, Result, TaskState
 
-SCENARIOS: dict[str, Any] = {"says so": {"turns": [{"text": "Everything is done."}], "repeat_last": True}}
+SCENARIOS: dict[str, Any] = {"says_so": {"turns": [{"text": "Everything is done."}], "repeat_last": True}}
 
 pytestmark = pytest.mark.timeout(1200)  # the first of these tests may have to fetch the program
 
@@ -24,7 +24,7 @@ def scenarios(request: pytest.FixtureRequest) -> None:
 
 def _came_to(rig: AgentRig, scenario: str, *options: str) -> tuple[TaskState, object, object, object, OutcomeStatus]:
     assert isinstance(rig, ClaudeRig | CodexRig)
-    place = rig.another_repository(scenario.replace(" ", "-") + str(len(options)))
+    place = rig.another_repository(f"{scenario}-{len(options)}")
     task_id = rig.give(scenario, "--retries", "0", *options, cwd=place)
     task = rig.wait_resting(task_id, within_s=120)
     assert task.state in RESTING_TASK_STATES
@@ -35,7 +35,7 @@ def _came_to(rig: AgentRig, scenario: str, *options: str) -> tuple[TaskState, ob
 def _four(rig: AgentRig) -> None:
     failed, unchecked = OutcomeStatus.FAILED, CheckVerdict.UNCHECKED
     ends = {
-        "empty": _came_to(rig, "says so", "--expect", "changes"),
+        "empty": _came_to(rig, "says_so", "--expect", "changes"),
         "uncommitted": _came_to(rig, "work"),
         "refused": _came_to(rig, "refusal"),
         "failing": _came_to(rig, "work", "--check", "grep goodbye hello.txt", "--check", "true"),

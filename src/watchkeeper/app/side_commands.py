@@ -197,14 +197,14 @@ class SideCommands:
 
     def _end(self, mine: Run, command: SideCommand, how: StopHow, grace_s: float | None) -> SideCommand | None:
         """Have its shim end it, for a person; past its shim where that does not answer."""
-        if command.told in {how, StopHow.KILL}:
+        if command.stop_told in {how, StopHow.KILL}:
             return None
         try:
-            told = self.runtime.end(mine, how, grace_s=grace_s, why=EndReason(how.value))
+            acknowledged = self.runtime.end(mine, how, grace_s=grace_s, why=EndReason(how.value))
         except ShimUnreachable:
-            told = False
+            acknowledged = False
             _ = self.runtime.force(mine, how, grace_s=grace_s, signalled=False)
-        return replace(command, told=how) if told else None
+        return replace(command, stop_told=how) if acknowledged else None
 
     def _lost(self, task: Task, command: SideCommand, reason: str) -> SideCommand:
         result = CommandResult.NOT_RUN if task.stop is None else CommandResult.STOPPED

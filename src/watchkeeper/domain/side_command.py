@@ -70,7 +70,7 @@ class SideCommand:
     """How many launches of it never happened."""
     directory: DirectoryIdentity | None = None
     started_at: datetime | None = None
-    told: StopHow | None = None
+    stop_told: StopHow | None = None
     """The strongest stop that its shim has acknowledged."""
     exit: ExitFact | None = None
     result: CommandResult | None = None
@@ -146,7 +146,7 @@ def never_launched(command: SideCommand, execution_id: str, reason: str, at: dat
         tries=tries,
         directory=None,
         started_at=None,
-        told=None,
+        stop_told=None,
     )
 
 

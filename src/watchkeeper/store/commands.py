@@ -77,7 +77,7 @@ def _command(row: Row) -> SideCommand:
         data = record(column.text())
         data["kind"] = CommandKind(plain_text(data["kind"]))
         data["state"] = CommandState(plain_text(data["state"]))
-        for name, kind in (("told", StopHow), ("result", CommandResult)):
+        for name, kind in (("stop_told", StopHow), ("result", CommandResult)):
             data[name] = None if data.get(name) is None else kind(plain_text(data[name]))
         for name in _TIMES:
             data[name] = None if data.get(name) is None else moment(data[name])

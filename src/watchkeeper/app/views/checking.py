@@ -1,6 +1,6 @@
 """The command that a run is at, before its agent or after it: its word and sentence in lists."""
 
-from watchkeeper.app.views.rows import BesideAgent
+from watchkeeper.app.views.standing import BesideAgent
 from watchkeeper.domain.run_record import Run, RunState
 from watchkeeper.domain.side_command import CommandKind, next_of, shown_line
 from watchkeeper.domain.task_record import Task

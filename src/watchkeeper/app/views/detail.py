@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from watchkeeper.app.views.rows import BesideAgent, TaskRow, beside_agent, came_to, row
+from watchkeeper.app.views.rows import TaskRow, beside_agent, came_to, row
+from watchkeeper.app.views.standing import BesideAgent
 from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
 from watchkeeper.domain.side_command import SideCommand

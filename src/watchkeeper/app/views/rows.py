@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.app.views.brief import Brief, brief
-from watchkeeper.app.views.standing import Standing, standing
+from watchkeeper.app.views.standing import BesideAgent, Standing, standing
 from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.errors import NotFound, RecordTorn
 
@@ -52,13 +52,6 @@ class Listing(NamedTuple):
     """Those among them that were asked for and had no room."""
     unseen: int = 0
     """How many of the rows are failures that no person has looked at."""
-
-
-class BesideAgent(NamedTuple):
-    """The set-up or check that a run is at, as the standing of its task."""
-
-    word: str
-    why: str
 
 
 class _StoredRow(NamedTuple):
