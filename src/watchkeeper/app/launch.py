@@ -28,7 +28,6 @@ from watchkeeper.domain.run_events import (
     NeverLaunched,
     Prepared,
 )
-from watchkeeper.domain.side_command import CommandKind, CommandResult
 from watchkeeper.domain.task import WorktreeMade
 from watchkeeper.domain.working_directory import WorkingDirectory, change, is_settled, new_commits
 from watchkeeper.domain.worktree import WorktreeState
@@ -83,8 +82,10 @@ class Launcher:
     commands: SideCommands
     on_step: OnStep = ignore_step
 
-    def launch(self, run_id: str) -> None:
+    def launch(self, run_id: str) -> bool:
         """Prepare a reserved run. A run that is further, or was stopped, is left alone.
+
+        Returns True where the set-up of its worktree has not ended: the launch continues at a later look.
 
         Raises:
             OSError: the disk did not take it; the run stays reserved and is prepared at the next try.
@@ -92,16 +93,29 @@ class Launcher:
         found = self.store.read(lambda tx: _load(tx, run_id))
         run, task, account = found.run, found.task, found.account
         if run.state is not RunState.RESERVED or self._adopt(found):
-            return
+            return False
         try:
             environment = self.environments.for_task(task, account)
         except EnvironmentUnknown as problem:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
             self._refuse(run, str(problem) or ROWS[kind].detail, kind)
-            return
-        if not self._make_worktree(run, task) or not self._set_up(run, task):
-            return
+            return False
+        if not self._make_worktree(run, task):
+            return False
+        failed = self.commands.set_up(run, task)
+        if failed:
+            reason = (
+                f"The set-up failed: {failed[0].reason} `wk logs {task.id} --setup {failed[0].number}` has its output."
+            )
+            self._refuse(run, reason, FailureKind.SETUP_FAILED)
+        elif failed is not None:
+            self._prepare(run_id, environment)
+        return failed is None
+
+    def _prepare(self, run_id: str, environment: Mapping[str, str]) -> None:
+        """Look at the directory, write the execution directory and record it, or give the run up."""
         found = self.store.read(lambda tx: _load(tx, run_id))
+        run, task, account = found.run, found.task, found.account
         # From here on nothing else looks at the directory: where this look was answered, others are too.
         self.on_step(run.id, LOOKS, task.spec.cwd)
         survey = self.workspace.survey(task.spec.cwd, run.execution_id)
@@ -152,35 +166,6 @@ class Launcher:
         event = WorktreeMade(place=replace(place, machine=self.environments.machine), at=self.clock.now())
         self.store.transact("worktree_made", lambda tx: apply_task(tx, tx.tasks.get(task.id), event, event.at))
         return True
-
-    def _set_up(self, run: Run, task: Task) -> bool:
-        """Prepare a new worktree by the task's own command, once. False: that has not ended yet, or has failed and the run is given up."""
-        if not task.spec.setup or task.spec.worktree is None:
-            return True
-
-        def begin(tx: Tx) -> bool:
-            earlier = [one for one in tx.commands.of_task(task.id) if one.kind is CommandKind.SETUP]
-            before = {one.run_id for one in earlier}
-            if any(
-                all(one.result is CommandResult.PASSED for one in earlier if one.run_id == run_id) for run_id in before
-            ):
-                return True
-            if run.id not in before:
-                tx.commands.reserve(reserved)
-            return False
-
-        reserved = self.commands.reserved(run, task, CommandKind.SETUP)
-        if self.store.transact("setup_reserved", begin):
-            return True
-        ended = self.commands.advance(run, CommandKind.SETUP)
-        if ended is None:
-            return False
-        failed = next((one for one in ended if one.result is not CommandResult.PASSED), None)
-        if failed is None:
-            return True
-        reason = f"The set-up failed: {failed.reason} `wk logs {task.id} --setup {failed.number}` has its output."
-        self._refuse(run, reason, FailureKind.SETUP_FAILED)
-        return False
 
     def _adopt(self, found: "_LaunchFacts") -> bool:
         """Record a run as prepared whose directory tells that it went on: the database that knew it is lost, and this one is older, as after a restore.

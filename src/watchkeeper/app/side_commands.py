@@ -69,6 +69,31 @@ class SideCommands:
             for number, line in enumerate(commands_of(task.spec, kind), start=1)
         ]
 
+    def set_up(self, run: Run, task: Task) -> list[SideCommand] | None:
+        """Prepare a new worktree by the task's own commands, once for all its runs. Returns those that did not pass, or None if they have not ended."""
+        if not task.spec.setup or task.spec.worktree is None:
+            return []
+        reserved = self.reserved(run, task, CommandKind.SETUP)
+
+        def begin(tx: Tx) -> bool:
+            """Whether an earlier run has done it."""
+            earlier: dict[str, list[CommandResult | None]] = {}
+            for one in tx.commands.of_task(task.id):
+                if one.kind is CommandKind.SETUP:
+                    earlier.setdefault(one.run_id, []).append(one.result)
+            if any(set(results) == {CommandResult.PASSED} for results in earlier.values()):
+                return True
+            if run.id not in earlier:
+                tx.commands.reserve(reserved)
+            return False
+
+        if self.store.transact("setup_reserved", begin):
+            return []
+        commands = self.advance(run, CommandKind.SETUP)
+        if commands is None:
+            return None
+        return [one for one in commands if one.result is not CommandResult.PASSED]
+
     def advance(self, run: Run, kind: CommandKind | None = None) -> list[SideCommand] | None:
         """Go as far as can be without waiting. Returns the commands when all of them have ended, else None.
 

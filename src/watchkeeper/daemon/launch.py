@@ -12,7 +12,7 @@ from watchkeeper.ports.store import Store
 _WHILE_SETTING_UP_S = 1.0
 
 
-class LaunchLoop(WorkLoop[None]):
+class LaunchLoop(WorkLoop[bool]):
     """Prepares executions."""
 
     name = "launch"
@@ -34,14 +34,13 @@ class LaunchLoop(WorkLoop[None]):
         super().__init__(log, every_s, store, clock, machine, abandon_s=abandon_s)
         self._launcher = replace(launcher, on_step=self.workers.on_step)
 
-    def work(self, run_id: str) -> None:
-        """Prepare one run."""
-        self._launcher.launch(run_id)
+    def work(self, run_id: str) -> bool:
+        """Prepare one run; True if its set-up has not ended."""
+        return self._launcher.launch(run_id)
 
-    def finished(self, run_id: str, result: None) -> bool:
+    def finished(self, run_id: str, result: bool) -> bool:  # noqa: FBT001 - what the work came to
         """Log it. One whose set-up has not ended is left in peace for a while."""
-        del result
-        if self._store.read(lambda tx: tx.runs.get(run_id)).state is RunState.RESERVED:
+        if result:
             self.workers.rest(run_id, _WHILE_SETTING_UP_S)
             return False
         self.log.info("prepared", run=run_id)

@@ -69,7 +69,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     store, found_id = _find(call, task_id)
     if check is not None or setup is not None:
         others = follow or stderr or as_json or since is not None or tail is not None
-        return _print_side_command(call, store, found_id, number, check, setup, raw=bool(raw), others=others)
+        _print_side_command(call, store, found_id, number, check, setup, raw=bool(raw), others=others)
+        return
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
     emit = None if raw else _emit(call, as_json=as_json)
