@@ -460,7 +460,7 @@ CREATE TABLE side_command (
     PRIMARY KEY (run_id, kind, number)
 ) STRICT;
 
-CREATE INDEX side_command_task ON side_command (task_id);
+CREATE INDEX side_command_task ON side_command (task_id, run_id, kind, number);
 
 CREATE TABLE changes_before_checks (
     run_id TEXT PRIMARY KEY REFERENCES run (id),

@@ -10,7 +10,7 @@ CREATE TABLE side_command (
     PRIMARY KEY (run_id, kind, number)
 ) STRICT;
 
-CREATE INDEX side_command_task ON side_command (task_id);
+CREATE INDEX side_command_task ON side_command (task_id, run_id, kind, number);
 
 -- What a run changed, as it was before its checks ran.
 CREATE TABLE changes_before_checks (
