@@ -6,7 +6,9 @@ Nothing waits here: each call goes as far as it can, and the next look continues
 the evidence in the directories is judged as that of agents is. Starting a shim twice is harmless, because the write-once decision lets one of them launch.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from errno import ESTALE
 
 from watchkeeper.app.accounts import of_task
@@ -249,15 +251,27 @@ class SideCommands:
             if now.fence != run.fence or now.state is RunState.SETTLED:
                 return  # a stale look changes nothing (R4)
             tx.commands.save(after, was)
-            kind, at = after.kind.value, self.clock.now()
-            about: dict[str, object] = {"number": after.number, "of": of, "line": shown_line(after.line)}
+            at, about = self.clock.now(), {"number": after.number, "of": of, "line": shown_line(after.line)}
             if after.state is CommandState.STARTED and was.state is not CommandState.STARTED:
-                _ = tx.journal.append(f"run.{kind}_started", at, task_id=run.task_id, run=now, data=about)
+                _journal_start(tx, now, after, about, at)
             if after.result is not None:
-                about |= {"result": after.result.value, "reason": after.reason}
-                _ = tx.journal.append(f"run.{kind}_ended", at, task_id=run.task_id, run=now, data=about)
+                _journal_end(tx, now, after, {**about, "result": after.result.value, "reason": after.reason}, at)
 
         self.store.transact(f"{after.kind.value}_{after.state.value}", work)
+
+
+def _journal_start(tx: Tx, run: Run, command: SideCommand, about: Mapping[str, object], at: datetime) -> None:
+    if command.kind is CommandKind.CHECK:
+        _ = tx.journal.append("run.check_started", at, task_id=run.task_id, run=run, data=about)
+    else:
+        _ = tx.journal.append("run.setup_started", at, task_id=run.task_id, run=run, data=about)
+
+
+def _journal_end(tx: Tx, run: Run, command: SideCommand, about: Mapping[str, object], at: datetime) -> None:
+    if command.kind is CommandKind.CHECK:
+        _ = tx.journal.append("run.check_ended", at, task_id=run.task_id, run=run, data=about)
+    else:
+        _ = tx.journal.append("run.setup_ended", at, task_id=run.task_id, run=run, data=about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

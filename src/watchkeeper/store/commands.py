@@ -72,7 +72,7 @@ def _columns(command: SideCommand) -> dict[str, SqlValue]:
 
 
 def _command(row: Row) -> SideCommand:
-    with Columns(row, "side command", task_id=str(row[1])) as column:
+    with Columns(row, "side_command", task_id=str(row[1])) as column:
         _, _ = column.text(), column.text()
         data = record(column.text())
         data["kind"] = CommandKind(plain_text(data["kind"]))
