@@ -106,6 +106,15 @@ def _names(written: object) -> tuple[str, ...]:
     raise ValueError("a list of names of variables")
 
 
+def _commands(written: object) -> tuple[str, ...]:
+    parts: object = [written] if isinstance(written, str) else written
+    if isinstance(parts, list):
+        lines = [part for part in cast("list[object]", parts) if part != ""]
+        if all(isinstance(line, str) and line.strip() and "\0" not in line for line in lines):
+            return tuple(dict.fromkeys(cast("list[str]", lines)))
+    raise ValueError("a command line, or a list of command lines")
+
+
 def _option(written: object) -> str:
     if isinstance(written, bool):
         return "true" if written else "false"
@@ -157,6 +166,11 @@ _KEYS = (
          "What becomes of processes that outlive the agent."),
     _key("run.worktree", _choice("never", "auto", "always"), "never", "`never`, `auto`, `always`",
          "Whether a task in a git repository gets a worktree of its own; `auto`: if its checkout is busy.", anyone=True),
+    _key("run.check", _commands, [], "list of command lines", "What decides after the agent whether the work of a task that names no check is acceptable.",
+         default_says="none"),
+    _key("check.deadline", _positive, "10m", "duration", "How long a check or a set-up may take."),
+    _key("worktree.setup", _commands, [], "list of command lines", "What prepares a new worktree before the agent starts, one after the other.",
+         default_says="none"),
     _key("queue.limit", _count(1, 1000), 4, "1 to 1000", "How many agents run at once on this machine; `wk queue limit` sets limits for parts of the queue."),
     _key("queue.retry_base", _positive, "15s", "duration", "How long to wait before the first retry; it doubles."),
     _key("queue.retry_cap", _positive, "10m", "duration", "The longest wait before a retry."),
@@ -200,6 +214,9 @@ class Settings(NamedTuple):
     run_on_lost: str
     run_leftovers: str
     run_worktree: str
+    run_check: tuple[str, ...]
+    check_deadline_s: float
+    worktree_setup: tuple[str, ...]
     queue_limit: int
     queue_retry_base_s: float
     queue_retry_cap_s: float

@@ -8,6 +8,7 @@ from typing import Any
 
 from runtimes.stage import Stage, SteppedClock
 from support.records import add, make_spec, make_task, reserve
+from support.side import side_commands
 
 from watchkeeper.app.observe import Observer
 from watchkeeper.app.perform import Performer
@@ -85,7 +86,7 @@ class Verbs:
         """Settles ended runs."""
         return Settler(
             store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=Registry().get,
-            policy=RetryPolicy(),
+            policy=RetryPolicy(), commands=side_commands(self.store, self.clock, self.runtime),
         )  # fmt: skip
 
     def held(self, task_id: str = "t1") -> Run:

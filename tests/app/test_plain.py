@@ -16,6 +16,7 @@ from watchkeeper.app.views.rows import TaskRow
 from watchkeeper.app.views.standing import Standing
 from watchkeeper.app.views.whereabouts import Whereabouts
 from watchkeeper.app.views.why import Why
+from watchkeeper.domain.check_verdict import CheckVerdict
 from watchkeeper.domain.evidence import DecidedBy, DirectoryState, Evidence, GoneFact, LockState, Verdict, VerdictKind
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.inheritance import UNLIMITED, Inheritance
@@ -38,6 +39,7 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.outcome_record import Result
 from watchkeeper.domain.profile import line
 from watchkeeper.domain.samples import DECISIONS
+from watchkeeper.domain.side_command import CommandKind, CommandResult, CommandState, SideCommand
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.waiting import Dependency
 from watchkeeper.domain.working_directory import WorkingDirectory
@@ -62,7 +64,8 @@ DIRECTORY_SHOWN = {
 }  # fmt: skip
 SPEC = make_spec(
     prompt="Fix the shop.", title="Shop", harness="claude", model="m-1", cwd="/home/ada/shop", argv=("a", "b"), environment_names=("GH_TOKEN",),
-    deadline_s=90.0, silence_s=45.0, expect="answer", max_attempts=5, leftovers="wait", account="work", machine="m7", project="shop",
+    deadline_s=90.0, silence_s=45.0, checks=("make test",), check_deadline_s=60.0, setup=("make deps",),
+    expect="answer", max_attempts=5, leftovers="wait", account="work", machine="m7", project="shop",
     checkout="/home/ada", after=("t8", "t9"), not_before=at(9), labels=("one", "two"), priority=4,
 )  # fmt: skip
 TASK = make_task(
@@ -97,7 +100,7 @@ USAGE_SHOWN = {"input_tokens": 1, "output_tokens": 2, "cached_tokens": 3, "cost_
 ROW = TaskRow(task=TASK, run=RUN, standing=Standing("failed", "It failed."), brief=Brief("dependency", "task t8"))
 ROW_SHOWN = TASK_SHOWN | {
     "shown": "failed", "why": "It failed.", "waits": {"wait": "dependency", "detail": "task t8"}, "run": RUN_SHOWN,
-    "result": None,
+    "result": None, "verdict": None,
 }  # fmt: skip
 LANE = Lane(id=1, machine="m7", harness="claude", account="claude:work", project="shop")
 LANE_SHOWN = {"machine": "m7", "harness": "claude", "account": "claude:work", "project": "shop"}
@@ -124,6 +127,7 @@ OUTCOME = make_outcome(
         ignored_in_all=3, base="b1", tip="t1", repository="/r", not_kept="full", left_out=("big",),
     ),
     leftovers=(Leftover(pid=9, command="sleep"),), wake_at=at(25), result=Result.CHANGED,
+    verdict=CheckVerdict.FAILED,
 )  # fmt: skip
 OUTCOME_SHOWN: dict[str, Any] = {
     "status": "succeeded", "disposition": "done", "kind": "asked", "reason": "It asks.", "at": iso(24), "proof": "proven", "text": "Which?",
@@ -135,22 +139,32 @@ OUTCOME_SHOWN: dict[str, Any] = {
         ],
         "ignored": ["i"], "ignored_in_all": 3, "base": "b1", "tip": "t1", "repository": "/r", "not_kept": "full", "left_out": ["big"],
     },
-    "leftovers": [{"pid": 9, "command": "sleep"}], "wake_at": iso(25), "result": "changed",
+    "leftovers": [{"pid": 9, "command": "sleep"}], "wake_at": iso(25), "result": "changed", "verdict": "failed",
+}  # fmt: skip
+COMMAND = SideCommand(
+    run_id="t1.1", task_id="t1", kind=CommandKind.CHECK, number=1, line="make test", execution_id="x9", state=CommandState.ENDED,
+    result=CommandResult.FAILED, reason="It failed.",
+    exit=ExitFact(status=3 << 8, reason=EndReason.EXITED, at=at(21), elapsed_s=1.5),
+)  # fmt: skip
+COMMAND_SHOWN: dict[str, Any] = {
+    "kind": "check", "number": 1, "line": "make test", "state": "ended", "result": "failed", "reason": "It failed.", "exit_code": 3,
+    "signal": None, "elapsed_s": 1.5, "execution": "x9",
 }  # fmt: skip
 DETAIL = RunDetail(
     run=RUN, outcome=OUTCOME, launch=Launch(authorisation=AUTHORISATION, version="2.1"), on="ant", directory=Path("/x"),
-    stdout=Path("/x/out"), stderr=Path("/x/err"), complaints=Path("/x/shim.err"),
+    stdout=Path("/x/out"), stderr=Path("/x/err"), complaints=Path("/x/shim.err"), commands=(COMMAND,),
     known=Trace(finished=True, ok=False, text="Half.", tool_calls=1, turns=2, model="m-3", usage=USAGE),
 )  # fmt: skip
 DETAIL_SHOWN = RUN_SHOWN | {
     "on": "ant", "allowed": AUTHORISATION_SHOWN, "program_version": "2.1", "directory": "/x", "stdout": "/x/out", "stderr": "/x/err",
     "complaints": "/x/shim.err",
     "known": {"text": "Half.", "finished": True, "tool_calls": 1, "turns": 2, "model": "m-3", "usage": USAGE_SHOWN},
-    "outcome": OUTCOME_SHOWN,
+    "outcome": OUTCOME_SHOWN, "commands": [COMMAND_SHOWN],
 }  # fmt: skip
 MORE_OF_TASK = {
     "prompt": "Fix the shop.", "argv": ["a", "b"], "environment_names": ["GH_TOKEN"], "deadline_s": 90.0, "silence_s": 45.0, "on_lost": "hold",
-    "leftovers": "wait", "evidence": None, "takeover": "claude --resume s-1", "key": "k1",
+    "leftovers": "wait",
+    "checks": ["make test"], "check_deadline_s": 60.0, "setup": ["make deps"], "evidence": None, "takeover": "claude --resume s-1", "key": "k1",
 }  # fmt: skip
 
 

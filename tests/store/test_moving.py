@@ -11,7 +11,17 @@ from support.records import NOON, add, end, later, make_outcome, make_task, rese
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.effects import ForgetEnvironment
 from watchkeeper.domain.lanes import HarnessState, QueueRule
-from watchkeeper.domain.model import AgentIdentity, DirectoryIdentity, RunState, StopHow, StopRequest, TaskState
+from watchkeeper.domain.model import (
+    AgentIdentity,
+    Changes,
+    DirectoryIdentity,
+    Run,
+    RunState,
+    StopHow,
+    StopRequest,
+    TaskState,
+)
+from watchkeeper.domain.side_command import CommandKind, CommandState, SideCommand
 from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
 from watchkeeper.store import moving
@@ -39,6 +49,19 @@ def postgres_place() -> Iterator[PostgresLocation]:
     databases.drop(url)
 
 
+def a_check(run: Run) -> SideCommand:
+    """A check that is reserved."""
+    return SideCommand(
+        run_id=run.id,
+        task_id=run.task_id,
+        kind=CommandKind.CHECK,
+        number=1,
+        line="true",
+        execution_id="x7",
+        state=CommandState.RESERVED,
+    )
+
+
 def fill(store: Store) -> None:
     """Something in every table, and numbers that were given and whose rows are gone."""
     store.transact("fill", _fill)
@@ -64,6 +87,8 @@ def _fill(tx: Tx) -> None:
     tx.outcomes.authorise(Authorisation(id="x1", task_id="done", kind="person", by="ada", detail="so", at=NOON))
     first = reserve(tx, done)
     tx.outcomes.record_launch(first, "x1")
+    tx.commands.reserve([a_check(first)])
+    tx.commands.keep_changes(first.id, Changes(known=True))
     settle(tx, end(tx, first))
     tx.queue.record_operation("o1", None, at=NOON)
     tx.rules.put(QueueRule(scope="all", name="", paused=True, by="ada", at=NOON))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from runtimes.stage import SteppedClock
 from support.handing import again, retry_with
 from support.records import make_spec, make_task
+from support.side import side_commands
 
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.follow import Followers
@@ -152,7 +153,8 @@ class Bench:
         runtime = cast("Runtime", self.parts)
         self.settler = Settler(
             store=store, clock=clock, runtime=runtime, workspace=cast("Any", self.parts), harness=Registry().get,
-            policy=RetryPolicy(), probing=policy or ProbePolicy(), credential_state=lambda _: self.credential_state,
+            policy=RetryPolicy(), commands=side_commands(store, clock, runtime),
+            probing=policy or ProbePolicy(), credential_state=lambda _: self.credential_state,
         )  # fmt: skip
         self.restart()
 

@@ -92,7 +92,22 @@ def _launch(rig: Rig) -> str:
 def _observe(rig: Rig) -> str:
     """The agent works until it is let go, so that the end comes while everything watches."""
     rig.start_daemon()
-    task_id = _hand_over(rig, "lines", str(LINES), "wait", str(rig.root / "go"), "exit", "7")
+    return _released(rig, _hand_over(rig, "lines", str(LINES), "wait", str(rig.root / "go"), "exit", "7"))
+
+
+def _check(rig: Rig) -> str:
+    """A check runs after the agent: from the agent's end on every process may die."""
+    rig.start_daemon()
+    agent = ("lines", str(LINES), "wait", str(rig.root / "go"), "exit", "0")
+    return _released(rig, rig.run(*agent, options=("--check", f"echo began >> {rig.root / CHECKED}")))
+
+
+CHECKED = "checked"
+"""The file in which each beginning of the check of the flow `check` is a line."""
+
+
+def _released(rig: Rig, task_id: str) -> str:
+    """Let an agent go that waits, and wait for the end of its task."""
 
     def working_or_resting() -> bool:
         rig.keep_daemon()
@@ -202,6 +217,7 @@ FLOWS = (
     Flow(name="launch", play=_launch, ends=TaskState.DONE, code=0, least=70),
     Flow(name="worktree", play=_worktree, ends=TaskState.DONE, code=0, least=80, without="launch"),
     Flow(name="observe", play=_observe, ends=TaskState.FAILED, code=7, least=12),
+    Flow(name="check", play=_check, ends=TaskState.DONE, code=0, least=60, without="observe"),
     Flow(name="stop", play=_stop, ends=TaskState.STOPPED, code=None, least=30),
     Flow(name="held", play=_held, ends=TaskState.STOPPED, code=None, least=12),
     Flow(name="retry", play=_retry, ends=TaskState.DONE, code=0, least=60),
@@ -221,7 +237,19 @@ def violations(rig: Rig, flow: Flow, task_id: str, *, point: str = "") -> list[s
     ]
     if alive := rig.survivors():
         found.append(f"alive after the end: {alive}")
-    return found + _of_worktree(rig, task) + _of_database(rig, task)
+    return found + _of_worktree(rig, task) + _of_check(rig, flow, task) + _of_database(rig, task)
+
+
+def _of_check(rig: Rig, flow: Flow, task: Task) -> list[str]:
+    """The check of the flow `check` begins once, or never where that is said."""
+    if flow.name != "check":
+        return []
+    path = rig.root / CHECKED
+    began = len(path.read_text().splitlines()) if path.exists() else 0
+    wanted = {1} if task.state is TaskState.DONE else {0, 1}
+    found = [] if began in wanted else [f"the check began {began} times, and the task is {task.state.value}"]
+    left = [one.execution_id for one in rig.commands(task.id) if not one.is_over]
+    return found + [f"a check has no end on record: {each}" for each in left]
 
 
 def _of_task(rig: Rig, flow: Flow, task: Task, runs: list[Run], point: str) -> list[str]:
@@ -231,7 +259,8 @@ def _of_task(rig: Rig, flow: Flow, task: Task, runs: list[Run], point: str) -> l
     lost = any(run.kind is FailureKind.LOST for run in runs)
     if lost and not point.startswith("shim."):
         found.append("a run was lost although its shim was not killed")
-    if task.state is not flow.ends and not (task.state is TaskState.HELD and lost):
+    cut = task.kind is FailureKind.CHECK_NOT_RUN and point.startswith("shim.")
+    if task.state is not flow.ends and not (task.state is TaskState.HELD and lost) and not cut:
         found.append(f"the task is {task.state.value} ({task.reason}) instead of {flow.ends.value}")
     outcomes = [outcome for run in runs if (outcome := rig.outcome(run.id))]
     if sum(outcome.status is OutcomeStatus.SUCCEEDED for outcome in outcomes) > 1:
@@ -274,7 +303,7 @@ def _of_exit(rig: Rig, flow: Flow, run: Run, code: int | None) -> list[str]:
     """The true exit status, and every byte of the log."""
     wanted = 5 if flow.name == "retry" and run.number == 1 else flow.code
     found = [] if code == wanted else [f"run {run.id} ended with {code} instead of {wanted}"]
-    whole = RELEASED_LOG if flow.name == "observe" else WHOLE_LOG
+    whole = RELEASED_LOG if flow.name in {"observe", "check"} else WHOLE_LOG
     if flow.name not in {"stop", "held"} and rig.log_hash(run) != whole:
         found.append(f"the log of run {run.id} is not whole: {len(rig.log(run))} bytes")
     return found

@@ -22,6 +22,7 @@ from support.waiting import wait_until
 
 from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, Run, RunState, Task, TaskState
+from watchkeeper.domain.side_command import SideCommand
 from watchkeeper.errors import NotFound, StateError
 from watchkeeper.ports.store import JournalEntry, Tx
 from watchkeeper.runtimes import proc
@@ -213,6 +214,10 @@ class Rig:
 
     def outcome(self, run_id: str) -> Outcome | None:
         return self._read(lambda tx: tx.outcomes.get(run_id))
+
+    def commands(self, task_id: str) -> list[SideCommand]:
+        """The checks and set-ups around the runs of a task."""
+        return self._read(lambda tx: tx.commands.of_task(task_id)) or []
 
     def journal(self) -> list[JournalEntry]:
         return self._read(lambda tx: tx.journal.after(0, 100_000)) or []

@@ -13,6 +13,7 @@ import psycopg
 from runtimes.stage import SteppedClock
 from support.postgres import _TABLES, _WIPE, open_store, shared_databases
 from support.records import NOON, add, end, make_profile, make_spec, make_task, reserve, settle
+from support.side import side_commands
 
 from watchkeeper.app.claim import Claimant, claim
 from watchkeeper.app.damage import Damaged
@@ -29,10 +30,12 @@ from watchkeeper.daemon.settle import SettleLoop
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState, QueueRule
 from watchkeeper.domain.model import DirectoryIdentity, TaskState
+from watchkeeper.domain.outcome_record import Changes
 from watchkeeper.domain.run_events import (
     Prepared,
 )
 from watchkeeper.domain.settlement import RetryPolicy
+from watchkeeper.domain.side_command import CommandKind, CommandResult, CommandState, SideCommand
 from watchkeeper.errors import UnknownHarness, WatchkeeperError
 from watchkeeper.ports.store import Authorisation, Damage, MachineRecord, Store, Tx
 from watchkeeper.runtimes.environments import FileEnvironments
@@ -64,6 +67,12 @@ def fill(tx: Tx) -> None:
         run = reserve(tx, ended)
         tx.outcomes.record_launch(run, f"x-{ended.id}")
         _ = end(tx, run)
+        check = SideCommand(
+            run_id=run.id, task_id=ended.id, kind=CommandKind.CHECK, number=1, line="true", execution_id=f"k-{group}",
+            state=CommandState.ENDED, result=CommandResult.PASSED, reason="It passed.", ended_at=NOON,
+        )  # fmt: skip
+        tx.commands.reserve([check])
+        tx.commands.keep_changes(run.id, Changes(known=True))
         start = add(tx, make_task(f"start-{group}", spec=make_spec(checkout=f"/c-{group}", project=group)))
         authorise(tx, start.id)
         run = reserve(tx, start)
@@ -140,7 +149,7 @@ class World:
     def _settle(self) -> list[str]:
         settler = Settler(
             store=self.store, clock=self.clock, runtime=self.runtime, workspace=GitWorkspace(), harness=_no_harness,
-            policy=RetryPolicy(),
+            policy=RetryPolicy(), commands=side_commands(self.store, self.clock, self.runtime),
         )  # fmt: skip
         # The loop reports what of the tick fails, behind all others.
         with contextlib.suppress(WatchkeeperError, ExceptionGroup):

@@ -76,6 +76,10 @@ class HandOverRequest:
     labels: tuple[str, ...] = ()
     project: str | None = None
     shared: bool | None = None
+    checks: tuple[str, ...] = ()
+    """Command lines for the shell that decide after the agent; none: those of the settings."""
+    setup: tuple[str, ...] = ()
+    """Command lines for the shell that prepare the task's worktree; none: those of the settings."""
     worktree: bool | None = None
     """In a worktree of its own, or expressly where it is handed over; None: as the settings say."""
     base: str | None = None
@@ -208,7 +212,11 @@ class HandOver:
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
-        match worktree_plan.wanted(parts, request, settings, spec):
+        choice = worktree_plan.wanted(parts, request, settings, spec)
+        if request.setup and choice in {WorktreeChoice.CHECKOUT, WorktreeChoice.SCRATCH}:
+            raise BadTask("A set-up prepares a new worktree, and this task gets none.", hint="Add --worktree.")
+        setup = _lines("setup", request.setup or settings.worktree_setup)
+        match choice:
             case WorktreeChoice.CHECKOUT:
                 return checked
             case WorktreeChoice.SCRATCH:
@@ -216,14 +224,14 @@ class HandOver:
                 spec = worktree_plan.in_scratch(parts, checked.spec, request.project, task_id)
                 return replace(checked, spec=spec, id=task_id, place=None)
             case WorktreeChoice.WORKTREE:
-                return self._in_worktree(request, checked)
+                return self._in_worktree(request, replace(checked, spec=replace(checked.spec, setup=setup)))
             case WorktreeChoice.WORKTREE_IF_BUSY:
-                return self._apart_if_busy(request, checked)
+                return self._apart_if_busy(request, checked, setup)
 
-    def _apart_if_busy(self, request: HandOverRequest, checked: Checked) -> Checked:
+    def _apart_if_busy(self, request: HandOverRequest, checked: Checked, setup: tuple[str, ...]) -> Checked:
         """The task with the worktree that it gets if its checkout is busy. Where none can be made, it waits for the checkout."""
         try:
-            apart = self._in_worktree(request, checked)
+            apart = self._in_worktree(request, replace(checked, spec=replace(checked.spec, setup=setup)))
         except BadTask:
             return checked
         return replace(checked, id=apart.id, apart=apart)
@@ -239,7 +247,7 @@ class HandOver:
         return replace(checked, spec=spec, profile=profile, id=task_id, place=None, notes=notes)
 
     def _spec(self, request: HandOverRequest, settings: Settings, ids: Mapping[str, str]) -> TaskSpec:
-        checkout = self._checkout(request.cwd)
+        checkout, checks = self._checkout(request.cwd), _lines("check", request.checks or settings.run_check)
         project = request.project if request.project is not None else checkout.project if checkout is not None else ""
         return TaskSpec(
             prompt=request.prompt,
@@ -262,7 +270,18 @@ class HandOver:
             after=task_ids(self._parts, request.after, ids),
             not_before=request.not_before,
             labels=tuple(dict.fromkeys(request.labels)),
+            checks=checks,
+            check_deadline_s=settings.check_deadline_s if checks or request.setup or settings.worktree_setup else None,
         )
+
+
+def _lines(name: str, commands: Sequence[str]) -> tuple[str, ...]:
+    """The command lines, each once. Raises BadTask for one that is empty or cannot be a command line."""
+    for each in commands:
+        if not each.strip() or "\0" in each:
+            what = "holds a NUL character" if each.strip() else "is empty"
+            raise BadTask(f"A {name} {what}.", hint=f'Give the command line to run, for example --{name} "make test".')
+    return tuple(dict.fromkeys(commands))
 
 
 def title(prompt: str, argv: Sequence[str]) -> str:

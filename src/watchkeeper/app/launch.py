@@ -16,6 +16,7 @@ from watchkeeper.app.environments import EnvironmentUnknown, TaskEnvironments
 from watchkeeper.app.profiles import Limits, Wanted, at_its_place, compile_profile
 from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.route import route_of
+from watchkeeper.app.side_commands import SideCommands
 from watchkeeper.app.steps import LOOKS, MAKES, OnStep, ignore_step
 from watchkeeper.app.working_directories import expected
 from watchkeeper.app.worktree_environment import beside, variables_of
@@ -78,10 +79,13 @@ class Launcher:
     """A harness by name; raises UnknownHarness."""
     rules: LaunchRules
     accounts: AccountEnvironments
+    commands: SideCommands
     on_step: OnStep = ignore_step
 
-    def launch(self, run_id: str) -> None:
+    def launch(self, run_id: str) -> bool:
         """Prepare a reserved run. A run that is further, or was stopped, is left alone.
+
+        Returns True where the set-up of its worktree has not ended: the launch continues at a later look.
 
         Raises:
             OSError: the disk did not take it; the run stays reserved and is prepared at the next try.
@@ -89,16 +93,29 @@ class Launcher:
         found = self.store.read(lambda tx: _load(tx, run_id))
         run, task, account = found.run, found.task, found.account
         if run.state is not RunState.RESERVED or self._adopt(found):
-            return
+            return False
         try:
             environment = self.environments.for_task(task, account)
         except EnvironmentUnknown as problem:
             kind = FailureKind.ENVIRONMENT_UNKNOWN
             self._refuse(run, str(problem) or ROWS[kind].detail, kind)
-            return
+            return False
         if not self._make_worktree(run, task):
-            return
+            return False
+        failed = self.commands.set_up(run, task)
+        if failed:
+            reason = (
+                f"The set-up failed: {failed[0].reason} `wk logs {task.id} --setup {failed[0].number}` has its output."
+            )
+            self._refuse(run, reason, FailureKind.SETUP_FAILED)
+        elif failed is not None:
+            self._prepare(run_id, environment)
+        return failed is None
+
+    def _prepare(self, run_id: str, environment: Mapping[str, str]) -> None:
+        """Look at the directory, write the execution directory and record it, or give the run up."""
         found = self.store.read(lambda tx: _load(tx, run_id))
+        run, task, account = found.run, found.task, found.account
         # From here on nothing else looks at the directory: where this look was answered, others are too.
         self.on_step(run.id, LOOKS, task.spec.cwd)
         survey = self.workspace.survey(task.spec.cwd, run.execution_id)

@@ -20,6 +20,7 @@ from watchkeeper.domain.run_events import (
     RunEvent,
     ShimStarted,
 )
+from watchkeeper.domain.side_command import CommandKind
 from watchkeeper.errors import DatabaseUnusable, NotFound, RecordTorn, WatchkeeperError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.environment import Environments
@@ -268,7 +269,7 @@ class Performer:
 
     def _end(self, row: OutboxRow, run: Run | None, effect: EndExecution, done: Performed) -> Callable[[Tx], None]:
         """Returns what records it."""
-        if run is None or not self._is_to_end(run):
+        if run is None or not self._is_to_end(run) or self._is_checked(run):
             return _as_done(row)
         if run.state in UNDECIDED_RUN_STATES and self.runtime.take_decision(run, DecidedBy.STOP):
             # Nothing was launched and nothing will be; the next look at the evidence settles it.
@@ -286,6 +287,12 @@ class Performer:
         if run.state is RunState.HELD:
             return self.store.read(lambda tx: tx.tasks.get(run.task_id)).stop is not None
         return run.state in UNDECIDED_RUN_STATES | {RunState.RUNNING, RunState.ENDED}
+
+    def _is_checked(self, run: Run) -> bool:
+        """Nothing of the agent is left once its checks run; what settles the run ends those."""
+        return run.state is RunState.ENDED and bool(
+            self.store.read(lambda tx: tx.commands.of_run(run.id, CommandKind.CHECK))
+        )
 
     def _end_settled(self, row: OutboxRow, run: Run, effect: EndExecution, done: Performed) -> Callable[[Tx], None]:
         """A person settled it, and something of it may be alive all the same. The run stays as it is; what was done is history.

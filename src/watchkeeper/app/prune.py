@@ -60,6 +60,11 @@ class Pruner:
                 run = self.store.read(lambda tx, name=execution_id: tx.runs.by_execution(name))
                 if run is not None and self._may_go(run):
                     yield run
+                command = None if run else self.store.read(lambda tx, name=execution_id: tx.commands.by_execution(name))
+                if command is not None:
+                    around = self.store.read(lambda tx, run_id=command.run_id: tx.runs.get(run_id))
+                    if self._may_go(around):
+                        yield command.as_run(around)
 
     def forget_unused_environments(self, known_before: frozenset[str]) -> frozenset[str]:
         """Delete environments that no task names and that were already unused at the last pass.

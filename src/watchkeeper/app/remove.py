@@ -165,9 +165,11 @@ class Remover:
             if again:
                 raise NotRemovable(task_id, again)
             at = self.clock.now()
+            by_id = {run.id: run for run in runs}
+            around = [command.as_run(by_id[command.run_id]) for command in tx.commands.of_task(task_id)]
             tx.deletion.remove_task(task_id)
-            for run in runs:
-                effect = _effect(run, keep_logs=keep_logs)
+            for run in (*runs, *around):
+                effect = _effect(run, keep_logs=keep_logs and run in runs)
                 tx.outbox.put([effect], at, run.machine if self.store.is_shared else "")
             data: dict[str, object] = {
                 "by": by,

@@ -130,7 +130,7 @@ def _not_ended(tx: Tx) -> list[tuple[str, str | None]]:
 
 def _is_known(tx: Tx, execution_id: str) -> bool:
     try:
-        return tx.runs.by_execution(execution_id) is not None
+        return tx.runs.by_execution(execution_id) is not None or tx.commands.by_execution(execution_id) is not None
     except RecordTorn:
         return True
 

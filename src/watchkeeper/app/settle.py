@@ -1,6 +1,6 @@
 """Decide the outcome of a run that has ended, store it and apply it, in one transaction (R11)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -10,24 +10,26 @@ from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.read_output import Read, read_trace
 from watchkeeper.app.record import apply_run, apply_task, journal_sweep
 from watchkeeper.app.secrets import hide_changes, hide_leftovers, hide_sweep, redactor_of
+from watchkeeper.app.side_commands import SideCommands
 from watchkeeper.app.steps import LOOKS, READS, OnStep, ignore_step
 from watchkeeper.domain import settlement
 from watchkeeper.domain.account import CredentialState
 from watchkeeper.domain.evidence import VerdictKind, judge, restarted_since
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.learning import of_account, of_harness, of_service
-from watchkeeper.domain.model import Changes, Outcome, Run, RunState, Task, Trace
+from watchkeeper.domain.model import Changes, Leftover, Outcome, Run, RunState, Task, Trace
 from watchkeeper.domain.run_events import (
     HeldBack,
     Settled,
 )
 from watchkeeper.domain.service import SERVICE_KINDS, ProbePolicy, answered_since, shows_answer
 from watchkeeper.domain.settlement import Facts, Hold, RetryPolicy
+from watchkeeper.domain.side_command import CommandKind, SideCommand
 from watchkeeper.domain.task import RunHeld, RunSettled
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.harness import Harness
-from watchkeeper.ports.runtime import Runtime
+from watchkeeper.ports.runtime import Runtime, SweepReport
 from watchkeeper.ports.store import Store, Tx
 from watchkeeper.ports.workspace import Workspace
 from watchkeeper.redaction.engine import Redactor
@@ -43,6 +45,7 @@ class Settler:
     workspace: Workspace
     harness: Callable[[str], Harness]
     policy: RetryPolicy
+    commands: SideCommands
     probing: ProbePolicy = field(default_factory=ProbePolicy)
     credential_state: Callable[[Task], CredentialState] = lambda _: CredentialState()
     """What a task's run has to do with its account's sign-in; a look from outside."""
@@ -61,43 +64,64 @@ class Settler:
         final, empty = self._is_final(run)
         if not final:
             return None
+        commands = self.commands.advance(run)
+        if commands is None:
+            return None
+        checks = tuple(one for one in commands if one.kind is CommandKind.CHECK)
+        gathered = self._gather(run, task, checks, empty=empty)
+        reserved = self.commands.reserved(run, task, CommandKind.CHECK)
+        outcome = self.store.transact("settled", lambda tx: self._decide(tx, run, gathered, reserved))
+        if outcome is None:
+            _ = self.commands.advance(run)  # its checks, if they were reserved just now
+        return outcome
+
+    def _gather(self, run: Run, task: Task, checks: tuple[SideCommand, ...], *, empty: bool) -> "_Gathered":
         gone = self.runtime.executions().gone(run) if run.exit is not None else None
         # Without the proof the shim died among the agent's leftovers, and some of them may be alive.
         swept = self.runtime.sweep(run) if run.exit is not None and gone is None and not empty else None
         # What is stored holds no secret.
         redactor = redactor_of(self.runtime.executions(), run, task.spec)
-        swept = hide_sweep(lambda: redactor, swept)
-        (trace, unread), changes = self._gather(run, task, redactor)
-        leftovers = hide_leftovers(redactor, gone.leftovers if gone else ())
-        credential_state = self.credential_state(task)
+        return _Gathered(
+            read=self._read(run, task, redactor),
+            changes=self._changes(run, task, redactor, checked=bool(checks)),
+            leftovers=hide_leftovers(redactor, gone.leftovers if gone else ()),
+            gone_proven=empty or (gone is not None and gone.proven),
+            swept=hide_sweep(lambda: redactor, swept),
+            credential_state=self.credential_state(task),
+            checks=checks,
+        )
 
-        def work(tx: Tx) -> Outcome | None:
-            now, owner = _load(tx, run_id)
-            if now.state is not RunState.ENDED or now.fence != run.fence:
-                return None
-            known = with_others(tx, now, changes)
-            at = self.clock.now()
-            facts = Facts(
-                task=owner,
-                run=now,
-                at=at,
-                trace=trace,
-                unread=unread,
-                changes=known,
-                leftovers=leftovers,
-                gone_proven=empty or (gone is not None and gone.proven),
-                swept=swept.proof if swept else None,
-                policy=self.policy,
-                probing=self.probing,
-                credential_state=credential_state,
-                host="" if settlement.is_stopped_by_us(owner, now) else _host(tx, run_id),
-                service_answered=_service_answered(tx, owner, now, trace, at),
-            )
-            if swept is not None:
-                journal_sweep(tx, now, swept, facts.at)
-            return _apply(tx, facts, settlement.settle(facts))
-
-        return self.store.transact("settled", work)
+    def _decide(self, tx: Tx, was: Run, found: "_Gathered", reserved: Sequence[SideCommand]) -> Outcome | None:
+        """Decide on the rows as they are now; None: the run has moved on, is held, or its checks run first."""
+        run, task = _load(tx, was.id)
+        if run.state is not RunState.ENDED or run.fence != was.fence:
+            return None
+        at = self.clock.now()
+        facts = Facts(
+            task=task,
+            run=run,
+            at=at,
+            trace=found.read.trace,
+            unread=found.read.why,
+            changes=found.changes if found.checks else with_others(tx, run, found.changes),
+            leftovers=found.leftovers,
+            gone_proven=found.gone_proven,
+            swept=found.swept.proof if found.swept else None,
+            policy=self.policy,
+            probing=self.probing,
+            credential_state=found.credential_state,
+            host="" if settlement.is_stopped_by_us(task, run) else _host(tx, run.id),
+            service_answered=_service_answered(tx, task, run, found.read.trace, at),
+            checks=found.checks,
+        )
+        if found.swept is not None:
+            journal_sweep(tx, run, found.swept, at)
+        decided = settlement.settle(facts)
+        if settlement.wants_checks(facts, decided):
+            tx.commands.keep_changes(run.id, facts.changes)
+            tx.commands.reserve(reserved)
+            return None
+        return _apply(tx, facts, decided)
 
     def _is_final(self, run: Run) -> tuple[bool, bool]:
         """Whether nothing more will be written, and whether a restart of the machine proves that nothing is left.
@@ -111,20 +135,47 @@ class Settler:
         empty = verdict.empty or (run.agent is not None and restarted_since(run.agent.boot_id, evidence))
         return empty or verdict.final or verdict.kind is not VerdictKind.ENDED, empty
 
-    def _gather(self, run: Run, task: Task, redactor: Redactor) -> tuple[Read, Changes | None]:
-        if run.exit is None and run.kind is not FailureKind.LOST:
-            return Read(None), None  # no agent ran
+    def _read(self, run: Run, task: Task, redactor: Redactor) -> Read:
+        """What the program's output tells."""
+        if _no_agent_ran(run):
+            return Read(None)
         try:
             harness = self.harness(task.spec.harness)
         except HarnessError:
-            read = Read(None, f"the harness {task.spec.harness} is not installed any more")
-        else:
-            self.on_step(run.id, READS, "")
-            read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
+            return Read(None, f"the harness {task.spec.harness} is not installed any more")
+        self.on_step(run.id, READS, "")
+        read = read_trace(harness, task.spec, self.runtime.executions(), run, run.exit, redactor)
+        self.on_step(run.id, "", "")
+        return read
+
+    def _changes(self, run: Run, task: Task, redactor: Redactor, *, checked: bool) -> Changes | None:
+        """What the run changed. Once its checks ran, what was kept before them: what they wrote is not the agent's."""
+        if checked:
+            return self.store.read(lambda tx: tx.commands.changes(run.id))
+        if _no_agent_ran(run):
+            return None
         self.on_step(run.id, LOOKS, task.spec.cwd)
         changes = self.workspace.changes(task.spec.cwd, self.runtime.executions().before(run), run.execution_id)
         self.on_step(run.id, "", "")
-        return read, hide_changes(redactor, changes)
+        return hide_changes(redactor, changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gathered:
+    """What was read of a run that has ended, before its outcome is decided. It holds no secret."""
+
+    read: Read
+    changes: Changes | None
+    leftovers: tuple[Leftover, ...]
+    gone_proven: bool
+    swept: SweepReport | None
+    credential_state: CredentialState
+    checks: tuple[SideCommand, ...]
+    """The task's checks; none: they have not run."""
+
+
+def _no_agent_ran(run: Run) -> bool:
+    return run.exit is None and run.kind is not FailureKind.LOST
 
 
 def _host(tx: Tx, run_id: str) -> str:

@@ -17,6 +17,7 @@ from watchkeeper.errors import Exit, NoDatabase, RecordTorn, WatchkeeperError
 if TYPE_CHECKING:
     from watchkeeper.app.harness_choice import HarnessCandidate
     from watchkeeper.cli.call import Call
+    from watchkeeper.ports.store import Tx
 
 _LITTLE_ROOM = 1024**3
 _NAMED = 5
@@ -334,7 +335,7 @@ def _foreign(call: "Call") -> Check:
         if store is None:
             return Check(name="executions", level=Level.OK, detail="none yet")
         names = call.runtime().executions().names()
-        known = store.read(lambda tx: {name for name in names if tx.runs.by_execution(name) is not None})
+        known = store.read(lambda tx: {name for name in names if _is_known(tx, name)})
         foreign = [name for name in names if name not in known]
         if not foreign:
             return Check(name="executions", level=Level.OK, detail=f"{len(names)} kept, all known")
@@ -376,3 +377,7 @@ def _is_writable(path: Path) -> bool:
         return stat.S_ISSOCK(path.stat().st_mode) and os.access(path, os.W_OK)
     except OSError as error:
         return error.errno not in {errno.ENOENT, errno.ENOTDIR, errno.EACCES}
+
+
+def _is_known(tx: "Tx", execution_id: str) -> bool:
+    return tx.runs.by_execution(execution_id) is not None or tx.commands.by_execution(execution_id) is not None

@@ -22,6 +22,8 @@ _COLOURS = {
     "starting": CYAN,
     "stopping": YELLOW,
     "ending": CYAN,
+    "checking": CYAN,
+    "setting up": CYAN,
     "needs you": YELLOW,
     "held": YELLOW,
     "stop failed": RED,

@@ -66,6 +66,14 @@ _PRIORITY = "Higher ones start first, from -1000 to 1000. [default: 0]"
 _LABEL = "A word to find it by; may be repeated."
 _PROJECT = "The name by which `wk queue` limits and pauses it. [default: the repository's name]"
 _KEY = "Your own name for this hand-over: repeated with it, the same task is given the same id, and another one is refused."
+_CHECK = (
+    'A command line that decides, after the agent, whether its work is acceptable, such as "make test"; may be repeated. '
+    "[default: the setting run.check]"
+)
+_SETUP = (
+    'A command line that prepares the new worktree before the agent starts, such as "npm ci"; may be repeated. [default: '
+    "the setting worktree.setup]"
+)
 _WORKTREE = "In a git worktree and on a branch of its own, so that no other task disturbs it. [default: the setting run.worktree]"
 _HERE = "In this checkout, whatever the setting run.worktree says."
 _BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
@@ -102,11 +110,13 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--label", "labels", metavar="NAME", type=LABEL, multiple=True, help=_LABEL),
     click.option("--project", metavar="NAME", help=_PROJECT),
     click.option("--shared", is_flag=True, default=None, help=_SHARED),
+    click.option("--check", "checks", metavar="CMD", multiple=True, help=_CHECK),
     click.option("--worktree/--here", "worktree", default=None, help=_WORKTREE),
     click.option("--base", metavar="REF", help=_BASE),
     click.option("--branch", metavar="NAME", help=_BRANCH),
     click.option("--include-changes", is_flag=True, default=None, help=_INCLUDE_CHANGES),
     click.option("--scratch", is_flag=True, default=None, help=_SCRATCH),
+    click.option("--setup", metavar="CMD", multiple=True, help=_SETUP),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.perform import Performer
     from watchkeeper.app.profiles import Limits
     from watchkeeper.app.settle import Settler
+    from watchkeeper.app.side_commands import SideCommands
     from watchkeeper.app.sign_ins import Asker, SignIns
     from watchkeeper.domain.model import AgentIdentity
     from watchkeeper.domain.repair import Repair
@@ -349,6 +350,20 @@ class Watchkeeper(ThisMachine):
             harness=self.harness,
             rules=rules,
             accounts=self.accounts,
+            commands=self.side_commands,
+        )
+
+    @cached_property
+    def side_commands(self) -> "SideCommands":
+        """Runs checks and set-ups."""
+        from watchkeeper.app.side_commands import SideCommands
+
+        return SideCommands(
+            store=self.store,
+            clock=self.clock,
+            ids=self.ids,
+            runtime=self.runtime,
+            environments=self.task_environments,
         )
 
     @cached_property
@@ -392,6 +407,7 @@ class Watchkeeper(ThisMachine):
             workspace=self.workspace,
             harness=self.harness,
             policy=policy,
+            commands=self.side_commands,
             probing=ProbePolicy(base_s=self.settings.queue_probe_base_s, cap_s=self.settings.queue_probe_cap_s),
             credential_state=self.sign_ins.credential_state,
         )

@@ -9,8 +9,10 @@ from watchkeeper.domain.model import RunState
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.store import Store
 
+_WHILE_SETTING_UP_S = 1.0
 
-class LaunchLoop(WorkLoop[None]):
+
+class LaunchLoop(WorkLoop[bool]):
     """Prepares executions."""
 
     name = "launch"
@@ -32,12 +34,14 @@ class LaunchLoop(WorkLoop[None]):
         super().__init__(log, every_s, store, clock, machine, abandon_s=abandon_s)
         self._launcher = replace(launcher, on_step=self.workers.on_step)
 
-    def work(self, run_id: str) -> None:
-        """Prepare one run."""
-        self._launcher.launch(run_id)
+    def work(self, run_id: str) -> bool:
+        """Prepare one run; True if its set-up has not ended."""
+        return self._launcher.launch(run_id)
 
-    def finished(self, run_id: str, result: None) -> bool:
-        """Log it."""
-        del result
+    def finished(self, run_id: str, result: bool) -> bool:  # noqa: FBT001 - what the work came to
+        """Log it. One whose set-up has not ended is left in peace for a while."""
+        if result:
+            self.workers.rest(run_id, _WHILE_SETTING_UP_S)
+            return False
         self.log.info("prepared", run=run_id)
         return True

@@ -74,7 +74,7 @@ class Loops:
 
     def nudge(self) -> None:
         """Something was said, whatever it was: look."""
-        for loop in (self.claim, self.outbox, self.observe, self.settle, self.sign_ins):
+        for loop in (self.claim, self.launch, self.outbox, self.observe, self.settle, self.sign_ins):
             loop.nudge()
 
 

@@ -98,6 +98,9 @@ ROWS: dict[FailureKind, FailureRow] = {
         "The agent says that it is done, but it called no tool and changed nothing.", Follow.NEEDS_INPUT
     ),
     FailureKind.NOTHING_CHANGED: _row("A change was expected, and nothing changed.", Follow.NEEDS_INPUT),
+    FailureKind.CHECK_FAILED: _row("A check of the task failed."),
+    FailureKind.CHECK_NOT_RUN: _row("A check of the task could not run.", Follow.NEEDS_INPUT),
+    FailureKind.SETUP_FAILED: _row("The set-up of the worktree failed, so the agent was not started."),
     FailureKind.ASKED: _row("The agent asks something and waits for an answer.", Follow.NEEDS_INPUT, counts=False),
     FailureKind.ENVIRONMENT_UNKNOWN: _row(
         "The environment kept for this task is gone or damaged; `wk retry` captures it again.",

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
+from watchkeeper.domain.check_verdict import CheckVerdict
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.run_record import ExitFact, Leftover, Proof
 from watchkeeper.domain.working_directory import WorkingDirectory
@@ -176,3 +177,5 @@ class Outcome:
     """When a retry may start."""
     result: Result | None = None
     """What the run left behind; None: no agent ran, or an older version did not record it."""
+    verdict: CheckVerdict | None = None
+    """Whether it is acceptable; None: an older version did not record it."""

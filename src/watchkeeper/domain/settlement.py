@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from watchkeeper.domain.account import CredentialState
+from watchkeeper.domain.check_verdict import CheckVerdict, judge_checks, verdict_of
 from watchkeeper.domain.expectation import judge_success
 from watchkeeper.domain.failure import ROWS, FailureKind, Follow
 from watchkeeper.domain.model import (
@@ -24,6 +25,7 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.result import result_of
 from watchkeeper.domain.route import with_host
 from watchkeeper.domain.service import LONGEST_LIMIT_S, SERVICE_KINDS, ProbePolicy, charged, service_failures
+from watchkeeper.domain.side_command import SideCommand
 from watchkeeper.domain.spawn_failure import judge_spawn
 
 MAX_UNLAUNCHED = 5
@@ -49,6 +51,9 @@ _OURS_TO_SAY = frozenset(
         FailureKind.LOST,
         FailureKind.STOPPED,
         FailureKind.NOTHING_CHANGED,
+        FailureKind.CHECK_FAILED,
+        FailureKind.CHECK_NOT_RUN,
+        FailureKind.SETUP_FAILED,
     }
 )
 """Kinds that evidence or a person establishes. A program that claims one is not believed: it could have itself started again and again, uncounted."""
@@ -96,6 +101,8 @@ class Facts:
     credential_state: CredentialState = field(default_factory=CredentialState)
     host: str = ""
     """Where its requests went, as its launch profile says; empty: not known."""
+    checks: tuple[SideCommand, ...] = ()
+    """The task's checks, all of which have ended; none: they did not run, or not yet."""
     service_answered: bool = False
     """The service answered a task since the run began, or since it failed this task before."""
 
@@ -107,10 +114,21 @@ class Hold:
     reason: str
 
 
+def wants_checks(facts: Facts, decided: Outcome | Hold) -> bool:
+    """Whether the task's checks are to run before this outcome may stand: it would be a success, no check has run, and the task is not to stop."""
+    is_success = isinstance(decided, Outcome) and decided.status is OutcomeStatus.SUCCEEDED
+    return is_success and bool(facts.task.spec.checks) and not facts.checks and facts.task.stop is None
+
+
 def settle(facts: Facts) -> Outcome | Hold:
     """Decide the outcome of an ended run, or hold it."""
     kind, reason = _judge(facts)
-    if kind is not None and is_stopped_by_us(facts.task, facts.run):
+    if kind is None and facts.task.spec.checks:
+        if facts.checks:
+            kind, reason = judge_checks(facts.task.id, facts.checks, came_to=reason)
+        elif facts.task.stop is not None:
+            kind, reason = FailureKind.STOPPED, "You stopped it before its checks ran."
+    elif kind is not None and is_stopped_by_us(facts.task, facts.run):
         detail = ROWS[FailureKind.STOPPED].detail
         kind, reason = FailureKind.STOPPED, detail if facts.run.exit is not None else f"{detail} {reason}"
     if kind is not None:
@@ -151,6 +169,7 @@ def settle(facts: Facts) -> Outcome | Hold:
         leftovers=facts.leftovers,
         wake_at=wake_at,
         result=result_of(kind, facts.changes),
+        verdict=verdict_of(facts.checks) if facts.checks else CheckVerdict.UNCHECKED,
     )
 
 

@@ -98,6 +98,12 @@ class TaskSpec:
     labels: tuple[str, ...] = ()
     scratch: bool = False
     """It works in a directory of its own that is made empty before its first launch, and in no checkout."""
+    checks: tuple[str, ...] = ()
+    """Command lines for the shell, which decide after the agent whether its work is acceptable."""
+    check_deadline_s: float | None = None
+    """How long each of these, and the set-up, may take; None: as the default of the setting says."""
+    setup: tuple[str, ...] = ()
+    """Command lines for the shell, which prepare a new worktree before the agent starts."""
     worktree: Worktree | None = None
     """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
 

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from watchkeeper.domain.waiting import Dependency, WaitFacts
+from watchkeeper.ports.commands import Commands
 from watchkeeper.ports.damage import Damage, Damages, Met
 from watchkeeper.ports.deletion import Deletion
 from watchkeeper.ports.machines import Machines
@@ -34,6 +35,7 @@ __all__ = [
     "Authorisation",
     "BatchLimitReached",
     "Claim",
+    "Commands",
     "Damage",
     "Damages",
     "Deletion",
@@ -95,6 +97,11 @@ class Tx(Protocol):
     @property
     def outcomes(self) -> Outcomes:
         """Outcomes and authorisations."""
+        ...
+
+    @property
+    def commands(self) -> Commands:
+        """Command lines around runs."""
         ...
 
     @property

@@ -88,8 +88,8 @@ class Tasks(Keys, Protocol):
         """What lists tell of a task's wait. Raises NoSuchTask."""
         ...
 
-    def result(self, task_id: str, number: int) -> str | None:
-        """The class of the outcome of a task's run of that number; None if it has no outcome. Raises RecordTorn."""
+    def came_to(self, task_id: str, number: int) -> tuple[str | None, str | None]:
+        """The class and the verdict of the outcome of a task's run of that number; None where it has none. Raises RecordTorn."""
         ...
 
     def labels(self, prefix: str, limit: int) -> list[str]:

@@ -8,6 +8,7 @@ from watchkeeper.domain.task_record import TaskState
 from watchkeeper.errors import NoSuchTask, NotFound, RecordTorn
 from watchkeeper.ports.damage import START, Damage
 from watchkeeper.store import accounts, contradictions, journal, machines, outbox, outcomes, queue, rules, tasks
+from watchkeeper.store.commands import StoredCommands
 from watchkeeper.store.runs import StoredRuns
 from watchkeeper.store.values import Columns, ticks, torn
 
@@ -78,6 +79,7 @@ class StoredDamages:
             yield from self._one("task", row[1] if isinstance(row[1], str) else f"#{row[0]}")
         for row in self._pages("damage_runs"):
             yield from self._one("run", str(row[1]))
+            yield from self._one("side_command", str(row[1]))
             if row[3] == "settled":
                 yield from self._one("outcome", str(row[1]))
         for row in self._pages("damage_authorisations"):
@@ -110,6 +112,7 @@ class StoredDamages:
             "task": lambda: self._task(key),
             "run": lambda: StoredRuns(self._rows).get(key),
             "outcome": lambda: self._outcome(key),
+            "side_command": lambda: StoredCommands(self._rows).of_run(key),
             "authorisation": lambda: self._numbered("damage_authorisation", outcomes.authorisation_from, id=key),
             "outbox": lambda: self._numbered("damage_outbox_one", _effect, id=int(key)),
             "journal": lambda: self._numbered("damage_journal_one", journal.entry_from, seq=int(key)),

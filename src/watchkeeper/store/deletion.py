@@ -9,6 +9,8 @@ from watchkeeper.store.values import Columns, ticks
 
 _BEYOND = "\U0010ffff"
 _ABOUT_A_TASK = (
+    "deletion_drop_side_commands",
+    "deletion_drop_changes",
     "deletion_drop_launches",
     "deletion_drop_outcomes",
     "deletion_drop_runs",

@@ -2,6 +2,7 @@
 
 from typing import cast
 
+from watchkeeper.domain.check_verdict import CheckVerdict
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.model import Disposition, Outcome, OutcomeStatus, Proof, Result, Run
 from watchkeeper.errors import Stale
@@ -26,7 +27,7 @@ class StoredOutcomes:
         self._rows = rows
 
     def add(self, outcome: Outcome) -> None:
-        said = {name: cast("object", getattr(outcome, name)) for name in (*_SAID, "result")}
+        said = {name: cast("object", getattr(outcome, name)) for name in (*_SAID, "result", "verdict")}
         try:
             _ = self._rows.run(
                 "outcomes_add",
@@ -138,7 +139,7 @@ def _outcome(row: Row) -> Outcome:
             at=column.time(),
             proof=column.choice(Proof),
             wake_at=column.time_or_none(),
-            **_said(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`, and the result
+            **_said(column.text()),  # pyright: ignore[reportArgumentType] - the five fields of `_SAID`, the result and the verdict
             usage=usage_from(column.text()),
             exit=exit_from(column.text_or_none()),
             changes=changes_from(column.text_or_none()),
@@ -150,6 +151,7 @@ def _said(text: str) -> dict[str, object]:
     """What the agent program told of itself, and the class that was decided from it. Raises ValueError, TypeError."""
     said = record(text)
     said["result"] = None if said.get("result") is None else Result(plain_text(said["result"]))
+    said["verdict"] = None if said.get("verdict") is None else CheckVerdict(plain_text(said["verdict"]))
     for name in ("text", "harness_session", "model"):
         if said.get(name) is not None and not isinstance(said.get(name), str):
             raise TypeError(f"'{name}' is not a text")

@@ -23,7 +23,7 @@ from watchkeeper.store.facts import exit_from
 from watchkeeper.store.outcomes import StoredOutcomes, authorisation_from
 from watchkeeper.store.rows import RowConflict
 from watchkeeper.store.runs import StoredRuns
-from watchkeeper.store.tasks import StoredTasks, spec_from
+from watchkeeper.store.tasks import StoredTasks, spec_from, spec_text
 from watchkeeper.store.values import record, ticks, to_json
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _fail(rows: Rows, task_id: str, reason: str, at: datetime) -> None:
     """End a task as failed. What can be read of it stays."""
     _let_go(rows, task_id)
     body = rows.one("repair_spec", task_id=task_id)
-    _ = rows.run("repair_put_spec", task_id=task_id, body=to_json(_salvaged("" if body is None else body[0])))
+    _ = rows.run("repair_put_spec", task_id=task_id, body=spec_text(_salvaged("" if body is None else body[0])))
     _ = rows.run("repair_task", task_id=task_id, reason=reason, at=ticks(at))
     tasks = StoredTasks(rows)
     tasks.place_anew(tasks.get(task_id))

@@ -1,6 +1,7 @@
 """Rows of tasks."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields
 from datetime import datetime
 from heapq import merge
 from itertools import islice
@@ -46,7 +47,7 @@ class StoredTasks:
                 **_columns(task),
                 **self._queue_columns(task.spec),
             )
-            _ = self._rows.run("tasks_add_spec", task_id=task.id, body=to_json(task.spec))
+            _ = self._rows.run("tasks_add_spec", task_id=task.id, body=spec_text(task.spec))
         except RowConflict as conflict:
             raise Stale(f"There is a task '{task.id}' already: nothing was added.") from conflict
         self._relate(task)
@@ -102,7 +103,7 @@ class StoredTasks:
             self._unblock(was.spec.checkout)
 
     def _respecify(self, task: Task, was: TaskSpec) -> None:
-        _ = self._rows.run("tasks_save_spec", task_id=task.id, body=to_json(task.spec))
+        _ = self._rows.run("tasks_save_spec", task_id=task.id, body=spec_text(task.spec))
         place = self._queue_columns(task.spec)
         if place != self._queue_columns(was):
             _ = self._rows.run("tasks_save_place", id=task.id, **place)
@@ -264,15 +265,14 @@ class StoredTasks:
     def see_all(self, at: datetime) -> int:
         return self._rows.run("tasks_see_all", at=ticks(at))
 
-    def result(self, task_id: str, number: int) -> str | None:
+    def came_to(self, task_id: str, number: int) -> tuple[str | None, str | None]:
         row = self._rows.one("tasks_result", run_id=f"{task_id}.{number}")
         if row is None:
-            return None
+            return None, None
         with Columns(row, "outcome", task_id=task_id) as column:
             _, said = column.text(), record(column.text())
-            found = said.get("result")
-            return None if found is None else plain_text(found)
-        return None
+            result, verdict = (said.get(name) for name in ("result", "verdict"))
+            return None if result is None else plain_text(result), None if verdict is None else plain_text(verdict)
 
     def environment_in_use(self, environment_id: str) -> bool:
         return self._rows.one("tasks_environment_in_use", environment_id=environment_id) is not None
@@ -362,6 +362,16 @@ def _stop(column: Columns) -> StopRequest | None:
     return StopRequest(how=how, by=by, at=at, grace_s=grace_s)
 
 
+_NEWER = ("checks", "check_deadline_s", "setup")
+"""Fields that are stored only where they are set, so that a spec of an earlier version is written as it was."""
+
+
+def spec_text(spec: TaskSpec) -> str:
+    """What was asked for, as JSON."""
+    names = [field.name for field in fields(spec) if field.name not in _NEWER or getattr(spec, field.name)]
+    return to_json({name: cast("object", getattr(spec, name)) for name in names})
+
+
 def spec_from(text: str) -> TaskSpec:
     """What was asked for. A field that is not known makes it unreadable: leaving it out would run something else (R13)."""
     data = record(text)
@@ -369,6 +379,8 @@ def spec_from(text: str) -> TaskSpec:
     data["environment_names"] = plain_texts(data.get("environment_names", []))
     data["after"] = plain_texts(data.get("after", []))
     data["labels"] = plain_texts(data.get("labels", []))
+    data["checks"] = plain_texts(data.get("checks", []))
+    data["setup"] = plain_texts(data.get("setup", []))
     not_before = data.get("not_before")
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from watchkeeper.store.accounts import StoredAccounts
+    from watchkeeper.store.commands import StoredCommands
     from watchkeeper.store.damage import StoredDamages
     from watchkeeper.store.database import StoredDatabase
     from watchkeeper.store.deletion import StoredDeletion
@@ -74,6 +75,12 @@ class StoredTx:
         from watchkeeper.store.outcomes import StoredOutcomes
 
         return StoredOutcomes(self._rows)
+
+    @property
+    def commands(self) -> StoredCommands:
+        from watchkeeper.store.commands import StoredCommands
+
+        return StoredCommands(self._rows)
 
     @property
     def journal(self) -> StoredJournal:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from support.records import NOON, add, later, make_outcome, make_task, reserve, settle
 
+from watchkeeper.domain.check_verdict import CheckVerdict
 from watchkeeper.domain.effects import EFFECTS, EndExecution, ForgetEnvironment, RemoveExecution, StartShim
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import (
@@ -95,10 +96,14 @@ def test_lists_read_the_class_of_an_outcome(store: Store, run: Run) -> None:
 
         store.transact("settle", work)
 
-    assert store.read(lambda tx: tx.tasks.result("t1", 1)) is None
-    settled(run, result=Result.UNCHANGED)
+    assert store.read(lambda tx: tx.tasks.came_to("t1", 1)) == (None, None)
+    settled(run, verdict=CheckVerdict.FAILED, result=Result.UNCHANGED)
     settled(store.transact("claim", lambda tx: reserve(tx, tx.tasks.get("t1"))))
-    assert [store.read(lambda tx, at=at: tx.tasks.result("t1", at)) for at in (1, 2, 3)] == ["unchanged", None, None]
+    assert [store.read(lambda tx, at=at: tx.tasks.came_to("t1", at)) for at in (1, 2, 3)] == [
+        ("unchanged", "failed"),
+        (None, None),
+        (None, None),
+    ]
 
 
 def test_not_a_number_is_unknown(store: Store, run: Run) -> None:

@@ -34,6 +34,7 @@ from watchkeeper.store.sqlite.store import SqliteStore
 from watchkeeper.store.statements import SHARED, Statements, parameters
 
 TOPICS = (
+    "commands",
     "tasks",
     "damage",
     "database",

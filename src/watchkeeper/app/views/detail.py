@@ -4,15 +4,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from watchkeeper.app.views.rows import TaskRow, result, row
+from watchkeeper.app.views.rows import TaskRow, beside_agent, came_to, row
+from watchkeeper.app.views.standing import BesideAgent
 from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
+from watchkeeper.domain.side_command import SideCommand
 from watchkeeper.errors import HarnessError
 from watchkeeper.ports.harness import Harness
 from watchkeeper.ports.runtime import Executions, Runtime
 from watchkeeper.ports.store import Authorisation, Launch, Store, Tx
 
-_Tried = tuple[Run, Outcome | None, Whereabouts | None, Launch | None]
+_Tried = tuple[Run, Outcome | None, Whereabouts | None, Launch | None, tuple[SideCommand, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,8 @@ class RunDetail:
     stderr: Path
     complaints: Path | None
     """Where its shim complained, if it did."""
+    commands: tuple[SideCommand, ...]
+    """The set-up and the checks around it."""
     known: Trace | None
     """What a held run's output came to, as far as its harness can read it: nothing is decided by it."""
 
@@ -55,20 +59,30 @@ class TaskDetail:
 def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str], Harness], task_id: str) -> TaskDetail:
     """Everything about a task. Raises NoSuchTask."""
 
-    def read(tx: Tx) -> tuple[Task, str | None, Authorisation | None, str | None, list[_Tried]]:
+    def read(
+        tx: Tx,
+    ) -> tuple[Task, tuple[str | None, str | None], BesideAgent | None, Authorisation | None, str | None, list[_Tried]]:
         task = tx.tasks.get(task_id)
         runs = [
-            (run, tx.outcomes.get(run.id), of_run(store, tx, run), tx.outcomes.launch(run.id))
+            (
+                run,
+                tx.outcomes.get(run.id),
+                of_run(store, tx, run),
+                tx.outcomes.launch(run.id),
+                tuple(tx.commands.of_run(run.id)),
+            )
             for run in tx.runs.of_task(task_id)
         ]
-        return task, result(tx, task), tx.outcomes.authorisation(task_id), tx.tasks.key_of(task_id), runs
+        owner = next((run for run, *_ in runs if run.id == task.run_id), None)
+        authorisation, key = tx.outcomes.authorisation(task_id), tx.tasks.key_of(task_id)
+        return task, came_to(tx, task), beside_agent(tx, task, owner), authorisation, key, runs
 
-    task, came_to, authorisation, key, runs = store.read(read)
-    run, there = next(((run, there) for run, _, there, _ in runs if run.id == task.run_id), (None, None))
+    task, (result, verdict), beside, authorisation, key, runs = store.read(read)
+    run, there = next(((run, there) for run, _, there, *_ in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
-        row=row(task, run, runtime, there)._replace(result=came_to),
+        row=row(task, run, runtime, there, beside)._replace(result=result, verdict=verdict),
         authorisation=authorisation,
-        runs=tuple(_run_detail(runtime(), harness, task, *each) for each in runs),
+        runs=tuple(_run_detail(runtime(), harness, task, each) for each in runs),
         key=key,
         takeover=_takeover(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
     )
@@ -78,11 +92,9 @@ def _run_detail(
     runtime: Runtime,
     harness: Callable[[str], Harness],
     task: Task,
-    run: Run,
-    outcome: Outcome | None,
-    there: Whereabouts | None,
-    launch: Launch | None,
+    tried: _Tried,
 ) -> RunDetail:
+    run, outcome, there, launch, commands = tried
     executions = runtime.executions()
     afar = elsewhere(run, there, runtime)
     if afar is not None:
@@ -96,6 +108,7 @@ def _run_detail(
             stdout=directory / "stdout.log",
             stderr=directory / "stderr.log",
             complaints=None,
+            commands=commands,
             known=None,
         )
     return RunDetail(
@@ -107,6 +120,7 @@ def _run_detail(
         stdout=executions.log(run, "stdout"),
         stderr=executions.log(run, "stderr"),
         complaints=executions.complaints(run),
+        commands=commands,
         known=_known(harness, task, executions, run) if run.state is RunState.HELD else None,
     )
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from watchkeeper.app.views.brief import brief
 from watchkeeper.app.views.live import STOP_FAILED
-from watchkeeper.app.views.rows import TaskRow, result, row
+from watchkeeper.app.views.rows import TaskRow, came_to, row
 from watchkeeper.app.views.standing import Standing
 from watchkeeper.domain.lanes import describe_scope
 from watchkeeper.domain.model import Run, RunState, Task, TaskState
@@ -74,10 +74,7 @@ def health(store: Store, runtime: Callable[[], Runtime], *, everything: bool = F
             journal_last=tx.journal.last(),
             needs_you=(
                 *stops,
-                *(
-                    row(task, None, runtime)._replace(brief=brief(tx, task), result=result(tx, task))
-                    for task in needing[:named]
-                ),
+                *(_at_rest(tx, task, runtime) for task in needing[:named]),
             ),
             live_runs=len(live),
             answered=tuple(run for run in live if run.answered_at is not None and run.state is RunState.RUNNING),
@@ -88,6 +85,11 @@ def health(store: Store, runtime: Callable[[], Runtime], *, everything: bool = F
         )
 
     return store.read(read)
+
+
+def _at_rest(tx: Tx, task: Task, runtime: Callable[[], Runtime]) -> TaskRow:
+    result, verdict = came_to(tx, task)
+    return row(task, None, runtime)._replace(brief=brief(tx, task), result=result, verdict=verdict)
 
 
 def _stop_failed(tx: Tx, run: Run) -> TaskRow:

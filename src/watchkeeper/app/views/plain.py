@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from watchkeeper.app.views import directory, profile
+from watchkeeper.app.views import commands, directory, profile
 from watchkeeper.app.views.cost import Costs
 from watchkeeper.app.views.detail import RunDetail, TaskDetail
 from watchkeeper.app.views.health import Health
@@ -33,6 +33,7 @@ def row(row: TaskRow) -> Json:
         "why": row.standing.why,
         "waits": None if row.brief is None else {"wait": row.brief.wait, "detail": row.brief.detail},
         "result": row.result,
+        "verdict": row.verdict,
         "run": None if row.run is None else run(row.run),
     }
 
@@ -212,6 +213,7 @@ def outcome(outcome: Outcome) -> Json:
         "tool_calls": outcome.tool_calls,
         "usage": usage(outcome.usage),
         "result": None if outcome.result is None else outcome.result.value,
+        "verdict": None if outcome.verdict is None else outcome.verdict.value,
         "changes": None if outcome.changes is None else changes(outcome.changes),
         "leftovers": [{"pid": leftover.pid, "command": leftover.command} for leftover in outcome.leftovers],
         "wake_at": time(outcome.wake_at),
@@ -279,6 +281,9 @@ def detail(detail: TaskDetail) -> Json:
         "silence_s": spec.silence_s,
         "on_lost": spec.on_lost.value,
         "leftovers": spec.leftovers,
+        "checks": list(spec.checks),
+        "check_deadline_s": spec.check_deadline_s,
+        "setup": list(spec.setup),
         "authorisation": None if detail.authorisation is None else authorisation(detail.authorisation),
         "evidence": evidence(detail.row.standing),
         "runs": [run_detail(each) for each in detail.runs],
@@ -299,6 +304,7 @@ def run_detail(detail: RunDetail) -> Json:
         "stderr": str(detail.stderr),
         "complaints": None if detail.complaints is None else str(detail.complaints),
         "known": None if detail.known is None else _known(detail.known),
+        "commands": [commands.plain(one) for one in detail.commands],
         "outcome": None if detail.outcome is None else outcome(detail.outcome),
     }
 

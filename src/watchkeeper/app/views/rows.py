@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.app.views.brief import Brief, brief
-from watchkeeper.app.views.standing import Standing, standing
+from watchkeeper.app.views.standing import BesideAgent, Standing, standing
 from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskState
 from watchkeeper.errors import NotFound, RecordTorn
 
@@ -34,6 +34,8 @@ class TaskRow(NamedTuple):
     """Why it waits, if it is queued and that is known."""
     result: str | None = None
     """The class of the outcome of its newest run, if that has ended."""
+    verdict: str | None = None
+    """Whether that outcome is acceptable, as the task's checks decided; None as above, or where an older version did not record it."""
 
 
 class Listing(NamedTuple):
@@ -57,7 +59,8 @@ class _StoredRow(NamedTuple):
 
     task: Task
     brief: Brief | None
-    result: str | None
+    came_to: tuple[str | None, str | None]
+    beside: BesideAgent | None
     run: Run | None
     there: Whereabouts | None
 
@@ -147,28 +150,48 @@ def one(store: Store, runtime: Callable[[], Runtime], task_id: str) -> TaskRow:
 
 
 def _stored_row(store: Store, tx: Tx, task: Task) -> _StoredRow:
-    return _StoredRow(task, brief(tx, task), result(tx, task), *owner(store, tx, task))
+    run, there = owner(store, tx, task)
+    return _StoredRow(task, brief(tx, task), came_to(tx, task), beside_agent(tx, task, run), run, there)
 
 
-def result(tx: Tx, task: Task) -> str | None:
-    """The class of the outcome of a task's newest run, once it has ended."""
+def came_to(tx: Tx, task: Task) -> tuple[str | None, str | None]:
+    """The class and the verdict of the outcome of a task's newest run, once it has ended."""
     if not task.runs or task.run_id is not None:
-        return None
+        return None, None
     try:
-        return tx.tasks.result(task.id, task.runs)
+        return tx.tasks.came_to(task.id, task.runs)
     except RecordTorn as problem:
         tx.damage.note(problem)
+        return None, None
+
+
+def beside_agent(tx: Tx, task: Task, run: Run | None) -> BesideAgent | None:
+    """The set-up or check that a run is at, before its agent or after it; None: none."""
+    if run is None or not (task.spec.checks or task.spec.setup):
         return None
+    from watchkeeper.app.views.checking import at_command  # noqa: PLC0415 - most tasks have none
+
+    return at_command(tx, task, run)
 
 
 def _row(found: _StoredRow, runtime: Callable[[], Runtime]) -> TaskRow:
-    made = row(found.task, found.run, runtime, found.there)
-    return made._replace(brief=found.brief, result=found.result)
+    result, verdict = found.came_to
+    made = row(found.task, found.run, runtime, found.there, found.beside)
+    return made._replace(brief=found.brief, result=result, verdict=verdict)
 
 
-def row(task: Task, run: Run | None, runtime: Callable[[], Runtime], there: Whereabouts | None = None) -> TaskRow:
+def row(
+    task: Task,
+    run: Run | None,
+    runtime: Callable[[], Runtime],
+    there: Whereabouts | None = None,
+    beside: BesideAgent | None = None,
+) -> TaskRow:
     """A row with its evidence; the runtime is made only for a live run."""
-    return TaskRow(task=task, run=run, standing=standing(task, run, runtime() if run is not None else None, there))
+    found = standing(task, run, runtime() if run is not None else None, there)
+    if beside is not None and found.word in {"starting", "ending"}:
+        found = found._replace(word=beside.word, why=beside.why)
+    return TaskRow(task=task, run=run, standing=found)
 
 
 def owner(store: Store, tx: Tx, task: Task) -> tuple[Run | None, Whereabouts | None]:

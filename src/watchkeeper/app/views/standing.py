@@ -36,6 +36,13 @@ class Standing(NamedTuple):
     verdict: Verdict | None = None
 
 
+class BesideAgent(NamedTuple):
+    """The set-up or check that a run is at, as the standing of its task."""
+
+    word: str
+    why: str
+
+
 def standing(task: Task, run: Run | None, runtime: Runtime | None, there: Whereabouts | None = None) -> Standing:
     """Where a task stands. `run` is the one that owns it now; without a runtime, or a live run, only the row is asked.
 

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 @click.option("--raw/--pretty", default=None, help="The bytes themselves, or events in words. [default: --pretty]")
 @click.option("--since", metavar="DUR|TIME", type=SINCE, help="Only what came later: 15m ago, or a time such as 14:00.")
 @click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the newest N events, or lines with --raw.")
+@click.option("--check", "check", metavar="N", type=click.IntRange(min=1), help="What check N printed instead.")
+@click.option("--setup", metavar="N", type=click.IntRange(min=1), help="What set-up N of the worktree printed instead.")
 @json_option
 @debug_option
 @click.pass_obj
@@ -46,6 +48,8 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     raw: bool | None,
     since: str | None,
     tail: int | None,
+    check: int | None,
+    setup: int | None,
     as_json: bool,
 ) -> None:
     """Print what an agent printed, as events in words; --raw gives the bytes.
@@ -61,16 +65,18 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     from watchkeeper.cli.stderr import print_stderr
     from watchkeeper.cli.task_rest import Outlook, at_rest
 
-    if raw and (as_json or since is not None):
-        raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
+    _refuse_raw(raw=bool(raw), others=as_json or since is not None)
     store, found_id = _find(call, task_id)
+    if check is not None or setup is not None:
+        others = follow or stderr or as_json or since is not None or tail is not None
+        _print_side_command(call, store, found_id, number, check, setup, raw=bool(raw), others=others)
+        return
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
     emit = None if raw else _emit(call, as_json=as_json)
     heading = None if as_json else call.terminal.say
     sink = _sink(call, task, stream, emit, tail=tail, since=_time(call, since), heading=heading)
-    if follow:
-        daemon.warn_if_none(call, int(not at_rest(task)))
+    daemon.warn_if_none(call, int(follow and not at_rest(task)))
     try:
         began, printed, outlook = False, False, Outlook(call, store)
         for piece in pieces(call, store, found_id, number=number, stream=stream, follow=follow):
@@ -90,8 +96,38 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
         _say_complaints(call, store, found_id, number)
     elif began:
         print_stderr(call, store, found_id, number, emit, heading)
-    if began and since is not None and not raw and not getattr(sink, "stamped", True):
+    _say_unstamped(call, sink, asked=began and since is not None and not raw)
+
+
+def _refuse_raw(*, raw: bool, others: bool) -> None:
+    if raw and others:
+        raise UsageError("--raw gives bytes, which have neither a time nor a JSON form.", hint="Leave --raw away.")
+
+
+def _say_unstamped(call: Call, sink: "Printer | RawPrinter", *, asked: bool) -> None:
+    """Say why output is shown that is older than asked for."""
+    if asked and not getattr(sink, "stamped", True):
         call.terminal.note("This output has no time stamps, so all of it was shown.")
+
+
+def _print_side_command(
+    call: Call,
+    store: "Store",
+    task_id: str,
+    run: int | None,
+    check: int | None,
+    setup: int | None,
+    *,
+    raw: bool,
+    others: bool,
+) -> None:
+    from watchkeeper.cli.command_lines import print_log
+    from watchkeeper.domain.side_command import CommandKind
+
+    if others or None not in {check, setup}:
+        raise UsageError("--check and --setup go with --run and --raw only.", hint="Leave the other options away.")
+    kind = CommandKind.CHECK if check is not None else CommandKind.SETUP
+    print_log(call, store, task_id, run, kind, check or setup or 1, raw=raw)
 
 
 def _find(call: Call, typed: str) -> "tuple[Store, str]":

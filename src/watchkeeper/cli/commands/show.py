@@ -15,6 +15,7 @@ from watchkeeper.cli import accounts, changed, daemon, render
 from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
+from watchkeeper.cli.command_lines import command_lines
 from watchkeeper.cli.queue_view import describe
 from watchkeeper.cli.render import field as _field
 from watchkeeper.cli.types import TASK_ID
@@ -95,6 +96,10 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     yield _field("queue", render.clean(_queue_position(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
+    for number, line in enumerate(spec.setup):
+        yield _field("" if number else "set-up", render.clean(line))
+    for number, line in enumerate(spec.checks):
+        yield _field("" if number else "checks", render.clean(line))
     if found.authorisation is not None:
         yield from allowed_lines(found.authorisation)
         yield _field("allowed by", f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}")
@@ -217,6 +222,7 @@ def run_lines(call: Call, detail: "RunDetail", newest: "Authorisation | None") -
     kind = outcome.kind if outcome is not None else run.kind
     if kind is not None or (reason and (outcome is None or outcome.status.value != "succeeded")):
         yield _field("  because", f"{kind.value}: {render.clean(reason)}" if kind is not None else render.clean(reason))
+    yield from command_lines(detail.commands)
     if outcome is not None:
         yield from _outcome(outcome)
     elif run.state is RunState.HELD:
@@ -259,6 +265,8 @@ def _outcome(outcome: "Outcome") -> Iterator[str]:
         yield _field("  leftover", f"pid {leftover.pid} {render.clean(leftover.command)}, ended with it")
     if outcome.result is not None:
         yield _field("  result", outcome.result.value.replace("_", " "))
+    if outcome.verdict is not None:
+        yield _field("  verdict", outcome.verdict.value.replace("_", " "))
     for label, text in changed.lines(outcome):
         yield _field(label, text)
     yield _field("  used", _usage(outcome.usage, outcome.turns, outcome.tool_calls, outcome.model))
