@@ -19,6 +19,7 @@ from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,
     Edited,
+    MergeStep,
     Pinned,
     Renamed,
     RetryAsked,
@@ -69,7 +70,7 @@ def listed(state: TaskState, event: TaskEvent) -> TaskState | None:
             return {S.QUEUED: S.QUEUED}.get(state)
         case Renamed() | Pinned():
             return state
-        case WorktreeMade() | WorktreeRemoval():
+        case WorktreeMade() | WorktreeRemoval() | MergeStep():
             return None  # of a task that has none
 
 

@@ -106,6 +106,19 @@ def _worktree_removal(facts: Facts) -> str:
     return "its worktree was removed" if _get(facts, "became") == "removed" else "its worktree is removed next"
 
 
+def _merge_step(facts: Facts) -> str:
+    into, reason = _get(facts, "merge_into"), _get(facts, "reason")
+    words = {
+        "begun": f"its merge into {into} has begun",
+        "conflicts": f"its merge into {into} waits for conflicts to be resolved",
+        "landing": f"{into} moves to its commits next",
+        "merged": f"it was merged into {into} at {_get(facts, 'merge_tip')[:10]}",
+        "ended": f"its merge into {into} ended, and {into} is as it was",
+    }
+    said = words.get(_get(facts, "became"), f"its merge into {into} came to another step")
+    return f"{said}: {reason}" if reason else said
+
+
 def _swept(facts: Facts) -> str:
     ended, spared = (cast("list[object]", facts.get(name) or []) for name in ("ended", "spared"))
     parts = [f"what was left of it was looked for: {_proof(facts)}"]
@@ -201,6 +214,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.pinned": lambda facts: "is kept on top" if facts.get("pinned", True) else "is not kept on top any more",
     "task.worktree_made": "its worktree is there",
     "task.worktree_removal": _worktree_removal,
+    "task.merge_step": _merge_step,
     "worktree.removed": _with("the worktree that it left was removed", "by", " by "),
     "task.waiting": _waits,
     "task.ready": "waits for nothing of its own any more",

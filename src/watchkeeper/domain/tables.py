@@ -27,7 +27,7 @@ from watchkeeper.domain.samples import (
     task_events,
 )
 from watchkeeper.domain.service import SERVICE_KINDS
-from watchkeeper.domain.task import RunSettled, TaskEvent, WorktreeMade, WorktreeRemoval, decide_task
+from watchkeeper.domain.task import MergeStep, RunSettled, TaskEvent, WorktreeMade, WorktreeRemoval, decide_task
 from watchkeeper.errors import Refused
 
 REFUSED = "·"
@@ -68,7 +68,7 @@ def task_table() -> str:
 
 def _sample(state: TaskState, event: TaskEvent) -> Task:
     """A task in a state, with a worktree if the event is about one."""
-    about_one = isinstance(event, WorktreeMade | WorktreeRemoval)
+    about_one = isinstance(event, WorktreeMade | WorktreeRemoval | MergeStep)
     return a_task(state, spec=replace(a_spec(), worktree=a_worktree())) if about_one else a_task(state)
 
 

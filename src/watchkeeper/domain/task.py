@@ -13,6 +13,7 @@ from datetime import datetime
 
 from watchkeeper.domain.effects import Effect, ForgetEnvironment
 from watchkeeper.domain.failure import ROWS, FailureKind
+from watchkeeper.domain.merge import Merge, MergeState
 from watchkeeper.domain.model import (
     FINAL_TASK_STATES,
     RESOLVES_A_HELD_RUN,
@@ -25,7 +26,7 @@ from watchkeeper.domain.model import (
     TaskState,
 )
 from watchkeeper.domain.service import charged, service_failures
-from watchkeeper.domain.task_worktree import refuse_removed, worktree_made, worktree_removal
+from watchkeeper.domain.task_worktree import merge_step, refuse_removed, worktree_made, worktree_removal
 from watchkeeper.domain.wait import Wait
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
@@ -135,6 +136,19 @@ class WorktreeRemoval:
     """Why it is kept."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeStep:
+    """The merge of the task's branch has come to a step."""
+
+    became: MergeState
+    merge: Merge
+    """The merge as it is then."""
+    by: str
+    at: datetime
+    reason: str = ""
+    """Why it was given up, or which files conflict."""
+
+
 TaskEvent = (
     Claimed
     | RunHeld
@@ -147,6 +161,7 @@ TaskEvent = (
     | Pinned
     | WorktreeMade
     | WorktreeRemoval
+    | MergeStep
 )
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
@@ -161,6 +176,7 @@ TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     Pinned,
     WorktreeMade,
     WorktreeRemoval,
+    MergeStep,
 )
 
 _AFTER: dict[Disposition, TaskState] = {
@@ -230,6 +246,8 @@ def _asked(task: Task, event: TaskEvent) -> TaskDecision:
             return TaskDecision(task=worktree_made(task, event.place, event.at))
         case _, WorktreeRemoval() if task.state in FINAL_TASK_STATES:
             return TaskDecision(task=worktree_removal(task, event.became, event.at))
+        case _, MergeStep():
+            return TaskDecision(task=merge_step(task, event.became, event.merge, event.at))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from watchkeeper.domain.task_record import Task
+from watchkeeper.domain.merge import Merge, Merged, MergeState, follows
+from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
@@ -40,6 +41,26 @@ def worktree_removal(task: Task, became: WorktreeState, at: datetime) -> Task:
     if tree.state is became:
         return task
     return replace(task, spec=replace(task.spec, worktree=replace(tree, state=became)), updated_at=at)
+
+
+def merge_step(task: Task, became: MergeState, after: Merge, at: datetime) -> Task:
+    """Record a step of the merge of its branch, which `after` describes.
+
+    Raises:
+        Refused: the step does not follow from the last one, or the task may still change its branch.
+    """
+    tree = task.spec.worktree
+    before = None if tree is None or tree.merge is None else tree.merge.state
+    if tree is None or not follows(became, before):
+        stands = "not begun" if before is None else before.value
+        raise Refused(f"The merge of task {task.id} is {stands}, so it cannot become {became.value}.")
+    if became is MergeState.BEGUN and before is None and task.state not in FINAL_TASK_STATES:
+        raise Refused(f"Task {task.id} has not ended, so its branch is not merged.")
+    merge = None if became in {MergeState.MERGED, MergeState.ENDED} else after
+    merged = tree.merged
+    if became is MergeState.MERGED:
+        merged = Merged(into=after.into, source=after.source, tip=after.tip, by=after.by)
+    return replace(task, spec=replace(task.spec, worktree=replace(tree, merge=merge, merged=merged)), updated_at=at)
 
 
 def refuse_removed(task: Task) -> None:

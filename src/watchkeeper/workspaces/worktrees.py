@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain.merge import Merged
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState
 from watchkeeper.errors import describe_os_error
 from watchkeeper.ports.worktrees import Kept, Made, Start
@@ -224,7 +225,28 @@ class GitWorktrees:
             tips |= dict.fromkeys(logged.decode("ascii").split())
         if not tips:
             return 0
-        return int(ask("rev-list", "--count", *tips, "--not", f"--exclude={tree.branch}", *_OTHERS, "--"))
+        merged = [] if tree.merged is None else self._merged(tree, tree.merged)
+        return int(ask("rev-list", "--count", *tips, "--not", *merged, f"--exclude={tree.branch}", *_OTHERS, "--"))
+
+    def _merged(self, tree: Worktree, merged: Merged) -> list[str]:
+        """The commit of its branch that was merged under other ids, while another branch or a tag has those. Raises GitUnknown."""
+        names = (merged.tip, merged.source)
+        if any(
+            self._git.ask(tree.repository, ["cat-file", "-e", each], {"GIT_DIR": tree.repository})[0] for each in names
+        ):
+            return []
+        lost = self._of_repository(
+            tree,
+            "rev-list",
+            "--count",
+            "--max-count=1",
+            merged.tip,
+            "--not",
+            f"--exclude={tree.branch}",
+            *_OTHERS,
+            "--",
+        )
+        return [merged.source] if int(lost) == 0 else []
 
     def remove(self, tree: Worktree, owner: str) -> str:
         """Remove it. Never raises."""
@@ -372,6 +394,8 @@ def tree_of(told: object) -> Worktree:
     data = dict(cast("Mapping[str, object]", told))
     device, inode, generation = cast("list[int | None]", data["identity"])
     data |= {"identity": (device, inode, generation), "state": WorktreeState(cast("str", data["state"])), "made": None}
+    merged = cast("Mapping[str, str] | None", data.get("merged"))
+    data |= {"merge": None, "merged": None if merged is None else Merged(**merged)}
     return Worktree(**data)  # pyright: ignore[reportArgumentType] - the fields of our own record
 
 

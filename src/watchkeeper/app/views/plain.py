@@ -80,6 +80,10 @@ def worktree(tree: Worktree) -> Json:
         "base_name": tree.base_name,
         "source": tree.source,
         "state": tree.state.value,
+        "merge": None if tree.merge is None else {"state": tree.merge.state.value, "into": tree.merge.into},
+        "merged": None
+        if tree.merged is None
+        else {"into": tree.merged.into, "commit": tree.merged.tip, "source": tree.merged.source, "by": tree.merged.by},
     }
 
 
