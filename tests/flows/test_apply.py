@@ -42,19 +42,16 @@ def started(rig: Rig) -> Rig:
     return rig
 
 
-ODD = "\n".join(
-    (
-        "write new hello",
-        "run mv README 'READ ME'",
-        "run printf 'a\\0b' > bin",
-        "run chmod +x new",
-        "run touch \"$(printf 'a\\nb')\"",
-        "run ln -s new link",
-        "run git add -A",
-        "commit Odd",
-        "write later text",
-    )
-)
+ODD = r"""write new hello
+run mv README 'READ ME'
+run printf 'a\0b' > bin
+run chmod +x new
+run touch "$(printf 'a\nb')"
+run ln -s new link
+run git add -A
+commit Odd
+write later text"""
+"""Of all kinds of changes one."""
 
 
 def test_everything_of_a_run_is_applied_uncommitted_and_taken_out_again(started: Rig) -> None:

@@ -359,5 +359,5 @@ def test_an_agent_may_not_merge(merging: Rig) -> None:
     rig = merging
     task_id, _ = _done(rig, "write new hello\ncommit Say hello")
     rig.settings = {"WATCHKEEPER_EXECUTION": "e1"}
-    for order in ("merge", "apply"):
+    for order in ("merge", "apply", "pr"):
         refused(rig, order, task_id, code=Exit.REFUSED, detail="An agent may not")

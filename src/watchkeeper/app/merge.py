@@ -10,12 +10,13 @@ repository reads from git whether the branch has moved, and records or completes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from watchkeeper.app.merge_refusals import NAMED, MergeConflicts, nothing, restless, uncommitted
 from watchkeeper.app.record import apply_task
 from watchkeeper.domain.merge import SHORT, Merge, Merged, MergeState, unfinished
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
 from watchkeeper.domain.removal import may_be_alive
 from watchkeeper.domain.task import MergeStep
-from watchkeeper.domain.worktree import Worktree, WorktreeSeen
+from watchkeeper.domain.worktree import Worktree
 from watchkeeper.errors import Elsewhere, Refused
 from watchkeeper.ports.clock import Clock
 from watchkeeper.ports.integration import Branches, Replayed, Replays, Target, TipChecks
@@ -27,22 +28,6 @@ ROUNDS = 3
 
 CHECK_DEADLINE_S = 600.0
 """How long a check may take where the task does not say."""
-
-_NAMED = 5
-
-
-class MergeConflicts(Refused):
-    """A person has to resolve conflicts; the branch is as it was."""
-
-    def __init__(self, task_id: str, into: str, files: tuple[str, ...], place: str) -> None:
-        """Name the files, and say where they are."""
-        self.files = files
-        self.place = place
-        more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
-        super().__init__(
-            f"The commits of task {task_id} conflict with {into} in {', '.join(files[:_NAMED])}{more}; {into} is as it was.",
-            hint=f"Resolve them in {place} and `git add` them there, then `wk merge {task_id} --continue`; --abort gives it up.",
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +98,22 @@ class Merger:
             if self._is_merged(tree, target, source) and tree.merged is not None:
                 return MergeResult(task=task, merged=tree.merged, already=True)
             if source == tree.base:
-                raise Refused(
-                    f"The branch {tree.branch} of task {task.id} has no commit of its own, so there is nothing to merge.",
-                    hint=f"`wk diff {task.id}` prints what its run changed.",
-                )
+                raise nothing(task, tree)
             plan = Merge(
                 state=MergeState.BEGUN, into=target.branch, source=source, by=request.by, squash=request.squash
             )
             return self._rounds(request, plan, target, None)
+
+    def ready(self, task_id: str, into: str | None, message: str | None) -> tuple[Task, Worktree, Target, str]:
+        """The task, its worktree, the branch to merge into and the commit of the task's branch, with nothing left uncommitted. Raises as `merge` does."""
+        task = self._require(task_id)
+        tree = self._tree(task)
+        target = self.branches.target(tree, into)
+        self._require_committed(task, tree, message)
+        source = self.branches.source(tree, target.commit)
+        if source == tree.base:
+            raise nothing(task, tree)
+        return task, tree, target, source
 
     def proceed(self, request: MergeRequest) -> MergeResult:
         """Go on with a merge whose conflicts a person has resolved. Raises as `merge` does."""
@@ -170,7 +163,7 @@ class Merger:
                 self._record(request.task_id, _resting(plan), plan, request.by, f"{plan.into} was moved meanwhile.")
                 target = self.branches.target(self._tree_of(request.task_id), plan.into)
                 self.on_step(f"{target.branch} was moved meanwhile, so the commits are replayed on it again.")
-            raise _restless(plan)
+            raise restless(plan, ROUNDS)
         except MergeConflicts:
             raise
         except Refused as refusal:
@@ -201,7 +194,7 @@ class Merger:
         task_id, tree = request.task_id, self._tree_of(request.task_id)
         place, tip = self.replays.place_for(task_id), replayed.tip
         if replayed.conflicts:
-            self._record(task_id, MergeState.CONFLICTS, plan, request.by, ", ".join(replayed.conflicts[:_NAMED]))
+            self._record(task_id, MergeState.CONFLICTS, plan, request.by, ", ".join(replayed.conflicts[:NAMED]))
             raise MergeConflicts(task_id, plan.into, replayed.conflicts, place)
         if tip == plan.onto:
             return self._had_all(request, plan, target, place)
@@ -359,7 +352,7 @@ class Merger:
         if not left:
             return
         if message is None or seen.hidden:
-            raise _uncommitted(task.id, tree, seen)
+            raise uncommitted(task.id, tree, seen)
         self.on_step(f"Commits {len(left)} uncommitted change{'' if len(left) == 1 else 's'} of task {task.id}.")
         self.branches.commit(tree, message)
 
@@ -378,23 +371,3 @@ class Merger:
 def _resting(plan: Merge) -> MergeState:
     """How a merge stands on record between two tries."""
     return MergeState.CONFLICTS if plan.resolved else MergeState.BEGUN
-
-
-def _restless(plan: Merge) -> Refused:
-    return Refused(
-        f"{plan.into} was moved {ROUNDS} times while the commits were checked, so nothing was merged.",
-        hint="Type it again when it is quiet there.",
-    )
-
-
-def _uncommitted(task_id: str, tree: Worktree, seen: WorktreeSeen) -> Refused:
-    left = seen.changed + seen.hidden
-    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-    what = "1 change that is" if len(left) == 1 else f"{len(left)} changes that are"
-    hint = f'`wk merge {task_id} --commit -m "…"` commits them first, or commit or delete them in {tree.path}.'
-    if seen.hidden:
-        hint = f"Git was told not to compare some of them: commit or delete them in {tree.path}."
-    return Refused(
-        f"The worktree of task {task_id} has {what} not committed, and a merge would leave out: {', '.join(left[:_NAMED])}{more}.",
-        hint=hint,
-    )

@@ -204,7 +204,9 @@ def _restore(there: Path, before: Path | None) -> None:
     there.parent.mkdir(parents=True, exist_ok=True)
     new = there.with_name(f".{there.name[:100]}.wk-new")
     shutil.copy2(before, new, follow_symlinks=False)
+    crashpoint("apply.restore.before")
     new.replace(there)
+    crashpoint("apply.restore.after")
 
 
 @contextmanager

@@ -127,6 +127,7 @@ class Landing:
         arguments, variables = self._git.git.command((*OPTIONS, "update-ref", "--create-reflog", "-m", note, "--stdin"))
         variables |= self._git.variables(top or self._tree.repository, None if top else self._tree)
         place = {} if top else {"GIT_DIR": self._tree.repository}
+        crashpoint("merge.lock.before")
         return subprocess.Popen(
             arguments,
             cwd=top or self._tree.repository,
@@ -137,7 +138,6 @@ class Landing:
         )
 
     def _ordered(self, process: "subprocess.Popen[bytes]", complaints: "IO[bytes]") -> Landed:
-        crashpoint("merge.lock.before")
         update = f"update {_HEADS}{self._target.branch} {self._tip} {self._target.commit}"
         if not _asked(process, "start", update, "prepare"):
             return self._refused(process, complaints)

@@ -107,7 +107,7 @@ class GitDiffs:
             (ours / "config").write_text(
                 f"[core]\n\trepositoryFormatVersion = {int(is_sha256)}\n\tbare = false\n{extension}", encoding="utf-8"
             )
-            (ours / "objects" / "info" / "alternates").write_bytes(_quoted(f"{kept.repository}/objects") + b"\n")
+            (ours / "objects" / "info" / "alternates").write_bytes(quoted(f"{kept.repository}/objects") + b"\n")
             yield git, {**self._environ, "GIT_DIR": str(ours), "GIT_WORK_TREE": str(work)}, str(work)
 
 
@@ -118,7 +118,7 @@ def _question(git: str, form: str, *, plain: bool) -> list[str]:
     return [git, *_PLAIN, "diff", *_PLAIN_DIFF, *(_PATCH if form == "patch" else options)]
 
 
-def _quoted(path: str) -> bytes:
+def quoted(path: str) -> bytes:
     """A path as a line of `alternates`, in which a newline and a leading quote have another meaning."""
     raw = os.fsencode(path)
     for letter, written in ((b"\\", b"\\\\"), (b'"', b'\\"'), (b"\n", b"\\n")):

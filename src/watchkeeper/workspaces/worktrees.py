@@ -28,6 +28,7 @@ from watchkeeper.ports.worktrees import Kept, Made, Start
 from watchkeeper.workspaces import identity, start
 from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.git_program import GitProgram, GitUnknown
+from watchkeeper.workspaces.merged import merged_elsewhere
 from watchkeeper.workspaces.plain import storable
 
 MARKER = "watchkeeper"
@@ -225,28 +226,8 @@ class GitWorktrees:
             tips |= dict.fromkeys(logged.decode("ascii").split())
         if not tips:
             return 0
-        merged = [] if tree.merged is None else self._merged(tree, tree.merged)
+        merged = merged_elsewhere(self._git, tree, _OTHERS)
         return int(ask("rev-list", "--count", *tips, "--not", *merged, f"--exclude={tree.branch}", *_OTHERS, "--"))
-
-    def _merged(self, tree: Worktree, merged: Merged) -> list[str]:
-        """The commit of its branch that was merged under other ids, while another branch or a tag has those. Raises GitUnknown."""
-        names = (merged.tip, merged.source)
-        if any(
-            self._git.ask(tree.repository, ["cat-file", "-e", each], {"GIT_DIR": tree.repository})[0] for each in names
-        ):
-            return []
-        lost = self._of_repository(
-            tree,
-            "rev-list",
-            "--count",
-            "--max-count=1",
-            merged.tip,
-            "--not",
-            f"--exclude={tree.branch}",
-            *_OTHERS,
-            "--",
-        )
-        return [merged.source] if int(lost) == 0 else []
 
     def remove(self, tree: Worktree, owner: str) -> str:
         """Remove it. Never raises."""
