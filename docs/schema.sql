@@ -439,14 +439,6 @@ SELECT
     run.stop_failed
 FROM run JOIN execution ON execution.id = run.execution_id;
 
-CREATE TRIGGER spec_kept BEFORE UPDATE ON spec
-WHEN NEW.task_id <> OLD.task_id
-    OR ((SELECT state FROM task WHERE id = OLD.task_id) <> 'queued'
-        AND json_remove(NEW.body, '$.title', '$.worktree.state', '$.worktree.made')
-            <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made')) BEGIN
-    SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
-END;
-
 CREATE INDEX spec_worktree ON spec (task_id) WHERE body LIKE '%"worktree":{%';
 
 CREATE TABLE side_command (
@@ -466,3 +458,11 @@ CREATE TABLE changes_before_checks (
     run_id TEXT PRIMARY KEY REFERENCES run (id),
     changes TEXT CHECK (json_valid(changes))
 ) STRICT;
+
+CREATE TRIGGER spec_kept BEFORE UPDATE ON spec
+WHEN NEW.task_id <> OLD.task_id
+    OR ((SELECT state FROM task WHERE id = OLD.task_id) <> 'queued'
+        AND json_remove(NEW.body, '$.title', '$.worktree.state', '$.worktree.made', '$.worktree.merge', '$.worktree.merged')
+            <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made', '$.worktree.merge', '$.worktree.merged')) BEGIN
+    SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
+END;

@@ -19,6 +19,7 @@ from watchkeeper.domain.task import (
     TASK_EVENTS,
     Claimed,
     Edited,
+    MergeStep,
     Pinned,
     Renamed,
     RetryAsked,
@@ -70,7 +71,7 @@ def listed(state: TaskState, event: TaskEvent) -> TaskState | None:
             return {S.QUEUED: S.QUEUED}.get(state)
         case Renamed() | Pinned():
             return state
-        case WorktreeMade() | WorktreeRemoval() | WorktreeRestored():
+        case WorktreeMade() | WorktreeRemoval() | WorktreeRestored() | MergeStep():
             return None  # of a task that has none
 
 

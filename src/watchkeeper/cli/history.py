@@ -106,6 +106,19 @@ def _worktree_removal(facts: Facts) -> str:
     return "its worktree was removed" if _get(facts, "became") == "removed" else "its worktree is removed next"
 
 
+def _merge_step(facts: Facts) -> str:
+    into, reason = _get(facts, "merge_into"), _get(facts, "reason")
+    words = {
+        "begun": f"its merge into {into} has begun",
+        "conflicts": f"its merge into {into} waits for conflicts to be resolved",
+        "landing": f"{into} moves to its commits next",
+        "merged": f"it was merged into {into} at {_get(facts, 'merge_tip')[:10]}",
+        "ended": f"its merge into {into} ended, and {into} is as it was",
+    }
+    said = words.get(_get(facts, "became"), f"its merge into {into} came to another step")
+    return f"{said}: {reason}" if reason else said
+
+
 def _swept(facts: Facts) -> str:
     ended, spared = (cast("list[object]", facts.get(name) or []) for name in ("ended", "spared"))
     parts = [f"what was left of it was looked for: {_proof(facts)}"]
@@ -203,6 +216,11 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "task.worktree_removal": _worktree_removal,
     "task.worktree_restored": _with("its worktree was brought back", "by", " by "),
     "worktree.restored": _with("the worktree that it left was brought back", "by", " by "),
+    "task.merge_step": _merge_step,
+    "task.pushing": lambda facts: f"{_get(facts, 'branch')} is pushed to {_get(facts, 'url')} next",
+    "task.pushed": lambda facts: f"{_get(facts, 'branch')} was pushed to {_get(facts, 'url')}",
+    "task.request_asked": lambda facts: f"{_get(facts, 'program')} opens a request for {_get(facts, 'branch')} next",
+    "task.request_opened": _with("a request was opened", "answer"),
     "worktree.removed": _with("the worktree that it left was removed", "by", " by "),
     "task.waiting": _waits,
     "task.ready": "waits for nothing of its own any more",

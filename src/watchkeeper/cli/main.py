@@ -37,6 +37,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "bundle",
         "env",
     ),
+    "Take over": ("apply", "merge", "pr"),
     "Steer": ("queue", "cancel", "stop", "kill"),
     "Keep house": ("rename", "pin", "unpin", "rm", "worktree", "undo", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),

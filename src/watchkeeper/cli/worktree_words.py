@@ -4,6 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from watchkeeper.cli import render
+from watchkeeper.domain.merge import described, unfinished
 from watchkeeper.domain.worktree import Worktree, WorktreeState
 
 if TYPE_CHECKING:
@@ -33,13 +34,28 @@ def _changes(tree: Worktree) -> str:
     return "" if tree.begins_with is None else " with your uncommitted changes"
 
 
-def fields(tree: Worktree | None) -> tuple[tuple[str, str], ...]:
+def fields(tree: Worktree | None, task_id: str) -> tuple[tuple[str, str], ...]:
     """Its branch and what it was made of, as labels and texts of `wk show`; nothing for a task without one."""
     if tree is None:
         return ()
     how = stands(tree)
     about = f"branch {tree.branch} {base(tree)}{_changes(tree)}{f' ({how})' if how else ''}"
-    return ("worktree", render.clean(about)), ("", render.clean(f"of {tree.source}"))
+    rows = [("worktree", render.clean(about)), ("", render.clean(f"of {tree.source}"))]
+    if tree.merged is not None:
+        rows.append(("merge", render.clean(described(tree.merged))))
+    if tree.merge is not None:
+        what, hint = unfinished(task_id, tree.merge)
+        rows.append(("merge", render.clean(f"{what}: {hint}")))
+    return tuple(rows)
+
+
+def merge(tree: Worktree | None) -> str:
+    """What became of the merge of its branch, in a few words for lists; empty: there was none."""
+    if tree is None or (tree.merge is None and tree.merged is None):
+        return ""
+    if tree.merge is not None:
+        return render.clean(f"merge into {tree.merge.into} not ended")
+    return "" if tree.merged is None else render.clean(described(tree.merged))
 
 
 def stands(tree: Worktree) -> str:

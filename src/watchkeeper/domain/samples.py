@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from watchkeeper.domain.evidence import DecidedBy, DecisionRecord, GoneFact
 from watchkeeper.domain.failure import FailureKind
+from watchkeeper.domain.merge import Merge, MergeState
 from watchkeeper.domain.model import (
     AgentIdentity,
     Cause,
@@ -52,6 +53,7 @@ from watchkeeper.domain.run_events import (
 from watchkeeper.domain.task import (
     Claimed,
     Edited,
+    MergeStep,
     Pinned,
     Renamed,
     RetryAsked,
@@ -126,6 +128,11 @@ def a_task(state: TaskState, *, spec: TaskSpec | None = None, stop: StopRequest 
         stop=stop,
         environment_id="e1",
     )
+
+
+def a_merge(state: MergeState = MergeState.BEGUN) -> Merge:
+    """A merge of the sample task's branch."""
+    return Merge(state=state, into="main", source="2" * 40, by="ada", onto="1" * 40, was="1" * 40, tip="3" * 40)
 
 
 def a_worktree(state: WorktreeState = WorktreeState.PLANNED) -> Worktree:
@@ -229,4 +236,5 @@ def task_events() -> tuple[TaskEvent, ...]:
         WorktreeMade(place=WorkingDirectory(path="/state/worktrees/t1", device=1, inode=3), at=LATER),
         WorktreeRemoval(became=WorktreeState.REMOVING, by="ada", at=LATER),
         WorktreeRestored(place=WorkingDirectory(path="/state/worktrees/t1", device=1, inode=4), by="ada", at=LATER),
+        MergeStep(became=MergeState.BEGUN, merge=a_merge(), by="ada", at=LATER),
     )

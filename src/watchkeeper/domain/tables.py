@@ -27,7 +27,15 @@ from watchkeeper.domain.samples import (
     task_events,
 )
 from watchkeeper.domain.service import SERVICE_KINDS
-from watchkeeper.domain.task import RunSettled, TaskEvent, WorktreeMade, WorktreeRemoval, WorktreeRestored, decide_task
+from watchkeeper.domain.task import (
+    MergeStep,
+    RunSettled,
+    TaskEvent,
+    WorktreeMade,
+    WorktreeRemoval,
+    WorktreeRestored,
+    decide_task,
+)
 from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
 
@@ -69,7 +77,7 @@ def task_table() -> str:
 
 def _sample(state: TaskState, event: TaskEvent) -> Task:
     """A task in a state, with a worktree if the event is about one."""
-    about_one = isinstance(event, WorktreeMade | WorktreeRemoval | WorktreeRestored)
+    about_one = isinstance(event, WorktreeMade | WorktreeRemoval | WorktreeRestored | MergeStep)
     tree = replace(a_worktree(), state=WorktreeState.REMOVED) if isinstance(event, WorktreeRestored) else a_worktree()
     return a_task(state, spec=replace(a_spec(), worktree=tree)) if about_one else a_task(state)
 

@@ -13,6 +13,7 @@ from datetime import datetime
 
 from watchkeeper.domain.effects import Effect, ForgetEnvironment
 from watchkeeper.domain.failure import ROWS, FailureKind
+from watchkeeper.domain.merge import Merge, MergeState
 from watchkeeper.domain.model import (
     FINAL_TASK_STATES,
     RESOLVES_A_HELD_RUN,
@@ -28,6 +29,7 @@ from watchkeeper.domain.model import (
 from watchkeeper.domain.service import charged, service_failures
 from watchkeeper.domain.task_worktree import (
     in_a_new_worktree,
+    merge_step,
     refuse_removed,
     worktree_made,
     worktree_removal,
@@ -152,6 +154,19 @@ class WorktreeRestored:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeStep:
+    """The merge of the task's branch has come to a step."""
+
+    became: MergeState
+    merge: Merge
+    """The merge as it is then."""
+    by: str
+    at: datetime
+    reason: str = ""
+    """Why it was given up, or which files conflict."""
+
+
 TaskEvent = (
     Claimed
     | RunHeld
@@ -165,6 +180,7 @@ TaskEvent = (
     | WorktreeMade
     | WorktreeRemoval
     | WorktreeRestored
+    | MergeStep
 )
 
 TASK_EVENTS: tuple[type[TaskEvent], ...] = (
@@ -180,6 +196,7 @@ TASK_EVENTS: tuple[type[TaskEvent], ...] = (
     WorktreeMade,
     WorktreeRemoval,
     WorktreeRestored,
+    MergeStep,
 )
 
 _AFTER: dict[Disposition, TaskState] = {
@@ -251,6 +268,8 @@ def _asked(task: Task, event: TaskEvent) -> TaskDecision:
             return TaskDecision(task=worktree_removal(task, event.became, event.at))
         case _, WorktreeRestored() if task.state in FINAL_TASK_STATES:
             return TaskDecision(task=worktree_restored(task, event.place, event.at))
+        case _, MergeStep():
+            return TaskDecision(task=merge_step(task, event.became, event.merge, event.at))
         case _:
             raise Refused(f"A task that is {task.state} cannot take '{type(event).__name__}'.")
 

@@ -3,7 +3,8 @@
 from dataclasses import replace
 from datetime import datetime
 
-from watchkeeper.domain.task_record import Task, TaskSpec
+from watchkeeper.domain.merge import Merge, Merged, MergeState, follows
+from watchkeeper.domain.task_record import FINAL_TASK_STATES, Task, TaskSpec
 from watchkeeper.domain.working_directory import WorkingDirectory
 from watchkeeper.domain.worktree import WorktreeState
 from watchkeeper.errors import Refused
@@ -62,8 +63,28 @@ def in_a_new_worktree(task: Task) -> TaskSpec:
         raise Refused("The task has no worktree.")
     last, number = f"-{task.runs}", f"-{task.runs + 1}"
     path, branch = (f"{name.removesuffix(last)}{number}" for name in (tree.path, tree.branch))
-    planned = replace(tree, path=path, branch=branch, state=WorktreeState.PLANNED, made=None)
+    planned = replace(tree, path=path, branch=branch, state=WorktreeState.PLANNED, made=None, merge=None, merged=None)
     return replace(spec, cwd=f"{path}{spec.cwd.removeprefix(tree.path)}", checkout=path, worktree=planned)
+
+
+def merge_step(task: Task, became: MergeState, after: Merge, at: datetime) -> Task:
+    """Record a step of the merge of its branch, which `after` describes.
+
+    Raises:
+        Refused: the step does not follow from the last one, or the task may still change its branch.
+    """
+    tree = task.spec.worktree
+    before = None if tree is None or tree.merge is None else tree.merge.state
+    if tree is None or not follows(became, before):
+        stands = "not begun" if before is None else before.value
+        raise Refused(f"The merge of task {task.id} is {stands}, so it cannot become {became.value}.")
+    if became is MergeState.BEGUN and before is None and task.state not in FINAL_TASK_STATES:
+        raise Refused(f"Task {task.id} has not ended, so its branch is not merged.")
+    merge = None if became in {MergeState.MERGED, MergeState.ENDED} else after
+    merged = tree.merged
+    if became is MergeState.MERGED:
+        merged = Merged(into=after.into, source=after.source, tip=after.tip, by=after.by)
+    return replace(task, spec=replace(task.spec, worktree=replace(tree, merge=merge, merged=merged)), updated_at=at)
 
 
 def refuse_removed(task: Task) -> None:

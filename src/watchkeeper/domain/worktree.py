@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from watchkeeper.domain.merge import Merge, Merged
 from watchkeeper.domain.working_directory import WorkingDirectory
 
 PREFIX = "wk"
@@ -54,6 +55,10 @@ class Worktree:
     state: WorktreeState = WorktreeState.PLANNED
     made: WorkingDirectory | None = None
     """The task's working directory in it, as it was when it was made."""
+    merge: Merge | None = None
+    """The merge of its branch that has begun and has not ended."""
+    merged: Merged | None = None
+    """The newest merge of its branch that ended well."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +105,8 @@ def obstacles(tree: Worktree, seen: WorktreeSeen) -> tuple[str, ...]:
     if seen.problem:
         return (seen.problem.rstrip("."),)
     found: list[str] = []
+    if tree.merge is not None:
+        found.append(f"a merge into {tree.merge.into} that has not ended")
     if seen.changed:
         found.append(f"{_counted(seen.changed, 'uncommitted change')} in {tree.path} ({_named(seen.changed)})")
     if seen.hidden:
@@ -117,12 +124,14 @@ def advice(tree: Worktree, seen: WorktreeSeen) -> str:
     if seen.problem:
         return f"Look at {tree.path}; --keep-worktree leaves it as it is."
     parts: list[str] = []
+    if tree.merge is not None:
+        parts.append("end the merge (`wk merge ID --continue` or `--abort`)")
     if seen.changed or seen.hidden:
         parts.append("commit or delete the changes")
     if seen.ignored:
         parts.append("delete the ignored files (`git clean -Xdi` there)")
     if seen.commits:
-        parts.append(f"merge or push {tree.branch}")
+        parts.append(f"merge (`wk merge`) or push {tree.branch}")
     return f"First {', '.join(parts)}; or --discard removes it, and `wk undo` brings it back." if parts else ""
 
 

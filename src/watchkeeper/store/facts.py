@@ -3,6 +3,7 @@
 from functools import lru_cache
 from typing import TYPE_CHECKING, cast
 
+from watchkeeper.domain.merge import Merge, Merged, MergeState
 from watchkeeper.domain.outcome_record import Changes, FileChange, Usage
 from watchkeeper.domain.run_record import EndReason, ExitFact, Leftover
 from watchkeeper.domain.working_directory import WorkingDirectory
@@ -66,6 +67,11 @@ def worktree_from(data: dict[str, object]) -> Worktree:
     data["identity"] = (device, inode, generation)
     data["state"] = WorktreeState(plain_text(data["state"]))
     data["made"] = None if made is None else _working_directory(cast("dict[str, object]", made))
+    merge, merged = data.get("merge"), data.get("merged")
+    if merge is not None:
+        begun = dict(cast("dict[str, object]", merge))
+        data["merge"] = checked(Merge, begun | {"state": MergeState(plain_text(begun["state"]))})
+    data["merged"] = None if merged is None else checked(Merged, dict(cast("dict[str, object]", merged)))
     return checked(Worktree, data)
 
 

@@ -82,6 +82,8 @@ class GitProgram:
         self._environ = dict(os.environ if environ is None else environ)
         self._timeout_s = timeout_s
         self._on_slow = on_slow
+        self.complaints: tuple[str, ...] = ()
+        """Every line that the last question was answered with on the error output."""
 
     @property
     def program(self) -> str | None:
@@ -137,6 +139,7 @@ class GitProgram:
             out.seek(0)
             _ = err.seek(0)
             complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
+            self.complaints = tuple(line[:300] for line in complaint)
             return done.returncode, out.read(), complaint[0][:300] if complaint else ""
 
     def answer(
@@ -245,6 +248,13 @@ class GitProgram:
             yield
         finally:
             timer.cancel()
+
+    def command(self, arguments: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """A command line and an environment for a git that the caller starts. Raises GitUnknown: git is not installed."""
+        program = self.program
+        if program is None:
+            raise GitUnknown("git is not installed.")
+        return [program, *_SAFE, *arguments], self._scrubbed()
 
     def _scrubbed(self) -> dict[str, str]:
         kept = {name: value for name, value in self._environ.items() if not name.startswith(("GIT_", "WATCHKEEPER_"))}

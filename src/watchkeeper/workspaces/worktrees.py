@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from watchkeeper.crash import crashpoint
+from watchkeeper.domain.merge import Merged
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState
 from watchkeeper.errors import describe_os_error
 from watchkeeper.ports.worktrees import Kept, Made, Start
 from watchkeeper.workspaces import copied, identity, included, own_filters, start
 from watchkeeper.workspaces.git import GitWorkspace
 from watchkeeper.workspaces.git_program import GitProgram, GitUnknown
+from watchkeeper.workspaces.merged import merged_elsewhere
 from watchkeeper.workspaces.plain import storable
 from watchkeeper.workspaces.scratch import ScratchDirectories
 
@@ -259,7 +261,8 @@ class GitWorktrees(ScratchDirectories):
             tips |= dict.fromkeys(logged.decode("ascii").split())
         if not tips:
             return 0
-        return int(ask("rev-list", "--count", *tips, "--not", f"--exclude={tree.branch}", *_OTHERS, "--"))
+        merged = merged_elsewhere(self._git, tree, _OTHERS)
+        return int(ask("rev-list", "--count", *tips, "--not", *merged, f"--exclude={tree.branch}", *_OTHERS, "--"))
 
     def kept(self) -> Sequence[Kept]:
         """Every worktree that is there. Never raises."""
@@ -348,6 +351,8 @@ def tree_of(told: object) -> Worktree:
     data = dict(cast("Mapping[str, object]", told))
     device, inode, generation = cast("list[int | None]", data["identity"])
     data |= {"identity": (device, inode, generation), "state": WorktreeState(cast("str", data["state"])), "made": None}
+    merged = cast("Mapping[str, str] | None", data.get("merged"))
+    data |= {"merge": None, "merged": None if merged is None else Merged(**merged)}
     return Worktree(**data)  # pyright: ignore[reportArgumentType] - the fields of our own record
 
 

@@ -84,6 +84,10 @@ def worktree(tree: Worktree) -> Json:
         "includes_changes": tree.begins_with is not None,
         "copies": tree.copies.splitlines(),
         "state": tree.state.value,
+        "merge": None if tree.merge is None else {"state": tree.merge.state.value, "into": tree.merge.into},
+        "merged": None
+        if tree.merged is None
+        else {"into": tree.merged.into, "commit": tree.merged.tip, "source": tree.merged.source, "by": tree.merged.by},
     }
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from watchkeeper.cli import daemon, render
+from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.domain.task_record import Task, TaskState
@@ -199,6 +200,8 @@ def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
         return f"{title} (waits: {waits})" if waits else title
     since = row.run.stalled_since if row.run is not None and row.standing.word == "running" else None
     detail = task.remark if task.state is TaskState.DONE else row.standing.why
+    if task.spec.worktree is not None and (merge := words.merge(task.spec.worktree)):
+        detail = f"{detail}; {merge}" if detail else merge
     why = render.clean(render.lasting(detail, since, now))
     return f"{title} ({why})" if why else title
 

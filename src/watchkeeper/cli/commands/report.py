@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import daemon, render
+from watchkeeper.cli import daemon, render, worktree_words
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.costs import words
@@ -141,5 +141,7 @@ def _lines(each: "ReportRow") -> "Sequence[str]":
         about = render.clean(each.row.standing.why)
     if about:
         lines.append(f"    {render.shorten(about, 160)}")
+    if merge := worktree_words.merge(task.spec.worktree):
+        lines.append(f"    {merge}")
     lines.append(f"    {next_command(task, each.row.result)}")
     return lines

@@ -92,7 +92,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     account = f" as {spec.account}" if spec.account != OWN else ""
     yield _field("harness", spec.harness + account + (f", model {render.clean(spec.model)}" if spec.model else ""))
     yield _field("directory", render.clean(_directory(found)))
-    yield from itertools.starmap(_field, words.fields(spec.worktree))
+    yield from itertools.starmap(_field, words.fields(spec.worktree, task.id))
     yield _field("queue", render.clean(_queue_position(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))

@@ -71,6 +71,7 @@ def show(call: Call, task_id: str, as_json: bool) -> None:
         *_paths("changed", seen.changed),
         *_paths("ignored", seen.ignored),
         *_paths("hidden", seen.hidden),
+        ("merge", words.merge(tree)),
         ("commits", f"{seen.commits} that no other branch or tag has" if seen.commits else ""),
         ("next", _next(row)),
     ]
@@ -200,7 +201,9 @@ def _holds(row: "WorktreeRow") -> str:
         render.counted(seen.commits, "commit") if seen.commits else "",
     ]
     held = ", ".join(part for part in parts if part)
-    return held or ("nothing new" if seen.present else "missing")
+    held = held or ("nothing new" if seen.present else "missing")
+    merge = words.merge(row.tree)
+    return f"{held}; {merge}" if merge else held
 
 
 def _paths(label: str, paths: "tuple[str, ...]") -> list[tuple[str, str]]:
