@@ -48,7 +48,7 @@ def apply(
         Refused: with the reason; nothing was changed.
     """
     found = find(store, runtime, DiffRequest(task_id=request.task_id, run=request.run))
-    task, changes = found.task, found.outcome.changes
+    task, changes = found.task, found.changes
     if changes is not None and changes.known and not changes.files and not changes.commits:
         raise Refused(
             f"Run {found.run.number} of task {task.id} changed nothing, so there is nothing to apply.",

@@ -212,7 +212,11 @@ class HandOver:
             key=request.key or "",
             key_digest="" if request.key is None else _digest(request),
         )
-        choice = worktree_plan.wanted(parts, request, settings, spec)
+        return self._at_its_place(request, settings, checked)
+
+    def _at_its_place(self, request: HandOverRequest, settings: Settings, checked: Checked) -> Checked:
+        """The task where it works: in the checkout, in a worktree or a scratch directory of its own, or in a worktree if the checkout is busy."""
+        choice = worktree_plan.wanted(self._parts, request, settings, checked.spec)
         if request.setup and choice in {WorktreeChoice.CHECKOUT, WorktreeChoice.SCRATCH}:
             raise BadTask("A set-up prepares a new worktree, and this task gets none.", hint="Add --worktree.")
         setup = _lines("setup", request.setup or settings.worktree_setup)
@@ -220,8 +224,8 @@ class HandOver:
             case WorktreeChoice.CHECKOUT:
                 return checked
             case WorktreeChoice.SCRATCH:
-                task_id = parts.ids.task()
-                spec = worktree_plan.in_scratch(parts, checked.spec, request.project, task_id)
+                task_id = self._parts.ids.task()
+                spec = worktree_plan.in_scratch(self._parts, checked.spec, request.project, task_id)
                 return replace(checked, spec=spec, id=task_id, place=None)
             case WorktreeChoice.WORKTREE:
                 return self._in_worktree(request, replace(checked, spec=replace(checked.spec, setup=setup)))

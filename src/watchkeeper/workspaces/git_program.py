@@ -206,7 +206,7 @@ class GitProgram:
             complaint = err.read(_MOST_COMPLAINT).decode("utf-8", "replace").strip().splitlines()
         if running.returncode != 0:
             detail = complaint[0][:300] if complaint else f"it ended with {running.returncode}"
-            raise GitUnknown(f"git {arguments[0]} failed: {detail}")
+            raise GitUnknown(f"git {_command(arguments)} failed: {detail}")
 
     def line(self, top: str, *arguments: str) -> str | None:
         """The output as one line; None if git fails or prints nothing. Raises GitUnknown, OSError."""
