@@ -347,7 +347,7 @@ def test_the_changes_of_the_newest_run_that_ended_are_found(verbs: Verbs, change
         settled(verbs, again(verbs), TaskState.QUEUED, changes=each)
     live = again(verbs)
     newest = found(verbs)
-    assert (newest.task, newest.run.number, newest.outcome.changes, newest.on, newest.others) == (
+    assert (newest.task, newest.run.number, newest.changes, newest.on, newest.others) == (
         verbs.task(),
         4,
         None,
@@ -355,7 +355,7 @@ def test_the_changes_of_the_newest_run_that_ended_are_found(verbs: Verbs, change
         (1, 3),
     )
     first = found(verbs, 1)
-    assert (first.run.number, first.outcome.changes, first.others) == (1, changes, (3,))
+    assert (first.run.number, first.changes, first.others) == (1, changes, (3,))
     with pytest.raises(
         Refused, match=r"^Run 5 of task t1 has not ended yet, so its changes are not known\.$"
     ) as refused:
@@ -378,9 +378,11 @@ def test_files_are_compared_only_if_they_were_kept(verbs: Verbs, changes: Change
     kept = found(verbs).kept(DIFFS)
     assert kept == Kept(changes.repository or "", changes.base or "", changes.tip or "")
     whose = "What run 1 of task t1 changed"
-    outcome, names = found(verbs).outcome, "`wk diff t1 --run 1 --name-only` lists the files."
+    outcome = found(verbs).outcome
+    assert outcome is not None
+    names = "`wk diff t1 --run 1 --name-only` lists the files."
     cases: list[tuple[Changes | None, type[Exception], str, str]] = [
-        (None, Refused, f"{whose} is unknown: no agent ran", "`wk show t1` has its outcome."),
+        (None, Refused, f"{whose} is unknown: no agent ran.", "`wk show t1` has its outcome."),
         (Changes(known=False, why_unknown="git is slow."), Refused, f"{whose} is unknown: git is slow.", "`wk show t1` has its outcome."),
         (replace(changes, tip=None, not_kept="it is full."), Refused, f"{whose} cannot be shown as a patch: it is full.", names),
         (replace(changes, repository=None, in_checkout=False), Refused,

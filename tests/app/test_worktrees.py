@@ -17,7 +17,9 @@ from watchkeeper.domain.run_events import HeldBack
 from watchkeeper.domain.task import RunHeld
 from watchkeeper.domain.worktree import Worktree, WorktreeState
 from watchkeeper.errors import NoSuchTask, Refused
+from watchkeeper.ports.salvages import Saved
 from watchkeeper.ports.store import Tx
+from watchkeeper.workspaces.salvage import GitSalvages
 from watchkeeper.workspaces.worktrees import GitWorktrees
 
 
@@ -33,6 +35,7 @@ class Repo:
         self.git("add", "a")
         self.git("commit", "-qm", "Begin")
         self.worktrees = GitWorktrees(self.root, self.environ)
+        self.salvages = GitSalvages(self.root, root / "salvage", 1 << 20, self.environ)
 
     def git(self, *arguments: str) -> str:
         """What git prints."""
@@ -54,7 +57,9 @@ def repo(tmp_path: Path) -> Repo:
 
 
 def keeper(verbs: Verbs, repo: Repo, machine: str = "") -> Keeper:
-    return Keeper(store=verbs.store, clock=verbs.clock, worktrees=repo.worktrees, machine=machine)
+    return Keeper(
+        store=verbs.store, clock=verbs.clock, worktrees=repo.worktrees, salvages=repo.salvages, machine=machine
+    )
 
 
 def made(
@@ -98,13 +103,13 @@ def test_one_that_is_not_needed_is_removed_with_its_branch(verbs: Verbs, repo: R
     tree = made(verbs, repo)
     keeper(verbs, repo).require("t1")
     assert Path(tree.path).is_dir() and state(verbs) is WorktreeState.MADE, "to ask changes nothing"
-    assert keeper(verbs, repo).remove("t1", by="ada") is True
+    assert keeper(verbs, repo).remove("t1", by="ada") is not None
     assert not Path(tree.path).exists()
     assert repo.git("branch", "--format=%(refname:short)").split() == ["main"]
     assert state(verbs) is WorktreeState.REMOVED
     assert [data["became"] for *_, data in journal(verbs)] == ["removing", "removed"]
     assert {data["by"] for *_, data in journal(verbs)} == {"ada"}
-    assert keeper(verbs, repo).remove("t1", by="ada") is False
+    assert keeper(verbs, repo).remove("t1", by="ada") is None
     assert keeper(verbs, repo).rows() == []
     with pytest.raises(WorktreeNeeded, match=r"^Task t1 has no worktree\.$"):
         keeper(verbs, repo).require("t1")
@@ -120,7 +125,9 @@ def test_what_would_be_lost_keeps_it(verbs: Verbs, repo: Repo) -> None:
             act()
         assert str(refused.value) == f"The worktree of wk/t1 stays, because it holds {detail}."
         assert refused.value.because == f"its worktree holds {detail}"
-        assert refused.value.hint == "First commit or delete the changes."
+        assert refused.value.hint == (
+            "First commit or delete the changes; or --discard removes it, and `wk undo` brings it back."
+        )
     assert state(verbs) is WorktreeState.MADE
     assert journal(verbs) == []
 
@@ -138,12 +145,12 @@ def test_one_that_cannot_be_looked_at_stays(verbs: Verbs, repo: Repo) -> None:
 def test_a_removal_that_git_refuses_is_on_record(verbs: Verbs, repo: Repo, monkeypatch: pytest.MonkeyPatch) -> None:
     """The worktree counts as made again, with the reason."""
     made(verbs, repo)
-    monkeypatch.setattr(repo.worktrees, "remove", lambda *_: "It is locked.")
+    monkeypatch.setattr(repo.salvages, "remove", lambda _: Saved(problem="It is locked."))
     with pytest.raises(WorktreeNeeded) as refused:
         keeper(verbs, repo).remove("t1", by="ada")
     assert (str(refused.value), refused.value.hint) == (
         "It is locked.",
-        "Nothing is lost: look at it, then type it again.",
+        "Nothing is lost: see to that, then type it again.",
     )
     assert state(verbs) is WorktreeState.MADE
     assert journal(verbs)[-1] == (
@@ -200,7 +207,7 @@ def test_a_making_that_was_cut_off_is_completed_before_the_removal(verbs: Verbs,
     tree = repo.plan("t1")
     repo.git("branch", tree.branch)
     given(verbs, tree, "t2")
-    assert keeper(verbs, repo).remove("t2", by="ada") is False, "without a run nothing was begun"
+    assert keeper(verbs, repo).remove("t2", by="ada") is None, "without a run nothing was begun"
     _ = verbs.store.transact(
         "test", lambda tx: settle(tx, reserve(tx, add(tx, make_task("t1", spec=make_spec(worktree=tree)))))
     )
@@ -209,7 +216,7 @@ def test_a_making_that_was_cut_off_is_completed_before_the_removal(verbs: Verbs,
     assert refused.value.hint == f"Look at {tree.path}; --keep-worktree leaves it as it is."
     assert state(verbs) is WorktreeState.PLANNED
     repo.git("branch", "-D", tree.branch)
-    assert keeper(verbs, repo).remove("t1", by="ada") is True
+    assert keeper(verbs, repo).remove("t1", by="ada") is not None
     assert state(verbs) is WorktreeState.REMOVED
     assert not Path(tree.path).exists()
 
@@ -243,10 +250,10 @@ def test_a_kept_one_that_git_refuses_to_remove_is_not_on_record(
     verbs: Verbs, repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert repo.worktrees.make(repo.plan("t0"), "t0").problem == ""
-    monkeypatch.setattr(repo.worktrees, "remove", lambda *_: "It is locked.")
+    monkeypatch.setattr(repo.salvages, "remove", lambda _: Saved(problem="It is locked."))
     with pytest.raises(WorktreeNeeded, match=r"^It is locked\.$") as refused:
         keeper(verbs, repo).remove_kept("t0", by="ada")
-    assert refused.value.hint == "Nothing is lost: look at it, then type it again."
+    assert refused.value.hint == "Nothing is lost: see to that, then type it again."
     assert journal(verbs) == []
 
 
@@ -255,7 +262,7 @@ def test_a_task_without_one_has_no_row(verbs: Verbs, repo: Repo) -> None:
     with pytest.raises(Refused, match=r"^Task t1 has no worktree\.$") as refused:
         keeper(verbs, repo).row("t1")
     assert refused.value.hint == "`wk run --worktree` makes one for a new task."
-    assert keeper(verbs, repo).remove("t1", by="ada") is False
+    assert keeper(verbs, repo).remove("t1", by="ada") is None
     assert keeper(verbs, repo).rows() == []
     tree = made(verbs, repo, "t2")
     row = keeper(verbs, repo).row("t2")

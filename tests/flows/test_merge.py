@@ -89,7 +89,7 @@ def _commit(rig: Rig, name: str, text: str, message: str = "Another") -> str:
 
 
 def _is_untouched(rig: Rig, head: str, task_id: str) -> None:
-    """The target is where it was, nothing of ours is left, and the record says that no merge is under way."""
+    """The target is where it was, no file of the merge is left, and the record says that no merge is under way."""
     assert _git(rig.repo, "rev-parse", "HEAD") == head
     assert _git(rig.repo, "worktree", "list", "--porcelain").count("worktree ") == 2
     assert _tree(rig, task_id).merge is None

@@ -116,7 +116,7 @@ class Merger:
         return task, tree, target, source
 
     def proceed(self, request: MergeRequest) -> MergeResult:
-        """Go on with a merge whose conflicts a person has resolved. Raises as `merge` does."""
+        """Continue a merge whose conflicts a person has resolved. Raises as `merge` does."""
         tree = self._tree(self._require(request.task_id))
         with self.branches.alone(tree, request.task_id):
             task = self._require(request.task_id)

@@ -30,7 +30,7 @@ def uncommitted(task_id: str, tree: Worktree, seen: WorktreeSeen) -> Refused:
     what = "1 change that is" if len(left) == 1 else f"{len(left)} changes that are"
     hint = f'`wk merge {task_id} --commit -m "…"` commits them first, or commit or delete them in {tree.path}.'
     if seen.hidden:
-        hint = f"Git was told not to compare some of them: commit or delete them in {tree.path}."
+        hint = f"Some of them are excluded from comparison in git: commit or delete them in {tree.path}."
     return Refused(
         f"The worktree of task {task_id} has {what} not committed, and a merge would leave out: {', '.join(left[:NAMED])}{more}.",
         hint=hint,

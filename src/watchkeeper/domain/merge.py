@@ -104,7 +104,7 @@ def unfinished(task_id: str, merge: Merge) -> tuple[str, str]:
         case MergeState.CONFLICTS:
             return (
                 f"its merge into {merge.into} waits for conflicts to be resolved",
-                f"`wk merge {task_id} --continue` goes on, `wk merge {task_id} --abort` gives it up.",
+                f"`wk merge {task_id} --continue` continues it, `wk merge {task_id} --abort` gives it up.",
             )
         case MergeState.LANDING:
             return (

@@ -87,7 +87,7 @@ class Replays(Protocol):
         ...
 
     def proceed(self, tree: Worktree, place: str) -> Replayed:
-        """Go on after a person has resolved conflicts. Raises Refused."""
+        """Continue after a person has resolved conflicts. Raises Refused."""
         ...
 
     def squash(self, tree: Worktree, place: str, *, onto: str, message: str) -> str:

@@ -2,7 +2,7 @@
 
     git update-ref: start, update NEW OLD, prepare ─▶ the branch is locked ─▶ git read-tree -m -u OLD NEW in the checkout ─▶ commit
 
-While the branch is locked nothing else moves it, so either both change or neither does: the move is aborted if git refuses the files. If this process dies
+While the branch is locked nothing else moves it, so both change or none of them: the move is aborted if git refuses the files. If this process dies
 between, git drops the lock and the files are ahead of the branch; doing it again finds them so, and moves the branch. Files that differ from the old commit
 and that the move would change are named, and nothing is done; those that have the new content already are taken as they are.
 """

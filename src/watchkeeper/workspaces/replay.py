@@ -80,12 +80,12 @@ class GitReplays:
         _ = self._git.say(place, "reset", "--hard", "--quiet", "--no-recurse-submodules")
 
     def proceed(self, tree: Worktree, place: str) -> Replayed:
-        """Go on after conflicts were resolved. Raises Refused."""
-        with _said("The merge cannot go on"):
+        """Continue after conflicts were resolved. Raises Refused."""
+        with _said("The merge cannot continue"):
             self._git.require(tree)
             if not Path(place, ".git").exists():
                 raise Refused(
-                    f"The merge cannot go on: {place} is not there any more.", hint="Give it up with --abort."
+                    f"The merge cannot continue: {place} is not there any more.", hint="Give it up with --abort."
                 )
             if unmerged := self._unmerged(place):
                 return Replayed(conflicts=unmerged)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--no-check", is_flag=True, help="Do not run the task's checks before the branch moves.")
 @click.option("--commit", "commits", is_flag=True, help="Commit first what is not committed in the task's worktree.")
 @click.option("--message", "-m", metavar="TEXT", help="The message of that commit.")
-@click.option("--continue", "proceeds", is_flag=True, help="Go on after you have resolved conflicts.")
+@click.option("--continue", "proceeds", is_flag=True, help="Continue after you have resolved conflicts.")
 @click.option("--abort", "aborts", is_flag=True, help="Give up a merge that has not ended.")
 @json_option
 @debug_option
@@ -41,7 +41,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     """Bring the commits of a task's branch into another branch, by default the one that it started at.
 
     The commits are replayed on that branch as it is now, in a directory of their own. The task's checks run there. Then
-    the branch moves to the new commits, and so do the files where it is checked out. If it was moved meanwhile, all of
+    the branch moves to the new commits, with the files where it is checked out. If it was moved meanwhile, all of
     that is done again. Changes of yours that are in the way, a conflict or a failing check leave the branch as it was.
 
     Your name is on the new commits as the committer; the authors stay. No hook and no other program that the
@@ -88,7 +88,7 @@ def _refuse_contradictions(*, proceeds: bool, aborts: bool, others: bool, messag
         raise UsageError("--continue and --abort exclude each other.", hint="Leave one away.")
     if (proceeds or aborts) and others:
         raise UsageError(
-            "A merge that is under way goes on as it began.", hint="Leave --into, --squash and --commit away."
+            "A merge that is under way continues as it began.", hint="Leave --into, --squash and --commit away."
         )
     if commits and not (message or "").strip():
         raise UsageError("A commit needs a message.", hint='Give it with -m "…".')
