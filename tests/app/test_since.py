@@ -75,7 +75,7 @@ def test_settled_runs_come_newest_first(verbs: Verbs, monkeypatch: pytest.Monkey
 
 
 def test_a_step_of_the_clock_hides_no_run(verbs: Verbs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading goes on until a whole page is older."""
+    """Reading continues until a whole page is older."""
     monkeypatch.setattr(settled, "_PAGE", 4)
     for task_id, seconds in (("t1", 10), ("t2", 10), ("t3", 70), ("t4", 10), ("t5", 70)):
         ran(verbs, task_id, seconds)
@@ -149,7 +149,7 @@ def test_days_are_in_order(verbs: Verbs) -> None:
 
 
 def test_a_report_has_every_task_once_by_its_state_now(verbs: Verbs) -> None:
-    """What ended since, all that needs a person, all that is at work; each list in the order of time."""
+    """What ended since, all that needs a person, all that is active; each list in the order of time."""
     ran(verbs, "old", 5)
     ran(verbs, "asks-long", 6, TaskState.NEEDS_INPUT, text="Which?")
     ran(verbs, "d2", 30, text="Second.", **spent(2.0))
