@@ -225,7 +225,7 @@ os.write(fd, os.environ.get("WATCHKEEPER_TEST_SAYS", "").encode())
 
 @pytest.fixture
 def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """What is started as Python: it writes how it was started, and says what it is told to."""
+    """What is started as Python: it writes how it was started, and writes the word that a variable holds."""
     (tmp_path / "says.py").write_text(SAYS, encoding="utf-8")
     path = tmp_path / "python"
     path.write_text(f'#!/bin/sh\nexec {sys.executable} {tmp_path / "says.py"} "$@"\n', encoding="utf-8")

@@ -135,7 +135,7 @@ def test_the_number_of_a_run_is_the_end_of_its_id(stage: Stage, run_id: str, num
 
 
 def test_what_no_shim_wrote_is_not_a_run(stage: Stage) -> None:
-    """A directory of another execution's, one without a spec, and one that is none."""
+    """A directory of another execution's, one without a spec, and a file."""
     _, moved, torn = stage.prepared("a"), stage.prepared("b"), stage.prepared("c")
     stage.directory(moved).rename(stage.state / "executions" / "d")
     stage.write(torn, "spec.json", b"torn")

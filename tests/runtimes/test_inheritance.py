@@ -24,7 +24,7 @@ def run(script: Script, code: str) -> dict[str, object]:
 
 
 def test_limits_are_raised(script: Script) -> None:
-    """All that could end a daemon, as far as the system lets it; files to the hard limit, and what it was is told."""
+    """All that could end a daemon, as far as the system lets it; files to the hard limit, and the former limit is in the answer."""
     told = run(
         script,
         """

@@ -45,7 +45,7 @@ def test_the_first_setting_makes_the_file(path: Path) -> None:
 
 
 def test_comments_order_and_all_else_stay(path: Path) -> None:
-    """So do the file's rights."""
+    """The file's rights stay, too."""
     write(path, TEXT)
     path.chmod(0o640)
     file = SettingsFile(path)
@@ -91,7 +91,7 @@ def test_a_file_that_cannot_be_read_is_not_written(path: Path, text: str | bytes
 
 
 def test_a_change_that_would_not_be_read_back_is_refused(path: Path) -> None:
-    """Here the value that is wanted is none that the file can hold as it is."""
+    """A value that does not equal itself, and one in place of a table."""
     write(path, TEXT)
     with pytest.raises(
         SettingsError, match=r"^'queue\.limit' cannot be changed in .* as the file is written\.$"

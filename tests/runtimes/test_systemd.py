@@ -39,7 +39,7 @@ WantedBy=default.target
 
 @pytest.fixture
 def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """A home and a `systemctl` that writes down what it is told; it fails at words that `fails-on` holds."""
+    """A home and a `systemctl` that keeps a list of its arguments; it fails at words that `fails-on` holds."""
     (tmp_path / "bin").mkdir()
     said, fails = tmp_path / "said", tmp_path / FAILS_ON
     script = tmp_path / "bin" / "systemctl"
@@ -162,7 +162,7 @@ def test_a_systemctl_that_cannot_be_run_is_told(
 
 
 def test_a_unit_is_removed_with_what_starts_it(environ: dict[str, str]) -> None:
-    """Even where systemd does not answer; what it complained of is told. Gone already is fine."""
+    """Even where systemd does not answer; the answer is its complaint. Gone already is fine."""
     it = unit(environ)
     it.install()
     wanted = it.path.parent / "default.target.wants" / it.name
