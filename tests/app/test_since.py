@@ -149,7 +149,7 @@ def test_days_are_in_order(verbs: Verbs) -> None:
 
 
 def test_a_report_has_every_task_once_by_its_state_now(verbs: Verbs) -> None:
-    """What ended since, all that needs a person, all that is running; each list in the order of time."""
+    """What ended since, all that needs a person, all that is active; each list in the order of time."""
     ran(verbs, "old", 5)
     ran(verbs, "asks-long", 6, TaskState.NEEDS_INPUT, text="Which?")
     ran(verbs, "d2", 30, text="Second.", **spent(2.0))
@@ -165,14 +165,14 @@ def test_a_report_has_every_task_once_by_its_state_now(verbs: Verbs) -> None:
     found = report(verbs.store, lambda: verbs.runtime, later(20), later(60))
     assert (found.since, found.now) == (later(20), later(60))
 
-    def told(name: str) -> list[tuple[str, str]]:
+    def in_list(name: str) -> list[tuple[str, str]]:
         return [(each.row.task.id, each.text) for each in getattr(found, name)]
 
-    assert told("done") == [("d1", "First."), ("d2", "Second.")]
-    assert sorted(told("needs_you")) == [("asks", "What?"), ("asks-long", ""), ("held", "")]
-    assert told("failed") == [("f", "No.")]
-    assert told("stopped") == [("s", "")]
-    assert sorted(told("active")) == [("again", "Busy."), ("works", "")]
+    assert in_list("done") == [("d1", "First."), ("d2", "Second.")]
+    assert sorted(in_list("needs_you")) == [("asks", "What?"), ("asks-long", ""), ("held", "")]
+    assert in_list("failed") == [("f", "No.")]
+    assert in_list("stopped") == [("s", "")]
+    assert sorted(in_list("active")) == [("again", "Busy."), ("works", "")]
     assert found.removed == 1
     assert [each.cost.known_usd for each in found.done] == [1.0, 2.0]
     assert (found.cost.runs, found.cost.known_usd, found.cost.unknown_runs) == (7, 3.0, 1), "the removed one is counted"

@@ -132,8 +132,10 @@ class LocalDaemonHost:
         """Read them."""
         try:
             with atomic.directory(self._state.resolve()) as fd:
-                stored = cast("dict[str, object]", json.loads(atomic.read_limited(fd, _LAST_WORDS, 65536)))
-            record = former_names.fields(stored)
+                stored = cast("object", json.loads(atomic.read_limited(fd, _LAST_WORDS, 65536)))
+            if not isinstance(stored, dict):
+                return None
+            record = former_names.fields(cast("dict[str, object]", stored))
             at = datetime.fromisoformat(str(record["at"]))
             return LastWords(pid=int(cast("int", record["pid"])), at=at, detail=str(record["detail"]))
         except (OSError, ValueError, KeyError, TypeError):
