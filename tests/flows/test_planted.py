@@ -152,7 +152,10 @@ class Planted:
         more.write_text(MORE.format(trap=trap), encoding="utf-8")
         aliases = "[alias]\n" + "".join(f"    {name} = !{trap} alias-{name}\n" for name in OF_GIT)
         config = rig.root / "config"
-        config.write_text(CONFIG.format(trap=trap, hooks=hooks, more=more) + aliases, encoding="utf-8")
+        forge = rig.root / "forge.git"
+        _ = subprocess.run(["git", "init", "-q", "--bare", str(forge)], check=True, env=rig.environment)
+        known = f'[user]\n    name = Ada\n    email = ada@example.org\n[remote "origin"]\n    url = {forge}\n'
+        config.write_text(CONFIG.format(trap=trap, hooks=hooks, more=more) + aliases + known, encoding="utf-8")
         attributes = rig.root / "attributes"
         attributes.write_text(ATTRIBUTES, encoding="utf-8")
         lines = [f"mkdir -p '{hooks}' '{common}/info'"]
@@ -202,6 +205,13 @@ class Planted:
             ("pin", (one,)),
             ("unpin", (one,)),
             ("cancel", ("@1",)),
+            ("apply", (one, "--reverse")),  # the agent of the checkout wrote the same
+            ("apply", (one, "--dry-run")),
+            ("apply", (one, "--3way")),
+            ("apply", (one, "--reverse")),
+            ("merge", (one, "--commit", "--message", "All of it")),
+            ("pr", (one, "--print")),
+            ("pr", (one,)),
             ("retry", (one,)),
             ("stop", (one,)),
             ("kill", (one,)),
@@ -259,7 +269,9 @@ def test_what_an_agent_planted_is_run_by_no_command(rig: Rig) -> None:
             _ = rig.wait_resting(task.id)
     assert not planted.sprung.exists(), planted.sprung.read_text(encoding="utf-8")
     failed = {name: code for name, code in done.items() if code != 0}
-    # A removal without `--discard` is refused; everything else did what it does.
-    assert {name.split(" ", 1)[1] for name in failed} == {"worktree clean"}, failed
+    # Refused are: a removal without `--discard`, a merge of files that need the planted filter, a push to an address that runs a program, and changes that
+    # do not fit because the filter is not run. Everything else did what it does.
+    assert {name.split(" ", 1)[1] for name in failed} <= {"worktree clean", "merge", "pr", "apply"}, failed
+    assert {"worktree clean", "merge", "pr"} <= {name.split(" ", 1)[1] for name in failed}, failed
     _ = subprocess.run(["git", "status"], check=False, cwd=rig.repo, capture_output=True, env=rig.environment)
     assert planted.sprung.exists(), "the traps themselves must work"

@@ -73,7 +73,9 @@ class GitApplier:
                 crashpoint("apply.files.after")
                 conflicts = self._unmerged(top) if three_way else ()
                 if code and not conflicts:
-                    raise GitUnknown(complaint or "git apply failed.")
+                    # Its first line may say only what it tries next.
+                    errors = [line for line in self._git.git.complaints if line.startswith("error: ")]
+                    raise GitUnknown(errors[-1] if errors else complaint or "git apply failed.")
                 succeeded.append(True)
             return Applied(top, shown, conflicts)
 
