@@ -64,7 +64,9 @@ NOT_OF_A_LAUNCH = [
     "daemon.answered_grace",
     "daemon.stalled_after",
     "prune.keep_days",
+    "prune.keep_salvage_days",
     "prune.keep_tasks_days",
+    "worktree.salvage",
     "prune.keep_history_days",
     "store.url",
 ]

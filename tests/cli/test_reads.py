@@ -230,7 +230,7 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     task_id = wk.add()
     row = wk("ls", "--json").json[0]
     keys = "expect priority account machine project checkout after not_before labels pinned_at seen_at waits"
-    keys += " worktree id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at"
+    keys += " scratch worktree id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at"
     keys += " run_count attempts max_attempts stop run result verdict"
     assert set(row) == set(keys.split())
     more = "prompt argv checks check_deadline_s setup environment_names deadline_s silence_s on_lost leftovers authorisation evidence runs takeover reasons key"

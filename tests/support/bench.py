@@ -314,5 +314,6 @@ class Bench:
     def reopen(self, store: Store) -> None:
         """Continue with another connection to the same database."""
         self.store = store
-        self.settler = replace(self.settler, store=store)
+        commands = side_commands(store, self.clock, cast("Runtime", self.parts))
+        self.settler = replace(self.settler, store=store, commands=commands)
         self.restart()

@@ -28,7 +28,7 @@ TOOL_TEXT = 4000
 """Characters of a tool's output that are printed."""
 _KINDS = """signed_out quota overloaded network context_full turn_limit budget permission_denied bad_request program_missing directory_missing
 directory_changed program_broken sandbox crash deadline silence refused nothing_recorded nothing_changed asked never_launched lost interrupted stopped
-environment_unknown unknown"""
+environment_unknown setup_failed check_failed check_not_run unknown"""
 KINDS = frozenset(_KINDS.split())
 """Failure kinds that a script may name."""
 
