@@ -41,12 +41,15 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
         DaemonError: it could not be started, or the one that runs works on another database.
     """
     host = parts.daemon_host
-    began = time.monotonic()
+    began, ending = time.monotonic(), ""
     while True:
         heard = host.send(DaemonRequest.LOOK)
         # Asked after the order was sent: a daemon that reports that it is ending may have missed the order.
         info = host.info()
-        ending = info.ending if info is not None else ""
+        if info is not None:
+            ending = (
+                info.ending
+            )  # one that is leaving deletes its record before it lets go of its lock: it is not one that is starting
         if info is not None and info.store not in {"", parts.store_name}:
             raise DaemonError(
                 f"The daemon that runs works on another database ({info.store}).",
