@@ -83,15 +83,19 @@ class Repo:
         return listed, self.git("for-each-ref", "--format=%(refname:short)", "refs/heads").split()
 
 
-def new_repo(tmp_path: Path) -> Repo:
-    """A repository with a few files, and one commit."""
+def git_environ(tmp_path: Path) -> dict[str, str]:
+    """What git gets in a test: a new home directory, and a name for its commits."""
     home = tmp_path / "home"
     home.mkdir()
-    environ = {
+    return {
         "PATH": os.environ["PATH"], "HOME": str(home), "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.org",
         "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org",
     }  # fmt: skip
-    made = Repo(tmp_path / "a repo", tmp_path / "work trees\nü", environ)
+
+
+def new_repo(tmp_path: Path) -> Repo:
+    """A repository with a few files, and one commit."""
+    made = Repo(tmp_path / "a repo", tmp_path / "work trees\nü", git_environ(tmp_path))
     made.top.mkdir()
     _ = made.git("init", "-q", "-b", "main")
     (made.top / "a").write_text("a\n", encoding="utf-8")

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import pytest
+from support.worktrees import git_environ
 
 from watchkeeper.domain.worktree import Worktree
 from watchkeeper.errors import BadTask
@@ -106,13 +107,7 @@ class Repo:
 
 @pytest.fixture
 def repo(tmp_path: Path) -> Repo:
-    home = tmp_path / "home"
-    home.mkdir()
-    environ = {
-        "PATH": os.environ["PATH"], "HOME": str(home), "GIT_AUTHOR_NAME": "t", "GIT_AUTHOR_EMAIL": "t@example.org",
-        "GIT_COMMITTER_NAME": "t", "GIT_COMMITTER_EMAIL": "t@example.org",
-    }  # fmt: skip
-    made = Repo(tmp_path / "a repo", tmp_path / "work trees", environ)
+    made = Repo(tmp_path / "a repo", tmp_path / "work trees", git_environ(tmp_path))
     made.top.mkdir()
     _ = made.git("init", "-q", "-b", "main")
     for name in ("changed", "staged", "moved", "deleted", "same", "file", "directory/inner"):

@@ -74,7 +74,7 @@ class Undoer:
         """Bring back the last worktree that was removed, or the one that is named by its task or its own id.
 
         Raises:
-            NothingToUndo: there is none.
+            NothingToUndo: no removed worktree can be brought back.
             NotBroughtBack: something is in its place, among others; the next try starts over or continues.
         """
         salvage = latest(self.salvages.records(), named)

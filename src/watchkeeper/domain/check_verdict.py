@@ -17,7 +17,7 @@ class CheckVerdict(StrEnum):
     NOT_RUN = "could_not_run"
     """No check failed, and one could not run."""
     UNCHECKED = "unchecked"
-    """There are no checks, or the run did not come so far."""
+    """The task has no checks, or its run ended before them."""
 
 
 def verdict_of(checks: Sequence[SideCommand]) -> CheckVerdict:

@@ -93,5 +93,5 @@ def refuse_removed(task: Task) -> None:
     if tree is not None and tree.state in {WorktreeState.REMOVING, WorktreeState.REMOVED}:
         raise Refused(
             f"The worktree of task {task.id} was removed, and it works nowhere else.",
-            hint=f"`wk undo {task.id}` brings it back; `wk run` hands the task over anew.",
+            hint=f"`wk undo {task.id}` brings it back; `wk run` hands over a new task.",
         )

@@ -51,7 +51,7 @@ class Branches(Protocol):
         ...
 
     def target(self, tree: Worktree, into: str | None) -> Target:
-        """The branch to merge into. Raises Refused if there is none."""
+        """The branch to merge into. Raises Refused if the repository has no such branch."""
         ...
 
     def source(self, tree: Worktree, onto: str) -> str:

@@ -186,7 +186,7 @@ def _index_of(top: str) -> Path | None:
 
 
 def _copied(there: Path, copy: Path) -> bool:
-    """Copy a file or a link with its mode; False: there is none. Raises OSError."""
+    """Copy a file or a link with its mode. Returns False if nothing is there. Raises OSError."""
     try:
         status = there.lstat()
     except (FileNotFoundError, NotADirectoryError):

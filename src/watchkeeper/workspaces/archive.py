@@ -27,7 +27,7 @@ def write(path: Path, trees: Iterable[tuple[bytes, bytes, Iterable[Entry]]], log
     Args:
         path: of the archive.
         trees: the first part of the names, the directory, and what of it is kept.
-        log: the reflog; None: there is none.
+        log: the reflog; None if the repository keeps none for this name.
 
     Raises:
         Unsalvageable: a file changed meanwhile, or cannot be read.

@@ -36,7 +36,7 @@ class Named:
     """The objects of a repository that one worktree needs."""
 
     head: str | None = None
-    """The commit that is checked out; None: there is none yet."""
+    """The commit that is checked out; None before the first commit."""
     commits: list[str] = field(default_factory=list[str])
     """All that are to stay reachable, HEAD first."""
     staged: list[tuple[bytes, str, str]] = field(default_factory=list[tuple[bytes, str, str]])
