@@ -24,9 +24,11 @@ from watchkeeper.compose import Watchkeeper
 from watchkeeper.domain.model import RESTING_TASK_STATES, Outcome, Run, RunState, Task, TaskState
 from watchkeeper.domain.side_command import SideCommand
 from watchkeeper.errors import NotFound, StateError
+from watchkeeper.ports.service import DaemonRequest
 from watchkeeper.ports.store import JournalEntry, Tx
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
+from watchkeeper.runtimes.daemon_host import LocalDaemonHost
 
 QUICK = {
     "WATCHKEEPER_DAEMON_START_GRACE": "2.5",
@@ -132,7 +134,17 @@ class Rig:
                 f"wk {' '.join(args)} ended with {done.returncode}:\n{done.stdout.decode()}\n{done.stderr.decode()}"
             )
             raise AssertionError(message)
+        if b"daemon is still starting" in done.stderr and not self.crash:
+            self._await_daemon()
         return done
+
+    def _await_daemon(self) -> None:
+        """Wait until a daemon listens, this one or one that was there before; what a test says next is about it. One that cannot start fails the test later."""
+        host = LocalDaemonHost(self.state, lambda: self.root / "nowhere", self.environment)
+        late = time.monotonic() + 20
+        wait_until(
+            lambda: host.send(DaemonRequest.LOOK) or time.monotonic() > late, within_s=30, what="a daemon listens"
+        )
 
     def git(self, *args: str) -> str:
         """What git prints about the repository."""

@@ -47,9 +47,8 @@ def ensure(parts: Watchkeeper, *, within_s: float = _WORD_S) -> Ensured:
         # Asked after the order was sent: a daemon that reports that it is ending may have missed the order.
         info = host.info()
         if info is not None:
-            ending = (
-                info.ending
-            )  # one that is leaving deletes its record before it lets go of its lock: it is not one that is starting
+            # Kept for the next look: one that leaves deletes its record before its lock, and is not one that is starting.
+            ending = info.ending
         if info is not None and info.store not in {"", parts.store_name}:
             raise DaemonError(
                 f"The daemon that runs works on another database ({info.store}).",
