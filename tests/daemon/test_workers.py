@@ -141,6 +141,20 @@ def test_one_that_has_to_wait_is_roused_when_something_happens(stage: Stage) -> 
     assert stage.offer("a")
 
 
+def test_what_is_heard_during_a_work_is_not_slept_over(stage: Stage) -> None:
+    """A shim's last word may come after the work has looked for it: then the run is looked at again at once."""
+    assert stage.offer("a")
+    stage.workers.rouse()
+    stage.let_go("a")
+    _ = stage.workers.collect()
+    stage.workers.rest("a", 1.0)
+    assert stage.offer("a")
+    stage.let_go("a")
+    _ = stage.workers.collect()
+    stage.workers.rest("a", 1.0)
+    assert not stage.offer("a"), "nothing was heard this time"
+
+
 def test_nothing_keeps_the_process_alive(stage: Stage) -> None:
     assert stage.offer("a")
     wait_until(lambda: stage.begun == ["a"], within_s=10, what="it is at work")

@@ -110,6 +110,10 @@ class Workers(Generic[T]):
         self._works: dict[str, _Work] = {}
         self._over: Done[T] = Done()
         self._rests: dict[str, _Rest] = {}
+        self._heard = 0
+        """How often something was heard."""
+        self._heard_before: dict[str, int] = {}
+        """The same when a run's work began: what is heard after that, the work may have missed."""
 
     def offer(self, run_id: str, work: Callable[[], T]) -> bool:
         """Begin the work of a run; False if it is running or resting, or if there is no room."""
@@ -124,6 +128,7 @@ class Workers(Generic[T]):
                 target=self._run, args=(run_id, work), name=f"wk-{self._name}-{run_id}", daemon=True
             )
             self._works[run_id] = _Work(thread, self._now_s(), self._usual)
+            self._heard_before[run_id] = self._heard
             try:
                 thread.start()
             except RuntimeError:  # no more threads for us now
@@ -140,13 +145,16 @@ class Workers(Generic[T]):
             self._done(True)  # noqa: FBT003 - as at the end of a work: there may be room for another one
 
     def rest(self, run_id: str, for_s: float) -> None:
-        """Begin nothing for a run for a while, unless something is heard of it."""
+        """Begin nothing for a run for a while, unless something is heard of it, or was since its work began."""
         with self._guard:
+            if self._heard_before.get(run_id, self._heard) != self._heard:
+                return
             self._rests[run_id] = _Rest(self._now_s() + for_s, _FIRST_REST_S, soft=True)
 
     def rouse(self) -> None:
         """Something has happened: look at those too that were left in peace for a while."""
         with self._guard:
+            self._heard += 1
             for run_id in [run_id for run_id, rest in self._rests.items() if rest.soft]:
                 del self._rests[run_id]
 
@@ -177,6 +185,8 @@ class Workers(Generic[T]):
         with self._guard:
             for gone in self._rests.keys() - run_ids:
                 del self._rests[gone]
+            for gone in self._heard_before.keys() - run_ids - self._works.keys():
+                del self._heard_before[gone]
 
     @property
     def due_s(self) -> float | None:
