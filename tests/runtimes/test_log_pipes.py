@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -220,6 +221,28 @@ def test_a_daemon_keeps_what_was_in_the_pipe_when_all_others_died(
     assert runtime.sweep(run).proof is Proof.SWEPT
     assert runtime.executions().log(run, "stdout").read_bytes() == written(0, MIB) + b"the last words\n"
     assert not runtime.executions().may_lack_end(run)
+
+
+def test_a_writer_that_is_about_to_end_is_waited_for(
+    stage: Stage, make: Callable[[LogPipes | None], ProcessRuntime]
+) -> None:
+    """A process that was killed lets go of its files one after another: its lock may be free before its end of the pipe is."""
+    pipes = LogPipes()
+    runtime = make(pipes)
+    run = started(stage, runtime, "1", "stay")
+    wait_until(said(runtime, run, "all"), what="it has begun")
+    held = os.open(f"/proc/{survivors(run)[0]}/fd/1", os.O_WRONLY)
+    ending = subprocess.Popen(["sh", "-c", "read go; sleep 0.3"], stdin=subprocess.PIPE, stdout=held)
+    os.close(held)
+    kill_shim(runtime)
+    for pid in survivors(run):
+        os.kill(pid, signal.SIGKILL)
+    with runtime.executions().intact(run) as files, pipes.draining(run.execution_id, files.fd, MIB, lambda: True):
+        wait_until(lambda: not survivors(run), what="all others are dead")
+        assert ending.stdin is not None
+        ending.stdin.close()
+    assert not runtime.executions().may_lack_end(run)
+    assert ending.wait(timeout=30) == 0
 
 
 def test_where_nobody_was_left_to_hold_it_the_end_may_be_missing(

@@ -73,7 +73,7 @@ class MixedRig(Rig):
 
     def wait_held(self, gate: str) -> None:
         """Wait until the model's turn waits at the gate."""
-        assert self.stub.board.wait_held(f"{gate}@{self.key}", 90), f"no turn came to the gate {gate}"
+        assert self.stub.board.wait_held(f"{gate}@{self.key}"), f"no turn came to the gate {gate}"
 
     def release(self, gate: str) -> None:
         """Let the turn at the gate go."""

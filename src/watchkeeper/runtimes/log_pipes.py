@@ -27,6 +27,8 @@ from watchkeeper.shim.output import Output
 _LOCK = "drain.lock"
 _POLL_MS = 100
 _PAUSE_S = 0.02
+_ENDING_S = 1.0
+"""So long a writer may still be there in the end: the kernel closes the files of a process that was killed one after another, its lock before its pipes."""
 _HELD_BACK_S = 10.0
 """So long a log that takes nothing, on a full disk, is waited for in the end. Its run is not settled meanwhile."""
 
@@ -150,6 +152,9 @@ class _Drain:
         while not self._over.is_set():
             self._take(output, poller)
         flushed = self._take_all(output)
+        until = time.monotonic() + _ENDING_S
+        while flushed and not _have_ended(output) and time.monotonic() < until:
+            flushed = self._take(output, poller)
         while self._lingers and not (flushed and _have_ended(output)):
             self._settled.set()  # its run is settled without waiting for it
             flushed = self._take(output, poller)

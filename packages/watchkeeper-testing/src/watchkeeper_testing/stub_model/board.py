@@ -115,7 +115,7 @@ class Board:
             finally:
                 self._waiting[gate] -= 1
 
-    def wait_held(self, gate: str, timeout_s: float = 30.0) -> bool:
+    def wait_held(self, gate: str, timeout_s: float = 90.0) -> bool:
         """Wait until a request waits at the gate; False if the time runs out first."""
         with self._changed:
             return self._changed.wait_for(lambda: self._waiting[gate] > 0, timeout_s)
