@@ -136,8 +136,8 @@ def test_a_survivor_that_nobody_drains_waits_and_is_not_ended(
     run = started(stage, runtime, "64")
     wait_until(said(runtime, run, "a quarter"), what="a quarter is written")
     kill_shim(runtime)
+    wait_until(lambda: len(survivors(run)) == 1, what="the agent has died with its shim")
     ours = survivors(run)
-    assert len(ours) == 1
     wait_until(lambda: "pipe_write" in Path(f"/proc/{ours[0]}/wchan").read_text() or waits(ours[0]), what="it waits")
     drained(runtime, LogPipes(), run, 256 * MIB, over(runtime, run))
     assert runtime.executions().log(run, "stdout").read_bytes() == written(0, 64 * MIB)
@@ -189,8 +189,9 @@ def test_what_no_sweep_can_find_is_drained_for_as_long_as_the_daemon_lives(
     pipes = LogPipes()
     runtime = make(pipes)
     go = stage.state / "go"
-    hidden = f"while [ ! -e {go} ]; do sleep 0.05; done; head -c 3000000 /dev/zero; echo $$ >&2"
-    script = f"setsid env -i PATH=/usr/bin:/bin sh -c '{hidden}' & echo up >&2; exec sleep 300"
+    # It says itself that it is up: before that it may still carry the marker.
+    hidden = f"echo up >&2; while [ ! -e {go} ]; do sleep 0.05; done; head -c 3000000 /dev/zero; echo $$ >&2"
+    script = f"setsid env -i PATH=/usr/bin:/bin sh -c '{hidden}' & exec sleep 300"
     run = started(stage, runtime, argv=("sh", "-c", script))
     wait_until(said(runtime, run, "up"), what="it is up")
     kill_shim(runtime)
@@ -279,6 +280,32 @@ def test_two_drainers_do_not_write_over_one_another(
     drained(runtime, first, run, 256 * MIB, enough)
     other.join()
     assert runtime.executions().log(run, "stdout").read_bytes() == written(0, 32 * MIB)
+
+
+def test_two_sweeps_of_one_run_say_the_same_of_its_log(
+    stage: Stage, make: Callable[[LogPipes | None], ProcessRuntime]
+) -> None:
+    """The second waits for what the first one still moves; else it would say that the end may be missing."""
+    pipes = LogPipes()
+    runtime = make(pipes)
+    run = started(stage, runtime, "1")
+    wait_until(said(runtime, run, "all"), what="all is written")
+    kill_shim(runtime)
+    entered, lacks = threading.Event(), list[bool]()
+
+    def second() -> None:
+        with runtime.executions().intact(run) as files, pipes.draining(run.execution_id, files.fd, MIB, lambda: True):
+            entered.set()
+        lacks.append(runtime.executions().may_lack_end(run))
+
+    other = threading.Thread(target=second)
+    with runtime.executions().intact(run) as files, pipes.draining(run.execution_id, files.fd, MIB, lambda: True):
+        other.start()
+        assert entered.wait(30)
+        wait_until(lambda: not survivors(run), what="the survivor is gone")
+    other.join()
+    assert lacks == [False]
+    assert runtime.executions().log(run, "stdout").stat().st_size == MIB
 
 
 def test_a_shim_that_lives_is_left_to_drain_alone(

@@ -41,6 +41,8 @@ class LogPipes:
         self._lingers = lingers
         self._guard = threading.Lock()
         self._held: dict[str, dict[str, int]] = {}
+        self._drains: dict[str, _Drain] = {}
+        """Those that were begun here and whose runs are still being swept."""
 
     def hold(self, execution_id: str, directory: int) -> None:
         """Keep an execution's pipes open from now on; twice is fine. Raises OSError."""
@@ -68,24 +70,39 @@ class LogPipes:
             OSError: the system is in trouble.
         """
         with self._guard:
-            known = self._held.pop(execution_id, None)
+            other = self._drains.get(execution_id)
+            drain = None if other is not None else self._begun(execution_id, directory, limit)
+        if drain is None:
+            yield
+            if other is not None:
+                # Two loops may sweep one run. What this one says of the log must not be older than what the other one still moves into it.
+                other.wait()
+            return
+        drain.begin(may_begin)
+        try:
+            yield
+        finally:
+            try:
+                drain.finish(lingers=self._lingers)
+            finally:
+                with self._guard:
+                    del self._drains[execution_id]
+
+    def _begun(self, execution_id: str, directory: int, limit: int) -> "_Drain | None":
+        """A drain of the pipes that were held, or that are opened now; None: there are none, or another process drains them. Raises OSError."""
+        known = self._held.pop(execution_id, None)
         ends = _open(directory) if known is None else known
         try:
             lock = hold_lock(Path(f"/proc/self/fd/{directory}") / _LOCK) if ends else None
-            # Without: there are no pipes, or another process drains them.
             drain = None if lock is None else _Drain(os.dup(directory), limit, ends, lock, known=known is not None)
         except OSError:
             _close(ends)
             raise
         if drain is None:
             _close(ends)
-            yield
-            return
-        drain.begin(may_begin)
-        try:
-            yield
-        finally:
-            drain.finish(lingers=self._lingers)
+        else:
+            self._drains[execution_id] = drain
+        return drain
 
 
 class _Drain:
@@ -106,6 +123,10 @@ class _Drain:
     def begin(self, may_begin: Callable[[], bool]) -> None:
         """Drain as soon as that may be."""
         threading.Thread(target=self._run, args=(may_begin,), name="wk-drain", daemon=True).start()
+
+    def wait(self) -> None:
+        """Wait until what there is has been moved, or could not be."""
+        _ = self._settled.wait()
 
     def finish(self, *, lingers: bool) -> None:
         """Come back when what there is has been moved. Raises OSError if it could not be."""
