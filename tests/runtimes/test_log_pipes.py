@@ -195,6 +195,7 @@ def test_what_no_sweep_can_find_is_drained_for_as_long_as_the_daemon_lives(
     run = started(stage, runtime, argv=("sh", "-c", script))
     wait_until(said(runtime, run, "up"), what="it is up")
     kill_shim(runtime)
+    wait_until(lambda: not survivors(run), what="the agent, its parent, has died with the shim")
     report = runtime.sweep(run)
     assert report.proof is Proof.UNPROVEN
     assert any("(sh) has the run's files open for writing" in said for said in report.spared)
