@@ -113,6 +113,7 @@ class Settler:
             host="" if settlement.is_stopped_by_us(task, run) else _host(tx, run.id),
             service_answered=_service_answered(tx, task, run, found.read.trace, at),
             checks=found.checks,
+            resumed=(turn := tx.messages.turn(run.id)) is not None and turn.session is not None,
         )
         if found.swept is not None:
             journal_sweep(tx, run, found.swept, at)
