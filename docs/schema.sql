@@ -466,3 +466,26 @@ WHEN NEW.task_id <> OLD.task_id
             <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made', '$.worktree.merge', '$.worktree.merged')) BEGIN
     SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
 END;
+
+CREATE TABLE message (
+    task_id TEXT NOT NULL REFERENCES task (id),
+    number INTEGER NOT NULL CHECK (number > 0),
+    state TEXT NOT NULL CHECK (state IN ('waiting', 'taken', 'answered', 'stopped', 'failed')),
+    key TEXT CHECK (key <> ''),
+    run_id TEXT REFERENCES run (id),
+    body TEXT NOT NULL CHECK (json_valid(body)),
+    PRIMARY KEY (task_id, number),
+    CHECK (state <> 'taken' OR run_id IS NOT NULL)
+) STRICT;
+
+CREATE UNIQUE INDEX message_key ON message (task_id, key) WHERE key IS NOT NULL;
+
+CREATE INDEX message_open ON message (task_id, number) WHERE state IN ('waiting', 'taken');
+
+CREATE TABLE turn (
+    run_id TEXT PRIMARY KEY REFERENCES run (id),
+    task_id TEXT NOT NULL REFERENCES task (id),
+    body TEXT NOT NULL CHECK (json_valid(body))
+) STRICT;
+
+CREATE INDEX turn_task ON turn (task_id);

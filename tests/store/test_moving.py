@@ -11,6 +11,7 @@ from support.records import NOON, add, end, later, make_outcome, make_task, rese
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.effects import ForgetEnvironment
 from watchkeeper.domain.lanes import HarnessState, QueueRule
+from watchkeeper.domain.message import Message, Turn
 from watchkeeper.domain.model import (
     AgentIdentity,
     Changes,
@@ -87,6 +88,8 @@ def _fill(tx: Tx) -> None:
     tx.outcomes.authorise(Authorisation(id="x1", task_id="done", kind="person", by="ada", detail="so", at=NOON))
     first = reserve(tx, done)
     tx.outcomes.record_launch(first, "x1")
+    tx.messages.add(Message(task_id=first.task_id, number=1, text="Go on.", by="me", at=first.claimed_at), "k")
+    tx.messages.add_turn(Turn(run_id=first.id, task_id=first.task_id, session="s", machine="m", numbers=(1,)))
     tx.commands.reserve([a_check(first)])
     tx.commands.keep_changes(first.id, Changes(known=True))
     settle(tx, end(tx, first))

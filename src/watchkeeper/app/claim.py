@@ -7,6 +7,7 @@ from functools import partial
 
 from watchkeeper.app.announce import announce_blocked
 from watchkeeper.app.lane_conditions import lane_conditions
+from watchkeeper.app.messages import take
 from watchkeeper.app.record import apply_task
 from watchkeeper.domain.lanes import Lane, LaneConditions, Reason, closed, open_lanes, probed_accounts
 from watchkeeper.domain.model import Cause, Run, RunState, Task
@@ -189,6 +190,7 @@ def _reserve(tx: Tx, task: Task, claimant: Claimant, ids: Ids, at: datetime) -> 
     if approval is None:
         raise Refused(f"Task {task.id} has no authorisation, so it is not launched.")
     tx.outcomes.record_launch(run, approval.id)
+    take(tx, task, run, at)
     _ = tx.journal.append("run.reserved", at, task_id=task.id, run=run, data={"state": run.state.value})
     return Claim(task_id=task.id, run_id=run.id, fence=run.fence)
 

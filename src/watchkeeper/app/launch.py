@@ -18,10 +18,12 @@ from watchkeeper.app.record import apply_run, apply_task
 from watchkeeper.app.route import route_of
 from watchkeeper.app.side_commands import SideCommands
 from watchkeeper.app.steps import LOOKS, MAKES, OnStep, ignore_step
+from watchkeeper.app.turns import SessionElsewhere, given, text_of
 from watchkeeper.app.working_directories import expected
 from watchkeeper.app.worktree_environment import beside, variables_of
 from watchkeeper.domain.account import Account
 from watchkeeper.domain.failure import ROWS, FailureKind
+from watchkeeper.domain.message import Message, Turn
 from watchkeeper.domain.model import DirectoryIdentity, Run, RunState, Task
 from watchkeeper.domain.profile import LaunchProfile, as_written_now, differences, words
 from watchkeeper.domain.run_events import (
@@ -137,6 +139,8 @@ class Launcher:
             self._refuse(run, str(problem), FailureKind.SIGNED_OUT if account else FailureKind.BAD_REQUEST)
         except HarnessError as problem:
             self._refuse(run, _redacted_reason(problem, environment, task, account), FailureKind.PROGRAM_MISSING)
+        except SessionElsewhere as problem:
+            self._refuse(run, str(problem), FailureKind.SESSION_GONE)
         except DirectoryChanged as problem:
             self._refuse(run, str(problem), FailureKind.DIRECTORY_CHANGED)
         except NotAllowed as problem:
@@ -196,14 +200,15 @@ class Launcher:
         harness = self.harness(spec.harness)
         environment = self.accounts.apply(harness, found.account, captured, spec.environment_names)
         profile = self._profile(found, harness, environment)
+        argv, prompt = text_of(found.turn, found.messages, run, spec.prompt, harness, profile)
         request = ExecutionRequest(
             database_id=found.database_id,
             run=run,
-            argv=profile.argv,
+            argv=argv,
             cwd=spec.cwd,
             environment=profile.applied(environment) | variables_of(found.task, found.beside),
             asked=_asked(task, found.account),
-            prompt=f"{profile.prompt_prefix}{spec.prompt}".encode("utf-8", "surrogateescape"),
+            prompt=prompt.encode("utf-8", "surrogateescape"),
             prompt_by=profile.prompt_by,
             deadline_s=spec.deadline_s,
             silence_s=spec.silence_s,
@@ -355,6 +360,10 @@ class _LaunchFacts:
     """What this very launch was recorded with, when the run was reserved."""
     expected: WorkingDirectory | None
     """The working directory that it must find; None: an older version did not record it."""
+    turn: Turn | None
+    """What the run is given beside, or instead of, the task's prompt."""
+    messages: tuple[Message, ...]
+    """The messages of that."""
     beside: tuple[str, ...]
     """The other tasks that work in the same repository now."""
 
@@ -375,6 +384,7 @@ def _asked(task: Task, account: Account | None) -> tuple[str, ...]:
 def _load(tx: Tx, run_id: str) -> _LaunchFacts:
     run = tx.runs.get(run_id)
     task, launch = tx.tasks.get(run.task_id), tx.outcomes.launch(run_id)
+    turn, messages = given(tx, run)
     allowed = None if launch is None else launch.authorisation
     return _LaunchFacts(
         run=run,
@@ -383,5 +393,7 @@ def _load(tx: Tx, run_id: str) -> _LaunchFacts:
         account=of_task(tx, task),
         allowed=allowed,
         expected=expected(tx, run.task_id, allowed),
+        turn=turn,
+        messages=messages,
         beside=beside(tx, task, run.machine),
     )

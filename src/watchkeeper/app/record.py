@@ -6,6 +6,7 @@ from datetime import datetime
 from enum import Enum
 from typing import cast
 
+from watchkeeper.app import messages
 from watchkeeper.app.announce import announce_dependents
 from watchkeeper.domain.model import Run, Task
 from watchkeeper.domain.run import decide_run
@@ -13,7 +14,7 @@ from watchkeeper.domain.run_events import (
     RunEvent,
     RunLost,
 )
-from watchkeeper.domain.task import TaskEvent, decide_task
+from watchkeeper.domain.task import RunSettled, StopAsked, TaskEvent, decide_task
 from watchkeeper.ports.runtime import SweepReport
 from watchkeeper.ports.store import Tx
 
@@ -45,7 +46,11 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
         Refused: the event is not allowed in this state.
         Stale: the row has moved on since it was read.
     """
+    if isinstance(event, RunSettled):
+        event = messages.settle(tx, task, event)
     decision = decide_task(task, event)
+    if isinstance(event, StopAsked):
+        messages.stop(tx, task.id, at)
     if decision.task == task and not decision.effects:
         return task
     tx.tasks.save(decision.task, task)
@@ -56,6 +61,10 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
     _ = tx.journal.append(f"task.{_kind(event)}", at, task_id=task.id, data=facts)
     announce_dependents(tx, task, decision.task, at)
     return tx.tasks.get(task.id)
+
+
+_ONLY_IF_SO = frozenset({"again", "goes_on", "machine"})
+"""Facts that are told only where they hold."""
 
 
 def journal_sweep(tx: Tx, run: Run, sweep: SweepReport, at: datetime) -> None:
@@ -81,6 +90,8 @@ def _facts(event: RunEvent | TaskEvent) -> dict[str, object]:
         value = cast("object", getattr(event, field.name))
         if field.name == "outcome":
             facts |= _outcome_facts(value)
+        elif field.name in _ONLY_IF_SO and not value:
+            continue
         elif field.name not in {"at", "environment_id", "environment_machine", "run_id", "spec", "place"}:
             facts |= _plain(field.name, value)
     return facts

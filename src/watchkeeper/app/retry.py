@@ -2,7 +2,7 @@
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -157,13 +157,22 @@ def _profile(
     return compile_profile(harness, spec, program, replace(wanted, options=options))
 
 
-def retry(parts: Parts, again: Again, *, by: str) -> Task:
+def retry(
+    parts: Parts, again: Again, *, by: str, then: Callable[[Tx, Task], None] | None = None, machine: str = ""
+) -> Task:
     """Queue the task again with a fresh budget of attempts, under the environment of the person who asks.
 
     Where its account waits for its service or its limit, one task of it is tried at once, whatever pause or limit is recorded: the person may know more. If
     that fails, the account is closed again; if it is answered, all continue.
     A held run is given up first: this is a person's word that nothing of it is alive or that it does not matter.
     The working directory is approved as it is now, whatever it was before. What a person allowed since the task was read is not overwritten.
+
+    Args:
+        parts: the installation.
+        again: what was checked.
+        by: who asks.
+        then: what else the same transaction does with the queued task.
+        machine: the machine that keeps the conversation to go on with, where several share the database; empty: as before.
 
     Raises:
         NoSuchTask: there is none.
@@ -189,9 +198,13 @@ def retry(parts: Parts, again: Again, *, by: str) -> Task:
         _refuse_if_changed(tx, again)
         task = _give_up_held(tx, tx.tasks.get(task_id))
         lifts = _lift_closure(tx, task, at)
-        asked = RetryAsked(by=by, at=at, environment_id=environment_id, environment_machine=parts.machine, lifts=lifts)
+        asked = RetryAsked(
+            by=by, at=at, environment_id=environment_id, environment_machine=parts.machine, lifts=lifts, machine=machine
+        )
         task = apply_task(tx, task, asked, at)
         tx.outcomes.authorise(approval(authorisation_id, task, again.profile, by=by, at=at, place=again.place))
+        if then is not None:
+            then(tx, task)
         return task
 
     def _give_up_held(tx: Tx, task: Task) -> Task:
@@ -203,7 +216,7 @@ def retry(parts: Parts, again: Again, *, by: str) -> Task:
         outcome = resolve_held(task, run, at, stopped=False, by=by)
         _ = apply_run(tx, run, Settled(outcome=outcome), at)
         tx.outcomes.add(outcome)
-        return apply_task(tx, task, RunSettled(outcome=outcome), at)
+        return apply_task(tx, task, RunSettled(outcome=outcome, again=True), at)
 
     try:
         return store.transact("retry", work)

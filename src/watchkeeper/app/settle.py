@@ -20,6 +20,7 @@ from watchkeeper.domain.learning import of_account, of_harness, of_service
 from watchkeeper.domain.model import Changes, Leftover, Outcome, Run, RunState, Task, Trace
 from watchkeeper.domain.run_events import (
     HeldBack,
+    SessionSeen,
     Settled,
 )
 from watchkeeper.domain.service import SERVICE_KINDS, ProbePolicy, answered_since, shows_answer
@@ -113,6 +114,7 @@ class Settler:
             host="" if settlement.is_stopped_by_us(task, run) else _host(tx, run.id),
             service_answered=_service_answered(tx, task, run, found.read.trace, at),
             checks=found.checks,
+            resumed=(turn := tx.messages.turn(run.id)) is not None and turn.session is not None,
         )
         if found.swept is not None:
             journal_sweep(tx, run, found.swept, at)
@@ -188,6 +190,10 @@ def _host(tx: Tx, run_id: str) -> str:
 def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
     run, task, at = facts.run, facts.task, facts.at
     if isinstance(decided, Hold):
+        session = None if facts.trace is None else facts.trace.harness_session
+        if session is not None and session != run.harness_session:
+            # Nothing reads the output of a held run again, and a person may go on with its conversation.
+            run = apply_run(tx, run, SessionSeen(harness_session=session), at)
         held = apply_run(tx, run, HeldBack(reason=decided.reason), at)
         kind = held.kind or FailureKind.UNKNOWN
         _ = apply_task(tx, task, RunHeld(reason=decided.reason, kind=kind, at=at), at)

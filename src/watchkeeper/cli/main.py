@@ -38,7 +38,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "env",
     ),
     "Take over": ("apply", "merge", "pr"),
-    "Steer": ("queue", "cancel", "stop", "kill"),
+    "Steer": ("send", "thread", "resume", "queue", "cancel", "stop", "kill"),
     "Keep house": ("rename", "pin", "unpin", "rm", "worktree", "undo", "prune", "backup", "restore"),
     "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),
 }

@@ -28,7 +28,7 @@ TOOL_TEXT = 4000
 """Characters of a tool's output that are printed."""
 _KINDS = """signed_out quota overloaded network context_full turn_limit budget permission_denied bad_request program_missing directory_missing
 directory_changed program_broken sandbox crash deadline silence refused nothing_recorded nothing_changed asked never_launched lost interrupted stopped
-environment_unknown setup_failed check_failed check_not_run unknown"""
+environment_unknown session_gone setup_failed check_failed check_not_run unknown"""
 KINDS = frozenset(_KINDS.split())
 """Failure kinds that a script may name."""
 
@@ -384,10 +384,11 @@ def _follow(agent: Agent) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the prompt from standard input and do it; `--pace SECONDS` is how long the story pauses between steps."""
-    pace = float(arguments[1]) if arguments[:1] == ["--pace"] else 0.9
+    """Read the prompt from standard input and do it; `--pace SECONDS` is how long the story pauses between steps, `--session ID` is gone on with."""
+    given = dict(zip(arguments[::2], arguments[1::2], strict=False))
+    pace = float(given.get("--pace", "0.9"))
     agent = Agent(sys.stdin.buffer.read().decode("utf-8", "replace"), pace)
-    agent.emit("session", session=f"demo-{secrets.token_hex(4)}", model="demo")
+    agent.emit("session", session=given.get("--session") or f"demo-{secrets.token_hex(4)}", model="demo")
     try:
         agent.require_sign_in()
         _follow(agent) if is_script(agent.prompt) else agent.story()

@@ -101,6 +101,11 @@ ROWS: dict[FailureKind, FailureRow] = {
     FailureKind.CHECK_FAILED: _row("A check of the task failed."),
     FailureKind.CHECK_NOT_RUN: _row("A check of the task could not run.", Follow.NEEDS_INPUT),
     FailureKind.SETUP_FAILED: _row("The set-up of the worktree failed, so the agent was not started."),
+    FailureKind.SESSION_GONE: _row(
+        "The agent program no longer knows the conversation; `wk retry --fresh` begins a new one.",
+        Follow.NEEDS_INPUT,
+        counts=False,
+    ),
     FailureKind.ASKED: _row("The agent asks something and waits for an answer.", Follow.NEEDS_INPUT, counts=False),
     FailureKind.ENVIRONMENT_UNKNOWN: _row(
         "The environment kept for this task is gone or damaged; `wk retry` captures it again.",

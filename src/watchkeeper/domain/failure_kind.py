@@ -29,6 +29,7 @@ class FailureKind(StrEnum):
     CHECK_FAILED = "check_failed"
     CHECK_NOT_RUN = "check_not_run"
     SETUP_FAILED = "setup_failed"
+    SESSION_GONE = "session_gone"
     ASKED = "asked"
     ENVIRONMENT_UNKNOWN = "environment_unknown"
     NEVER_LAUNCHED = "never_launched"

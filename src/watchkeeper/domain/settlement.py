@@ -105,6 +105,8 @@ class Facts:
     """The task's checks, all of which have ended; none: they did not run, or not yet."""
     service_answered: bool = False
     """The service answered a task since the run began, or since it failed this task before."""
+    resumed: bool = False
+    """The run went on with a conversation, for messages: words are an answer to these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -259,7 +261,8 @@ def _judge_trace(facts: Facts, exit_fact: ExitFact) -> tuple[FailureKind | None,
         )
     if not trace.ok:
         return FailureKind.UNKNOWN, trace.reason or ROWS[FailureKind.UNKNOWN].detail
-    return judge_success(facts.task.id, facts.task.spec.expect, trace, facts.changes)
+    expect = "answer" if facts.resumed and facts.task.spec.expect == "work" else facts.task.spec.expect
+    return judge_success(facts.task.id, expect, trace, facts.changes)
 
 
 def describe_exit(exit_fact: ExitFact) -> str:

@@ -74,6 +74,12 @@ class RunSettled:
     outcome: Outcome
     service_answered: bool = False
     """The service answered a task since the run began, or since it failed this task before."""
+    again: bool = False
+    """A person gave the run up, and asks for another one in the same transaction."""
+    goes_on: bool = False
+    """Messages came while the run worked, so the task goes back into the queue instead of coming to rest."""
+    machine: str = ""
+    """The machine that keeps the conversation, and that the task is then bound to; empty: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +99,8 @@ class RetryAsked:
     environment_machine: str = ""
     lifts: bool = False
     """It waited for its account's service or limit, which is tried again at once."""
+    machine: str = ""
+    """The machine that keeps the conversation to go on with, and that the task is then bound to; empty: as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,14 +315,14 @@ def _settled(task: Task, event: RunSettled) -> TaskDecision:
         raise Refused("The outcome is of another run than the task's own.")
     if task.stop is not None and outcome.disposition in _PASSES_OVER_A_STOP:
         raise Refused("The task was stopped before this was decided: decide again.")
-    state = _AFTER[outcome.disposition]
+    state = _after(task, event)
     row = ROWS[outcome.kind] if outcome.kind is not None else None
     counted = row is None or row.counts or charged(task, outcome.kind, answered=answered)
-    moves = state is S.QUEUED and outcome.proof is Proof.SWEPT and task.spec.worktree is not None
+    moves = outcome.disposition is Disposition.RETRY and outcome.proof is Proof.SWEPT and task.spec.worktree is not None
     after = replace(
         task,
         state=state,
-        spec=in_a_new_worktree(task) if moves else task.spec,
+        spec=in_a_new_worktree(task) if moves else _bound(task.spec, event.machine),
         run_id=None,
         attempts=task.attempts + (1 if counted else 0),
         service_failures=service_failures(task, outcome.kind, answered=answered),
@@ -326,7 +334,26 @@ def _settled(task: Task, event: RunSettled) -> TaskDecision:
         updated_at=outcome.at,
         ended_at=outcome.at if state in FINAL_TASK_STATES else None,
     )
+    if event.goes_on:
+        # A message is a person's act: it begins a fresh budget, as a retry does.
+        after = replace(after, attempts=0, service_failures=0, unlaunched=0, wake_at=None, wake_for=None, kind=None)
+        after = replace(after, reason="A message waits for the agent.")
     return TaskDecision(task=after, effects=_forget_if_ended(after))
+
+
+def _after(task: Task, event: RunSettled) -> TaskState:
+    """Where the task comes to."""
+    state = _AFTER[event.outcome.disposition]
+    if not event.goes_on:
+        return state
+    if task.stop is not None or state not in {S.DONE, S.FAILED, S.NEEDS_INPUT}:
+        raise Refused("A task that is stopped, held or tried again does not go on with messages.")
+    return S.QUEUED
+
+
+def _bound(spec: TaskSpec, machine: str) -> TaskSpec:
+    """What was asked for, bound to the machine that keeps the conversation."""
+    return replace(spec, machine=machine) if machine else spec
 
 
 def _wake_for(outcome: Outcome) -> Wait | None:
@@ -386,6 +413,7 @@ def _retried(task: Task, event: RetryAsked) -> TaskDecision:
             after = replace(
                 task,
                 state=S.QUEUED,
+                spec=_bound(task.spec, event.machine),
                 attempts=0,
                 service_failures=0,
                 unlaunched=0,

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
@@ -19,7 +19,7 @@ from watchkeeper.harnesses.claude_reader import ClaudeReader
 from watchkeeper.harnesses.claude_route import ENVIRONMENT, claude_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
-from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Levels, Program, Rights, Route
+from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Levels, Program, ResumePlan, Rights, Route
 
 NO_HOOKS = '{"disableAllHooks":true}'
 """The program itself runs no hook or command that instructions bring along; without a terminal it would not ask first."""
@@ -170,6 +170,10 @@ class Claude:
             prompt_by="stdin",
             prompt=_delivered(request.spec.prompt),
         )
+
+    def resume(self, argv: Sequence[str | None], session: str, text: str) -> ResumePlan:
+        """Behind `-p`, before the options whose lists take every word that follows."""
+        return ResumePlan(argv=(*argv[:2], "--resume", session, *argv[2:]), prompt=_delivered(text))
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
         """Where requests go, and the gateway of the user's settings where the program does not read those itself. Reads configuration files.

@@ -3,7 +3,7 @@
 import re
 
 from watchkeeper.domain.failure import FailureKind
-from watchkeeper.harnesses.ending import sentence
+from watchkeeper.harnesses.ending import NO_LONGER_KNOWN, sentence
 from watchkeeper.harnesses.json_lines import at, count_at, list_at, text_at
 
 _BY_SUBTYPE = {
@@ -26,6 +26,9 @@ _BY_CODE = {
 """The program's own codes, `api_error` before `error`. A rate limit without a reset is one of minutes: waiting a little helps."""
 
 
+_NO_CONVERSATION = "No conversation found with session ID"
+"""How the program begins what it says of a conversation that it is to resume and does not have."""
+
 _STATUS = re.compile(r"(?:API Error: (?:Repeated )?|rejected \()(\d{3})\b")
 """Where the program's own words name a status that no field carries: after some overloads in a row it ends with "Repeated 529 Overloaded errors"."""
 
@@ -45,6 +48,8 @@ def judge_result(
         return None, ""
     errors = [each for each in list_at(result, "errors") if isinstance(each, str)]
     reason = sentence(text_at(result, "result") or "; ".join(errors))
+    if any(each.startswith(_NO_CONVERSATION) for each in errors):
+        return FailureKind.SESSION_GONE, NO_LONGER_KNOWN.format(program="Claude Code")
     if kind := _BY_SUBTYPE.get(text_at(result, "subtype")):
         return kind, reason
     if text_at(result, "terminal_reason") == "prompt_too_long" or reason.startswith("Prompt is too long"):

@@ -7,7 +7,7 @@ failure looks.
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from watchkeeper.domain.model import TaskSpec
@@ -18,7 +18,7 @@ from watchkeeper.harnesses.codex_reader import CodexReader
 from watchkeeper.harnesses.codex_route import codex_route
 from watchkeeper.harnesses.program import Programs
 from watchkeeper.harnesses.prompt_text import check_prompt
-from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Levels, Program, Rights, Route
+from watchkeeper.ports.harness import CommandPlan, LaunchRequest, Levels, Program, ResumePlan, Rights, Route
 
 _ALWAYS = ("features.unbounded_connection_retries=false", "check_for_update_on_startup=false")
 """It would wait for the network forever, which a run without an end is."""
@@ -171,6 +171,10 @@ class Codex:
         environment |= dict(request.route.environment)
         prompt = _delivered(request.spec.prompt)
         return CommandPlan(argv=(*argv, "-"), environment=environment, prompt_by="stdin", prompt=prompt)
+
+    def resume(self, argv: Sequence[str | None], session: str, text: str) -> ResumePlan:
+        """The options of `exec` stay before its subcommand, which takes the id and then the place of the prompt."""
+        return ResumePlan(argv=(*argv[:-1], "resume", session, *argv[-1:]), prompt=_delivered(text))
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
         """Where requests go, and the provider of the user's configuration where the program does not read that itself. Reads configuration files.

@@ -21,6 +21,7 @@ from watchkeeper.domain.model import EarlyFail, EndReason, ExitFact, Trace, Usag
 from watchkeeper.harnesses.codex_verdict import (
     judge_denial,
     judge_message,
+    judge_resume,
     judge_sandbox,
     quota_until,
     retry_of,
@@ -117,6 +118,8 @@ class CodexReader:
             return None, ""
         if self._error and exit_fact.signal is None:
             return judge_message(self._error)
+        if not self._begun and (reason := judge_resume(stderr_tail)):
+            return FailureKind.SESSION_GONE, reason
         return judge_ending(exit_fact, _complaint(stderr_tail), begun=self._begun or bool(self._lines.left_out))
 
     def _judge_success(self, stderr_tail: str) -> tuple[FailureKind | None, str]:

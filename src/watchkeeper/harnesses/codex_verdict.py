@@ -11,7 +11,7 @@ from typing import cast
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.local_time import instant
-from watchkeeper.harnesses.ending import sentence
+from watchkeeper.harnesses.ending import NO_LONGER_KNOWN, sentence
 from watchkeeper.harnesses.json_lines import text_at
 
 _RETRY = re.compile(r"Reconnecting\.\.\. (?:(\d+)/(\d+) )?")
@@ -42,6 +42,7 @@ _WORDS: tuple[tuple[FailureKind, re.Pattern[str]], ...] = tuple(
 )
 """In this order: a lost connection has the same words whatever ended it."""
 _AGAIN = re.compile(r"try again at (?:([A-Z][a-z]{2}) (\d{1,2})[a-z]{2}, (\d{4}) )?(\d{1,2}):(\d{2}) ([AP]M)")
+_NO_CONVERSATION = re.compile(r"no rollout found for thread id|thread not found: ")
 _DENIED = re.compile(r"ERROR codex_core::tools::router: error=(.*)")
 _REFUSALS = re.compile(r"rejected by user approval settings|approval policy is Never")
 _SANDBOX = re.compile(r"^bwrap: |\bbubblewrap\b|codex-linux-sandbox|^sandbox-exec: ")
@@ -89,6 +90,11 @@ def quota_until(message: str, at: datetime) -> datetime | None:
     # The seconds are cut off. A time that has passed was meant in another zone, and says nothing.
     until += timedelta(minutes=1)
     return until.astimezone(at.tzinfo) if until > at else None
+
+
+def judge_resume(stderr_tail: str) -> str:
+    """Why a conversation could not be resumed, if that is what a run shows that never began; empty if not."""
+    return NO_LONGER_KNOWN.format(program="Codex") if _NO_CONVERSATION.search(stderr_tail) else ""
 
 
 def judge_denial(stderr_tail: str, *, worked: bool, edited: bool) -> str:

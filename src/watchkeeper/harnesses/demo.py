@@ -5,7 +5,7 @@ its absence is a crash, whatever the exit code says.
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -17,7 +17,17 @@ from watchkeeper.domain.profile import RightsLevel
 from watchkeeper.errors import BadTask, ProgramMissing
 from watchkeeper.harnesses.ending import ended, last_line
 from watchkeeper.harnesses.json_lines import JsonLines, OutputLine, amount_at, at, count_at, text_at
-from watchkeeper.ports.harness import CommandPlan, EventKind, LaunchRequest, Levels, Program, Rights, Route, StreamEvent
+from watchkeeper.ports.harness import (
+    CommandPlan,
+    EventKind,
+    LaunchRequest,
+    Levels,
+    Program,
+    ResumePlan,
+    Rights,
+    Route,
+    StreamEvent,
+)
 
 OPTIONS = {"pace": "seconds that the story pauses between its steps"}
 MAX_PACE_S = 60.0
@@ -78,6 +88,10 @@ class Demo:
         if pace is not None:
             argv += ["--pace", f"{_pace(pace):g}"]
         return CommandPlan(argv=tuple(argv), environment=request.environment, prompt_by="stdin")
+
+    def resume(self, argv: Sequence[str | None], session: str, text: str) -> ResumePlan:
+        """The agent takes the text for its next script, and keeps the conversation's id."""
+        return ResumePlan(argv=(*argv, "--session", session), prompt=text)
 
     def route(self, spec: TaskSpec, environment: Mapping[str, str], options: Mapping[str, str]) -> Route:
         """It asks no model."""

@@ -9,6 +9,8 @@ _ASKED_TO_END = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
 _REASON_LIMIT = 400
 TEXT_LIMIT = 64 * 1024
 """Characters of a message that are kept."""
+NO_LONGER_KNOWN = "{program} no longer knows the conversation. The message is kept; `wk retry --fresh` begins a new conversation with it."
+"""What is said where a conversation cannot be resumed because its program has none of that id."""
 _SHELL_SIGNALS = 128
 _SHELL_NOT_FOUND = 127
 

@@ -1,10 +1,11 @@
 """Agent programs: how to find one, how to start it, how to read what it prints.
 
 A new harness is one file with one class that has the name and the six methods of `Harness`, and declares by class attributes what `Declared` lists. What
-else a program can do has a protocol of its own: `Routes` here, `SignsIn` in `ports.sign_in`. Users add theirs through the entry point group
+else a program can do has a protocol of its own: `Resumes` and `Routes` here, `SignsIn` in `ports.sign_in`. Users add theirs through the entry point group
 `watchkeeper.harnesses`, whose names are harness names and whose objects are called without arguments, or as a TOML file.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -13,6 +14,7 @@ from typing import Protocol, cast, runtime_checkable
 
 from watchkeeper.domain.model import EarlyFail, ExitFact, TaskSpec, Trace
 from watchkeeper.domain.profile import RightsLevel
+from watchkeeper.errors import BadTask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +251,55 @@ def has_answered(reader: StreamReader) -> bool:
     """Whether the program has printed its final event and nothing behind it that takes it back. A reader without `answered` knows of no such event."""
     found = cast("Callable[[], object] | None", getattr(reader, "answered", None))
     return callable(found) and found() is True
+
+
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
+"""What a conversation's id may be. A program's own output names it, so what could be read as an option or as a path is refused."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumePlan:
+    """How a conversation is gone on with."""
+
+    argv: tuple[str | None, ...]
+    prompt: str
+    """The text as the program must be given it."""
+
+
+@runtime_checkable
+class Resumes(Protocol):
+    """A harness whose program can go on with a conversation without a terminal. Optional: one without it cannot."""
+
+    def resume(self, argv: Sequence[str | None], session: str, text: str) -> ResumePlan:
+        """The command line of a first turn, turned into one that resumes the conversation `session` with `text`. Pure; every option stays as it was.
+
+        Args:
+            argv: the command line as `plan` made it and the launch profile keeps it.
+            session: the conversation's id, which fits `SESSION_ID`.
+            text: what is said.
+        """
+        ...
+
+
+def resume_plan(harness: Harness, argv: Sequence[str | None], session: str, text: str) -> ResumePlan:
+    """How the harness resumes a conversation.
+
+    Raises:
+        BadTask: it cannot, or the conversation's id is not one.
+    """
+    if not isinstance(harness, Resumes):
+        raise BadTask(cannot_resume(harness.name), hint="`wk run` hands a new task over.")
+    if SESSION_ID.fullmatch(session) is None:
+        raise BadTask(
+            "The id that the program gave its conversation cannot be passed on.",
+            hint="`wk retry --fresh` begins a new one.",
+        )
+    return harness.resume(argv, session, text)
+
+
+def cannot_resume(name: str) -> str:
+    """The sentence about a harness that cannot go on with a conversation."""
+    return f"The {name} harness cannot go on with a conversation, so nothing can be sent to its tasks."
 
 
 @runtime_checkable

@@ -13,6 +13,7 @@ from watchkeeper.ports.commands import Commands
 from watchkeeper.ports.damage import Damage, Damages, Met
 from watchkeeper.ports.deletion import Deletion
 from watchkeeper.ports.machines import Machines
+from watchkeeper.ports.messages import Messages
 from watchkeeper.ports.stored import (
     Authorisation,
     BatchLimitReached,
@@ -45,6 +46,7 @@ __all__ = [
     "Launch",
     "MachineRecord",
     "Machines",
+    "Messages",
     "Met",
     "OperationRecord",
     "Outbox",
@@ -102,6 +104,11 @@ class Tx(Protocol):
     @property
     def commands(self) -> Commands:
         """Command lines around runs."""
+        ...
+
+    @property
+    def messages(self) -> Messages:
+        """Messages to tasks."""
         ...
 
     @property

@@ -9,6 +9,8 @@ from watchkeeper.store.values import Columns, ticks
 
 _BEYOND = "\U0010ffff"
 _ABOUT_A_TASK = (
+    "deletion_drop_messages",
+    "deletion_drop_turns",
     "deletion_drop_side_commands",
     "deletion_drop_changes",
     "deletion_drop_launches",

@@ -1,4 +1,4 @@
-"""One transaction, as the port shows it. A part is made, and its module imported, when it is used: a list of tasks needs one of the ten."""
+"""One transaction, as the port shows it. A part is made, and its module imported, when it is used: a list of tasks needs one of them."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from watchkeeper.store.deletion import StoredDeletion
     from watchkeeper.store.journal import StoredJournal
     from watchkeeper.store.machines import StoredMachines
+    from watchkeeper.store.messages import StoredMessages
     from watchkeeper.store.outbox import StoredOutbox
     from watchkeeper.store.outcomes import StoredOutcomes
     from watchkeeper.store.queue import StoredQueue
@@ -81,6 +82,12 @@ class StoredTx:
         from watchkeeper.store.commands import StoredCommands
 
         return StoredCommands(self._rows)
+
+    @property
+    def messages(self) -> StoredMessages:
+        from watchkeeper.store.messages import StoredMessages
+
+        return StoredMessages(self._rows)
 
     @property
     def journal(self) -> StoredJournal:

@@ -10,7 +10,7 @@ from watchkeeper.app.views.whereabouts import Whereabouts, elsewhere, of_run
 from watchkeeper.domain.model import Outcome, Proof, Run, RunState, Task, TaskState, Trace
 from watchkeeper.domain.side_command import SideCommand
 from watchkeeper.errors import HarnessError
-from watchkeeper.ports.harness import Harness
+from watchkeeper.ports.harness import Harness, Resumes
 from watchkeeper.ports.runtime import Executions, Runtime
 from watchkeeper.ports.store import Authorisation, Launch, Store, Tx
 
@@ -49,6 +49,10 @@ class TaskDetail:
     """The caller's own name for its hand-over."""
     takeover: str | None
     """With which command a person takes the newest conversation over, in the task's directory."""
+    waiting: int = 0
+    """How many messages wait for the next run."""
+    can_send: bool = False
+    """Its agent can be sent a message that goes on with a conversation."""
 
     @property
     def task(self) -> Task:
@@ -78,6 +82,7 @@ def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str]
         return task, came_to(tx, task), beside_agent(tx, task, owner), authorisation, key, runs
 
     task, (result, verdict), beside, authorisation, key, runs = store.read(read)
+    waiting = store.read(lambda tx: len(tx.messages.waiting(task_id)))
     run, there = next(((run, there) for run, _, there, *_ in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
         row=row(task, run, runtime, there, beside)._replace(result=result, verdict=verdict),
@@ -85,6 +90,8 @@ def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str]
         runs=tuple(_run_detail(runtime(), harness, task, each) for each in runs),
         key=key,
         takeover=_takeover(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
+        waiting=waiting,
+        can_send=_can_send(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
     )
 
 
@@ -149,6 +156,16 @@ def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Ru
         return harness(task.spec.harness).takeover(task.spec, sessions[-1])
     except HarnessError:
         return None  # its harness was uninstalled meanwhile
+
+
+def _can_send(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]) -> bool:
+    """Whether `wk send` goes on with a conversation that is on record."""
+    if not any(_session(run, outcome) for run, outcome in runs):
+        return False
+    try:
+        return isinstance(harness(task.spec.harness), Resumes)
+    except HarnessError:
+        return False  # its harness was uninstalled meanwhile
 
 
 def _proof(run: Run, outcome: Outcome | None) -> Proof | None:

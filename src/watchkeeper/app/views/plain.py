@@ -20,7 +20,9 @@ from watchkeeper.ports.store import Authorisation, JournalEntry
 
 if TYPE_CHECKING:
     from watchkeeper.app.add import Handed
+    from watchkeeper.app.views.thread import Thread
     from watchkeeper.app.views.why import Why
+    from watchkeeper.domain.message import Message
 
 Json = dict[str, object]
 
@@ -442,3 +444,44 @@ def _stop(stop: StopRequest | None) -> Json | None:
     if stop is None:
         return None
     return {"how": stop.how.value, "by": stop.by, "at": time(stop.at), "grace_s": stop.grace_s}
+
+
+def message(message: "Message") -> Json:
+    """What was said to a task's agent, and what became of it."""
+    return {
+        "id": message.receipt,
+        "task_id": message.task_id,
+        "number": message.number,
+        "text": message.text,
+        "by": message.by,
+        "at": time(message.at),
+        "state": message.state.value,
+        "run": message.run_id,
+        "tries": message.tries,
+        "kind": None if message.kind is None else message.kind.value,
+        "settled_at": time(message.settled_at),
+    }
+
+
+def thread(thread: "Thread") -> Json:
+    """The conversation with a task's agent."""
+    return {
+        "task": thread.task.id,
+        "prompt": thread.task.spec.prompt,
+        "session": thread.session,
+        "waiting": thread.waiting,
+        "messages": [message(one) for one in thread.messages],
+        "replies": [
+            {
+                "run": reply.run.id,
+                "at": time(reply.at),
+                "state": reply.run.state.value,
+                "resumed": reply.resumed,
+                "messages": [f"{thread.task.id}.m{number}" for number in reply.covers],
+                "session": reply.run.harness_session,
+                "text": None if reply.outcome is None else reply.outcome.text,
+                "kind": None if reply.outcome is None or reply.outcome.kind is None else reply.outcome.kind.value,
+            }
+            for reply in thread.replies
+        ],
+    }

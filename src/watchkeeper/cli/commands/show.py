@@ -113,6 +113,12 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     yield from evidence_lines(found.row.standing)
     if found.takeover:
         yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
+    if found.waiting:
+        yield _field(
+            "messages", f"{render.counted(found.waiting, 'message')} waiting for the next run · wk thread {task.id}"
+        )
+    if found.can_send:
+        yield _field("go on", f'wk send {task.id} "…" · wk thread {task.id}')
     yield _field("next", _next(found))
 
 
@@ -363,7 +369,7 @@ def _next(found: "TaskDetail") -> str:
         case TaskState.QUEUED | TaskState.RUNNING:
             return f"wk logs -f {task_id} · wk stop {task_id}"
         case TaskState.NEEDS_INPUT if found.task.kind is FailureKind.ASKED:
-            answer = "take the conversation over and answer" if found.takeover else "hand it over again with the answer"
+            answer = _answer(found)
             return f"{answer} · wk retry {task_id} starts anew · wk stop {task_id}"
         case TaskState.DONE:
             newest = found.runs[-1].outcome if found.runs else None
@@ -375,6 +381,13 @@ def _next(found: "TaskDetail") -> str:
         case _:
             again = f"wk retry {task_id}" if can_run_again(found.task.spec) else "hand it over anew with wk run"
             return f"wk logs {task_id} · {again}"
+
+
+def _answer(found: "TaskDetail") -> str:
+    """How a person answers what the agent asks."""
+    if found.can_send:
+        return f'wk send {found.task.id} "…" answers'
+    return "take the conversation over and answer" if found.takeover else "hand it over again with the answer"
 
 
 def _next_of_held(found: "TaskDetail") -> str:

@@ -4,6 +4,12 @@ INSERT INTO removed_task (id) VALUES (:task_id) ON CONFLICT (id) DO NOTHING;
 -- name: deletion_removed_like
 SELECT id FROM removed_task WHERE id >= :first AND id < :beyond ORDER BY id LIMIT :limit;
 
+-- name: deletion_drop_messages
+DELETE FROM message WHERE task_id = :task_id;
+
+-- name: deletion_drop_turns
+DELETE FROM turn WHERE task_id = :task_id;
+
 -- name: deletion_drop_side_commands
 DELETE FROM side_command WHERE task_id = :task_id;
 
