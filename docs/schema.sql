@@ -466,3 +466,14 @@ WHEN NEW.task_id <> OLD.task_id
             <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made', '$.worktree.merge', '$.worktree.merged')) BEGIN
     SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
 END;
+
+CREATE TABLE notice_sink (
+    machine TEXT NOT NULL,
+    sink TEXT NOT NULL CHECK (sink IN ('command', 'webhook', 'desktop', 'services')),
+    seq INTEGER NOT NULL CHECK (seq >= 0),
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    since INTEGER,
+    due_at INTEGER,
+    problem TEXT NOT NULL,
+    PRIMARY KEY (machine, sink)
+) STRICT;

@@ -27,6 +27,7 @@ from watchkeeper.ports.tables import Accounts, Journal, Outbox, Outcomes, Queue,
 
 if TYPE_CHECKING:
     from watchkeeper.ports.databases import Database  # most commands ask nothing about a database as a whole
+    from watchkeeper.ports.notices import Notices  # only the daemon tells people
 
 T = TypeVar("T")
 
@@ -107,6 +108,11 @@ class Tx(Protocol):
     @property
     def journal(self) -> Journal:
         """The journal."""
+        ...
+
+    @property
+    def notices(self) -> "Notices":
+        """How far sinks of notices were told."""
         ...
 
     @property

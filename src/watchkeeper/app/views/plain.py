@@ -21,6 +21,7 @@ from watchkeeper.ports.store import Authorisation, JournalEntry
 if TYPE_CHECKING:
     from watchkeeper.app.add import Handed
     from watchkeeper.app.views.why import Why
+    from watchkeeper.domain.notice import SinkState
 
 Json = dict[str, object]
 
@@ -124,6 +125,18 @@ def machine(there: Whereabouts) -> Json:
         "name": there.name,
         "reachable": there.reachable,
         "lease_until": time(there.since),
+    }
+
+
+def sink(state: "SinkState") -> Json:
+    """Where notices go, and whether they arrive."""
+    return {
+        "machine": state.machine,
+        "sink": state.sink.value,
+        "told_up_to": state.seq,
+        "attempts": state.attempts,
+        "due_at": time(state.due_at),
+        "problem": state.problem or None,
     }
 
 
