@@ -223,7 +223,7 @@ _KEYS = (
          default_says="none"),
     _key("notify.on", read_kinds, list(KINDS), "list of `needs_you`, `failed`, `done`", "What notices are sent about.",
          default_says=" ".join(KINDS)),
-    _key("notify.quiet", read_quiet, None, "local times or `none`", "Hours without notices, such as 22:00-07:00; what happens then is told afterwards.",
+    _key("notify.quiet", read_quiet, None, "local times or `none`", "Hours without notices, such as 22:00-07:00; what happens then is sent afterwards.",
          default_says="none"),
     _key("store.url", read_store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
          default_says="sqlite"),

@@ -112,7 +112,7 @@ class Tx(Protocol):
 
     @property
     def notices(self) -> "Notices":
-        """How far sinks of notices were told."""
+        """How far notices were sent to each sink."""
         ...
 
     @property
