@@ -1,4 +1,4 @@
-"""Sinks are told each change once, in order and under one id, whatever becomes of other sinks and of the daemon."""
+"""Sinks get each change once, in order and under one id, whatever becomes of other sinks and of the daemon."""
 
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,21 +15,21 @@ from watchkeeper.domain.notice import Answer, Notice, NoticeKind, QuietHours, Si
 
 @dataclass
 class Book:
-    """Writes down what it is told; `answers` are given first."""
+    """Writes down what it gets; `answers` are given first."""
 
     name: SinkName = SinkName.COMMAND
     detail: str = "a book"
-    told: list[Notice] = field(default_factory=list)
+    received: list[Notice] = field(default_factory=list)
     answers: list[Answer] = field(default_factory=list)
 
-    def tell(self, notice: Notice) -> Answer:
+    def send(self, notice: Notice) -> Answer:
         answer = self.answers.pop(0) if self.answers else Answer()
         if not answer.problem:
-            self.told.append(notice)
+            self.received.append(notice)
         return answer
 
     def titles(self) -> list[str]:
-        return [f"{notice.kind.value} {notice.title}" for notice in self.told]
+        return [f"{notice.kind.value} {notice.title}" for notice in self.received]
 
 
 @pytest.fixture
@@ -67,9 +67,9 @@ def test_each_change_is_told_once_in_order(verbs: Verbs, notifier: Notifier, boo
         rest(verbs, f"t{number}", state)
     assert len(all_sent(notifier)) == 3
     assert book.titles() == ["done title of t0", "failed title of t1", "needs_you title of t2"]
-    assert book.told[0].reason == "reason of t0" and book.told[0].command == "wk show t0"
+    assert book.received[0].reason == "reason of t0" and book.received[0].command == "wk show t0"
     assert all_sent(notifier) == []
-    assert len({notice.id for notice in book.told}) == 3
+    assert len({notice.id for notice in book.received}) == 3
 
 
 def test_a_new_daemon_continues_where_the_old_one_was_with_the_same_ids(
@@ -86,7 +86,7 @@ def test_a_new_daemon_continues_where_the_old_one_was_with_the_same_ids(
     next_one.begin()
     assert len(all_sent(next_one)) == 1
     assert book.titles() == ["done title of t0", "done title of t1", "done title of t1"]
-    assert book.told[1].id == book.told[2].id
+    assert book.received[1].id == book.received[2].id
 
 
 class _DiesWhileRecording:
@@ -105,7 +105,7 @@ def test_a_dead_sink_delays_no_other_and_loses_nothing(verbs: Verbs, book: Book)
     notifier.begin()
     rest(verbs, "t0")
     rest(verbs, "t1")
-    assert len(all_sent(notifier)) == 2 and len(book.told) == 2
+    assert len(all_sent(notifier)) == 2 and len(book.received) == 2
     waits = list[float]()
     for _ in range(3):
         sent = notifier.send_next(dead.name)
@@ -157,7 +157,7 @@ def test_quiet_hours_put_off_and_lose_nothing(verbs: Verbs, notifier: Notifier, 
     quiet = replace(notifier, quiet=QuietHours(begin=minute, end=(minute + 60) % 1440))
     rest(verbs, "t0")
     sent = quiet.send_next(book.name)
-    assert sent.notice is None and sent.due_at is not None and book.told == []
+    assert sent.notice is None and sent.due_at is not None and book.received == []
     verbs.clock.step((sent.due_at - verbs.clock.now()).total_seconds())
     assert len(all_sent(quiet)) == 1 and book.titles() == ["done title of t0"]
 
@@ -181,7 +181,7 @@ def test_a_machine_tells_of_what_was_handed_over_on_it(verbs: Verbs, notifier: N
     verbs.store.transact("test", lanes)
     assert len(all_sent(notifier)) == 2
     assert book.titles() == ["done title of t0", "needs_you tasks of claude, own"]
-    assert book.told[1].command == "wk status" and book.told[1].reason == "Sign in."
+    assert book.received[1].command == "wk status" and book.received[1].reason == "Sign in."
 
 
 def test_a_task_that_is_gone_or_torn_keeps_no_notice_back(verbs: Verbs, notifier: Notifier, book: Book) -> None:
@@ -209,7 +209,7 @@ def test_a_test_tells_every_sink_and_moves_none(verbs: Verbs, notifier: Notifier
     broken = Book(name=SinkName.DESKTOP, answers=[Answer(problem="no desktop")])
     answers = send_test([book, broken], verbs.clock.now())
     assert [answer.problem for _, answer in answers] == ["", "no desktop"]
-    assert "test" in book.told[0].head and states(verbs.store) == before
+    assert "test" in book.received[0].head and states(verbs.store) == before
 
 
 @given(st.lists(st.sampled_from(["rest", "send", "fail", "restart", "hour"]), max_size=40))

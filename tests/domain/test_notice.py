@@ -1,4 +1,4 @@
-"""Which changes people are told of, when a sink that failed is tried again, and when nobody is disturbed."""
+"""Which changes are notices, when a sink that failed is tried again, and what quiet hours put off."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -17,9 +17,9 @@ from watchkeeper.domain.notice import (
     QuietHours,
     SinkName,
     SinkState,
+    attempted,
     given_up,
     kind_of,
-    told,
 )
 from watchkeeper.domain.notice_settings import (
     masked_address,
@@ -73,14 +73,14 @@ def test_a_task_that_cannot_be_read_needs_a_person() -> None:
 
 
 def test_what_was_told_is_behind_and_leaves_no_trace_of_failures() -> None:
-    failed = told(STATE, NOTICE, Answer(problem="it is down"), NOON)
-    assert told(failed, NOTICE, Answer(), NOON + timedelta(minutes=1)) == SinkState(
+    failed = attempted(STATE, NOTICE, Answer(problem="it is down"), NOON)
+    assert attempted(failed, NOTICE, Answer(), NOON + timedelta(minutes=1)) == SinkState(
         machine="m1", sink=SinkName.WEBHOOK, seq=7
     )
 
 
 def test_a_failure_that_will_not_pass_keeps_no_later_notice_back() -> None:
-    after = told(STATE, NOTICE, Answer(problem="it answered with 404", passing=False), NOON)
+    after = attempted(STATE, NOTICE, Answer(problem="it answered with 404", passing=False), NOON)
     assert given_up(STATE, after) and (after.seq, after.due_at, after.problem) == (7, None, "it answered with 404")
 
 
@@ -89,7 +89,7 @@ def test_attempts_come_ever_more_seldom_and_end_after_a_day(delays: list[int]) -
     """Whatever more time passes between them: never before their time, at most an hour apart, given up once, after a day and no sooner."""
     state, now, waits = STATE, NOON, list[timedelta]()
     for delay in delays:
-        after = told(state, NOTICE, Answer(problem="it is down"), now)
+        after = attempted(state, NOTICE, Answer(problem="it is down"), now)
         if given_up(state, after):
             assert now - NOON >= PATIENCE
             return

@@ -1,4 +1,4 @@
-"""People are told by the real daemon: each change once, also when it is killed at any step, and no outcome waits for a sink."""
+"""Notices of the real daemon: each change once, also when it is killed at any step, and no outcome waits for a sink."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ from support.waiting import wait_until
 from watchkeeper.domain.model import TaskState
 
 
-def told(rig: Rig) -> list[dict[str, str]]:
+def received(rig: Rig) -> list[dict[str, str]]:
     file = rig.root / "told"
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
@@ -31,9 +31,9 @@ def test_a_failure_and_a_success_are_told(telling: Rig) -> None:
     assert rig.wait_resting(failed).state is TaskState.FAILED
     done = rig.run("exit", "0")
     assert rig.wait_resting(done).state is TaskState.DONE
-    wait_until(lambda: len(told(rig)) == 2, within_s=30, what="both are told")
-    assert [(each["kind"], each["task"]) for each in told(rig)] == [("failed", failed), ("done", done)]
-    assert told(rig)[0]["command"] == f"wk show {failed}" and "exit code 3" in told(rig)[0]["reason"]
+    wait_until(lambda: len(received(rig)) == 2, within_s=30, what="both are told")
+    assert [(each["kind"], each["task"]) for each in received(rig)] == [("failed", failed), ("done", done)]
+    assert received(rig)[0]["command"] == f"wk show {failed}" and "exit code 3" in received(rig)[0]["reason"]
     listed = json.loads(rig.wk("notify", "ls", "--json").stdout)
     assert [(each["sink"], each["problem"]) for each in listed] == [("command", None)]
 
@@ -44,12 +44,12 @@ def test_a_question_is_told_before_anyone_looks(telling: Rig) -> None:
     rig.start_daemon()
     task_id = rig.run("exit", "0", options=("--expect", "changes"))
     assert rig.wait_resting(task_id).state is TaskState.NEEDS_INPUT
-    wait_until(lambda: told(rig), within_s=30, what="it is told")
-    assert [(each["kind"], each["task"]) for each in told(rig)] == [("needs_you", task_id)]
+    wait_until(lambda: received(rig), within_s=30, what="it is told")
+    assert [(each["kind"], each["task"]) for each in received(rig)] == [("needs_you", task_id)]
 
 
 def test_every_point_of_a_notice_is_one_at_which_the_daemon_may_die(telling: Rig) -> None:
-    """Each change is told at least once, with one id, and what was told before is not told again."""
+    """Each change is sent at least once, with one id, and what was sent before is not sent again."""
     rig = telling
     points = _points(rig)
     assert points
@@ -90,7 +90,7 @@ def _points(rig: Rig) -> list[str]:
 
 
 def _ids(rig: Rig, task_id: str) -> list[str]:
-    return [each["id"] for each in told(rig) if each["task"] == task_id]
+    return [each["id"] for each in received(rig) if each["task"] == task_id]
 
 
 class _Never(BaseHTTPRequestHandler):
@@ -116,7 +116,7 @@ def test_a_sink_that_does_not_answer_delays_no_outcome_and_no_other_sink(telling
         for number in range(3):
             task_id = rig.run("exit", "0")
             assert rig.wait_resting(task_id).state is TaskState.DONE
-            wait_until(lambda number=number: len(told(rig)) == number + 1, within_s=10, what="the command is told")
+            wait_until(lambda number=number: len(received(rig)) == number + 1, within_s=10, what="the command is told")
         rig.wk("daemon", "stop")
     finally:
         over.set()
@@ -142,7 +142,7 @@ def test_what_happened_while_no_daemon_ran_is_told_by_the_next(telling: Rig) -> 
 def test_a_test_notice_and_its_exit_code(telling: Rig) -> None:
     rig = telling
     assert b"command (cat): sent." in rig.wk("notify", "test").stdout
-    assert told(rig)[0]["id"].startswith("test-")
+    assert received(rig)[0]["id"].startswith("test-")
     rig.settings = {"WATCHKEEPER_NOTIFY_WEBHOOK": "http://127.0.0.1:1/secret"}
     done = rig.wk("notify", "test", check=False)
     assert done.returncode == 8 and b"webhook (http://127.0.0.1:1/***): Connection refused." in done.stdout

@@ -78,7 +78,7 @@ def webhook(server: Server, key: Path | None = None, limit_s: float = 20) -> Web
 
 
 def test_a_webhook_gets_the_notice_and_its_id(server: Server) -> None:
-    assert webhook(server).tell(NOTICE).problem == ""
+    assert webhook(server).send(NOTICE).problem == ""
     ((headers, body),) = server.posted
     assert json.loads(body) == notice_sinks.as_json(NOTICE)
     assert headers["webhook-id"] == "db-7" and headers["content-type"] == "application/json"
@@ -91,7 +91,7 @@ def test_what_is_posted_is_signed(server: Server, tmp_path: Path, written: str) 
     file = tmp_path / "key"
     file.write_text(written)
     file.chmod(0o600)
-    assert webhook(server, file).tell(NOTICE).problem == ""
+    assert webhook(server, file).send(NOTICE).problem == ""
     ((headers, body),) = server.posted
     key = b"a plain key" if written.startswith("a") else b"\x00\xff key"
     at = str(int(AT.timestamp()))
@@ -122,7 +122,7 @@ def test_a_key_that_cannot_be_used_posts_nothing(
     if text is not None:
         file.write_text(text)
         file.chmod(mode)
-    answer = webhook(server, file).tell(NOTICE)
+    answer = webhook(server, file).send(NOTICE)
     assert said in answer.problem and answer.passing and server.posted == []
 
 
@@ -131,24 +131,24 @@ def test_a_key_that_cannot_be_used_posts_nothing(
 )
 def test_what_a_server_refuses_for_good_is_not_tried_again(server: Server, code: int, passing: bool, said: str) -> None:
     server.code = code
-    answer = webhook(server).tell(NOTICE)
+    answer = webhook(server).send(NOTICE)
     assert said in answer.problem and answer.passing is passing
 
 
 def test_a_redirect_is_not_followed(server: Server) -> None:
     server.code = 307
-    answer = webhook(server).tell(NOTICE)
+    answer = webhook(server).send(NOTICE)
     assert "redirect" in answer.problem and len(server.posted) == 1
 
 
 def test_a_server_that_does_not_answer_or_is_not_there(server: Server) -> None:
     server.hangs.clear()
-    assert "in time" in webhook(server, limit_s=0.2).tell(NOTICE).problem
+    assert "in time" in webhook(server, limit_s=0.2).send(NOTICE).problem
     address = server.address
     server.hangs.set()
     server.shutdown()
     server.server_close()
-    answer = WebhookSink(address, None, lambda: AT).tell(NOTICE)
+    answer = WebhookSink(address, None, lambda: AT).send(NOTICE)
     assert "refused" in answer.problem and answer.passing and "secret" not in answer.problem
 
 
@@ -158,7 +158,7 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
 
 def test_a_command_gets_the_notice_on_standard_input(tmp_path: Path) -> None:
     sink = CommandSink("cat > told; pwd > where", environ(tmp_path))
-    assert sink.tell(NOTICE).problem == ""
+    assert sink.send(NOTICE).problem == ""
     assert json.loads((tmp_path / "told").read_bytes()) == notice_sinks.as_json(NOTICE)
     assert (tmp_path / "where").read_text().strip() == str(tmp_path)
     assert sink.detail == "cat"
@@ -169,13 +169,13 @@ def test_a_command_gets_the_notice_on_standard_input(tmp_path: Path) -> None:
     [("echo no way >&2; exit 3", "ended with 3: no way"), ("exit 1", "ended with 1"), ("nowhere", "127")],
 )
 def test_a_command_that_fails_says_why(tmp_path: Path, line: str, said: str) -> None:
-    answer = CommandSink(line, environ(tmp_path)).tell(NOTICE)
+    answer = CommandSink(line, environ(tmp_path)).send(NOTICE)
     assert said in answer.problem and answer.passing
 
 
 def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
     sink = CommandSink("sleep 300 & echo $! > child; wait", environ(tmp_path), limit_s=1)
-    assert "took longer than 1 s" in sink.tell(NOTICE).problem
+    assert "took longer than 1 s" in sink.send(NOTICE).problem
     child = int((tmp_path / "child").read_text())
     wait_until(lambda: not _lives(child), what="its child has ended")
 
@@ -188,7 +188,7 @@ def _lives(pid: int) -> bool:
 
 
 def test_a_command_that_reads_nothing_is_no_trouble(tmp_path: Path) -> None:
-    assert CommandSink("exit 0", environ(tmp_path)).tell(replace(NOTICE, reason="x" * 1_000_000)).problem == ""
+    assert CommandSink("exit 0", environ(tmp_path)).send(replace(NOTICE, reason="x" * 1_000_000)).problem == ""
 
 
 @pytest.mark.parametrize(("platform", "program"), [("linux", "notify-send"), ("darwin", "osascript")])
@@ -198,7 +198,7 @@ def test_the_desktop_gets_plain_text(tmp_path: Path, platform: str, program: str
     stand_in.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/told\n')
     stand_in.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-    assert DesktopSink(environ(tmp_path, PATH=path), platform).tell(NOTICE).problem == ""
+    assert DesktopSink(environ(tmp_path, PATH=path), platform).send(NOTICE).problem == ""
     told = (tmp_path / "told").read_text()
     assert "\x1b" not in told and "It asks. wk show t1" in told
     assert ('\\"hi\\"' in told) == (platform == "darwin")
@@ -206,29 +206,29 @@ def test_the_desktop_gets_plain_text(tmp_path: Path, platform: str, program: str
 
 
 def test_a_desktop_without_the_program_says_so(tmp_path: Path) -> None:
-    assert "notify-send" in DesktopSink(environ(tmp_path, PATH=str(tmp_path)), "linux").tell(NOTICE).problem
+    assert "notify-send" in DesktopSink(environ(tmp_path, PATH=str(tmp_path)), "linux").send(NOTICE).problem
 
 
 @APPRISE
 def test_services_are_told_by_apprise(server: Server) -> None:
     address = f"json://127.0.0.1:{server.server_port}/secret"
     sink = ServicesSink((address,))
-    assert sink.tell(NOTICE).problem == ""
+    assert sink.send(NOTICE).problem == ""
     ((_, body),) = server.posted
     told = json.loads(body)
     assert told["title"].startswith('Needs you: Say "hi"') and "\x1b" not in told["title"]
     assert told["message"] == "It asks. wk show t1" and told["type"] == "warning"
     server.code = 500
-    answer = sink.tell(NOTICE)
+    answer = sink.send(NOTICE)
     assert "not sent to json://***" in answer.problem and answer.passing and "secret" not in answer.problem
 
 
 @APPRISE
 def test_an_address_that_apprise_does_not_know_is_named_without_its_token() -> None:
-    answer = ServicesSink(("nowhere://secret",)).tell(NOTICE)
+    answer = ServicesSink(("nowhere://secret",)).send(NOTICE)
     assert "nowhere://***" in answer.problem and not answer.passing and "secret" not in answer.problem
 
 
 def test_services_without_the_library_say_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "apprise", None)
-    assert "watchkeeper[notify]" in ServicesSink(("json://127.0.0.1",)).tell(NOTICE).problem
+    assert "watchkeeper[notify]" in ServicesSink(("json://127.0.0.1",)).send(NOTICE).problem

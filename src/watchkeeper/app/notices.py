@@ -1,4 +1,4 @@
-"""Tell people what needs them, through every sink that is set: read the history from where each sink was told last, send, and record how far it is now.
+"""Send people what needs them, through every sink that is set: read the history from where each sink is, send, and record how far it is now.
 
 A notice is sent before that is recorded, so a daemon that dies in between sends it once more, with the same id (R1: the entry of the history is the right to
 send it). Each sink has its own place and its own waits, so a dead one delays no other and no outcome.
@@ -17,9 +17,9 @@ from watchkeeper.domain.notice import (
     QuietHours,
     SinkName,
     SinkState,
+    attempted,
     given_up,
     kind_of,
-    told,
 )
 from watchkeeper.domain.plain_text import clean
 from watchkeeper.domain.task_record import Task
@@ -46,7 +46,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifier:
-    """Tells sinks. Its methods for one sink are called from one thread at a time."""
+    """Sends to sinks. Its methods for one sink are called from one thread at a time."""
 
     store: Store
     clock: Clock
@@ -58,7 +58,7 @@ class Notifier:
     """Up to which entry there is nothing for a sink, beyond what is on record. Lost with the process, and found anew by reading."""
 
     def begin(self) -> None:
-        """A sink that is new begins at the present; one that is set no longer is forgotten, so that it does not tell old news when it is set again."""
+        """A sink that is new begins at the present; one that is set no longer is forgotten, so that it gets no old news when it is set again."""
         known = {state.sink for state in self.store.read(lambda tx: tx.notices.of_machine(self.machine))}
         if known != set(self.sinks):
             self.store.transact("notices_begin", self._begin)
@@ -71,7 +71,7 @@ class Notifier:
             tx.notices.put(SinkState(machine=self.machine, sink=name, seq=tx.journal.last()))
 
     def send_next(self, name: SinkName) -> Sent:
-        """Tell a sink the next notice, if there is one and its time has come."""
+        """Send a sink the next notice, if there is one and its time has come."""
         now = self.clock.now()
         quiet = None if self.quiet is None else self.quiet.over_at(now)
         found = self.store.read(partial(self._next, name=name))
@@ -84,10 +84,10 @@ class Notifier:
         due_at = max((at for at in (quiet, state.due_at) if at is not None), default=now)
         if due_at > now:
             return Sent(due_at=due_at)
-        crashpoint("notice.tell.before")
-        answer = self.sinks[name].tell(notice)
-        crashpoint("notice.tell.after")
-        after = told(state, notice, answer, self.clock.now())
+        crashpoint("notice.send.before")
+        answer = self.sinks[name].send(notice)
+        crashpoint("notice.send.after")
+        after = attempted(state, notice, answer, self.clock.now())
         self.store.transact("notice_sent", partial(self._record, was=state, after=after, notice=notice))
         return Sent(notice=notice, problem=answer.problem, lost=given_up(state, after), due_at=after.due_at)
 
@@ -124,18 +124,18 @@ class Notifier:
 
 
 def send_test(sinks: Iterable[Sink], now: datetime) -> list[tuple[Sink, Answer]]:
-    """Tell each sink a notice that says that it is a test."""
+    """Send each sink a notice that says that it is a test."""
     notice = Notice(
         id=f"test-{now:%Y%m%dT%H%M%S%f}", seq=0, kind=NoticeKind.NEEDS_YOU, at=now, task_id=None,
         title="a test of Watchkeeper's notices", reason="Nothing is wrong: you asked for this test.", command="wk notify ls",
     )  # fmt: skip
-    return [(sink, sink.tell(notice)) for sink in sinks]
+    return [(sink, sink.send(notice)) for sink in sinks]
 
 
 def notice_of(tx: Tx, entry: JournalEntry, machine: str) -> Notice | None:
-    """What an entry of the history tells people of this machine; None: nothing, its task is gone, or another machine tells it.
+    """What an entry of the history is to people of this machine; None: nothing, its task is gone, or another machine sends it.
 
-    A machine tells of the tasks that were handed over on it, and of what closes its own lanes.
+    A machine sends what concerns the tasks that were handed over on it, and what closes its own lanes.
     """
     kind = kind_of(entry.kind, entry.data)
     if kind is None:
@@ -172,5 +172,5 @@ def _title(task: Task) -> str:
 
 
 def states(store: Store) -> Sequence[SinkState]:
-    """How far each sink of each machine was told."""
+    """How far each sink of each machine is."""
     return store.read(lambda tx: tx.notices.all())

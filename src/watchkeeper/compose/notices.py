@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def notifier_of(parts: "Watchkeeper") -> Notifier:
-    """Tells every sink that is set."""
+    """Sends to every sink that is set."""
     settings = parts.settings
     minutes = quiet_minutes(settings.notify_quiet or "")
     return Notifier(

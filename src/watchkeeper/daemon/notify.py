@@ -1,4 +1,4 @@
-"""Tell people what needs them. Each sink has a thread of its own: one that does not answer delays no other."""
+"""Send people what needs them. Each sink has a thread of its own: one that does not answer delays no other."""
 
 from collections.abc import Mapping
 from datetime import datetime

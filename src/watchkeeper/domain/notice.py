@@ -1,7 +1,7 @@
-"""What people are told without asking: which entries of the history are notices, in what words, and when a sink that failed is tried again.
+"""What is sent to people: which entries of the history are notices, in what words, and when a sink that failed is tried again.
 
-The history is the list of what is to be told: it is written in the transaction that makes the change. Each sink of a machine has a place in it, up to which
-everything was told. So a notice has the number of its entry as its id, the same after every restart, and a sink that is dead for a day loses none: it
+The history is the list of what is to be sent: it is written in the transaction that makes the change. Each sink of a machine has a place in it, up to which
+everything was sent. So a notice has the number of its entry as its id, the same after every restart, and a sink that is dead for a day loses none: it
 continues where it was.
 """
 
@@ -17,7 +17,7 @@ from watchkeeper.domain.waiting import NEEDS_A_PERSON
 FIRST_WAIT = timedelta(seconds=5)
 LONGEST_WAIT = timedelta(hours=1)
 PATIENCE = timedelta(hours=24)
-"""So long a notice is tried before it is given up, so that one that can never be told does not keep back all later ones."""
+"""So long a notice is tried before it is given up, so that one that can never be sent does not keep back all later ones."""
 
 
 class NoticeKind(StrEnum):
@@ -53,10 +53,10 @@ _HEADS = {NoticeKind.NEEDS_YOU: "Needs you", NoticeKind.FAILED: "Failed", Notice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
-    """One change that people are told of. Holds no secret: it is made of what is stored."""
+    """One change that people hear of. Holds no secret: it is made of what is stored."""
 
     id: str
-    """The same however often it is told: a receiver drops what it has by it."""
+    """The same however often it is sent: a receiver drops what it has by it."""
     seq: int
     """The number of its entry in the history."""
     kind: NoticeKind
@@ -82,12 +82,12 @@ class Notice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SinkState:
-    """How far a machine has told a sink."""
+    """How far a machine has sent notices to a sink."""
 
     machine: str
     sink: SinkName
     seq: int
-    """Every entry up to this one was told or given up, or is no notice."""
+    """Every entry up to this one was sent or given up, or is not a notice."""
     attempts: int = 0
     """How often the next notice was tried in vain."""
     since: datetime | None = None
@@ -100,10 +100,10 @@ class SinkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What came of telling a sink."""
+    """What came of an attempt."""
 
     problem: str = ""
-    """Why it failed; empty: it was told."""
+    """Why it failed; empty: it was sent."""
     passing: bool = True
     """Another attempt may help."""
 
@@ -118,8 +118,8 @@ def kind_of(kind: str, data: Mapping[str, object]) -> NoticeKind | None:
     return NoticeKind.NEEDS_YOU if kind == "task.torn" else None
 
 
-def told(state: SinkState, notice: Notice, answer: Answer, now: datetime) -> SinkState:
-    """The sink after an attempt: past the notice if it was told or is given up, else with a growing wait."""
+def attempted(state: SinkState, notice: Notice, answer: Answer, now: datetime) -> SinkState:
+    """The sink after an attempt: past the notice if it was sent or is given up, else with a growing wait."""
     if not answer.problem:
         return SinkState(machine=state.machine, sink=state.sink, seq=notice.seq)
     since = state.since or now
@@ -131,13 +131,13 @@ def told(state: SinkState, notice: Notice, answer: Answer, now: datetime) -> Sin
 
 
 def given_up(before: SinkState, after: SinkState) -> bool:
-    """Whether a notice will not be told."""
+    """Whether a notice will not be sent."""
     return after.seq > before.seq and bool(after.problem)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuietHours:
-    """A part of each day in which nothing is told; what happens then is told afterwards. Minutes since midnight, local time."""
+    """A part of each day in which nothing is sent; what happens then is sent afterwards. Minutes since midnight, local time."""
 
     begin: int
     end: int

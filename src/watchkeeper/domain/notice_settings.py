@@ -7,7 +7,7 @@ KINDS = ("needs_you", "failed", "done")
 """The words of `NoticeKind`, the most urgent first."""
 
 SECRET = frozenset({"notify.webhook", "notify.services"})
-"""Settings whose addresses hold tokens: whoever has such an address may write there."""
+"""Settings whose addresses hold tokens: who has such an address may write there."""
 
 _ADDRESS = r"\w[\w+.-]*://\S+"
 _TIME = r"([01]?\d|2[0-3]):([0-5]\d)"

@@ -1,4 +1,4 @@
-"""Sinks of notices, and the part of a transaction that holds how far each was told."""
+"""Sinks of notices, and the part of a transaction that holds how far each of them is."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -7,7 +7,7 @@ from watchkeeper.domain.notice import Answer, Notice, SinkName, SinkState
 
 
 class Notices(Protocol):
-    """How far each sink was told."""
+    """How far each sink is."""
 
     def all(self) -> list[SinkState]:
         """Of every machine."""
@@ -39,8 +39,8 @@ class Sink(Protocol):
         """Where that is, for people; without secrets."""
         ...
 
-    def tell(self, notice: Notice) -> Answer:
-        """Tell one notice, within half a minute. Never raises."""
+    def send(self, notice: Notice) -> Answer:
+        """Send one notice, within half a minute. Never raises."""
         ...
 
 

@@ -69,7 +69,7 @@ class CommandSink:
         """The program alone: an argument may be a secret."""
         return clean(self._line).partition(" ")[0]
 
-    def tell(self, notice: Notice) -> Answer:
+    def send(self, notice: Notice) -> Answer:
         """Give it the notice as JSON on standard input."""
         text = json.dumps(as_json(notice)).encode() + b"\n"
         home = self._environ.get("HOME", "/")
@@ -89,7 +89,7 @@ class DesktopSink:
         self._environ = dict(environ)
         self._platform = platform
 
-    def tell(self, notice: Notice) -> Answer:
+    def send(self, notice: Notice) -> Answer:
         """Show it, the urgent ones until they are looked at."""
         head, body = clean(notice.head), clean(notice.body)
         if self._platform == "darwin":
@@ -122,8 +122,8 @@ class WebhookSink:
         """Its host."""
         return masked_address(self._address)
 
-    def tell(self, notice: Notice) -> Answer:
-        """Post it. A redirect is not followed: the key and what is told are for the address that was set."""
+    def send(self, notice: Notice) -> Answer:
+        """Post it. A redirect is not followed: the key and what is sent are for the address that was set."""
         body = json.dumps(as_json(notice)).encode()
         headers = {"content-type": "application/json", "user-agent": "watchkeeper", "webhook-id": notice.id}
         if self._key_file is not None:
@@ -149,7 +149,7 @@ class WebhookSink:
 
 class _NoRedirect(request.HTTPRedirectHandler):
     def redirect_request(self, *_: object) -> None:  # pyright: ignore[reportIncompatibleMethodOverride] # all that it gets is ignored
-        """Treat it as any other answer that is no success."""
+        """Treat it as any other answer that is not a success."""
 
 
 class _Apprise(Protocol):
@@ -171,7 +171,7 @@ class ServicesSink:
         """The kinds of the services."""
         return " ".join(masked_address(each) for each in self._addresses)
 
-    def tell(self, notice: Notice) -> Answer:
+    def send(self, notice: Notice) -> Answer:
         """Send it to all of them; one that fails has all of them tried again, with the same text."""
         try:
             apprise = import_module("apprise")  # an extra

@@ -1,4 +1,4 @@
-"""Rows of sinks: how far each was told."""
+"""Rows of sinks: how far each of them is."""
 
 from watchkeeper.domain.notice import SinkName, SinkState
 from watchkeeper.store.rows import Row, Rows

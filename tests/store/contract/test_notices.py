@@ -1,4 +1,4 @@
-"""What every database promises of how far sinks were told."""
+"""What every database promises of how far sinks are."""
 
 from support.records import NOON, later
 

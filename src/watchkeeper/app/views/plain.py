@@ -133,7 +133,7 @@ def sink(state: "SinkState") -> Json:
     return {
         "machine": state.machine,
         "sink": state.sink.value,
-        "told_up_to": state.seq,
+        "sent_up_to": state.seq,
         "attempts": state.attempts,
         "due_at": time(state.due_at),
         "problem": state.problem or None,

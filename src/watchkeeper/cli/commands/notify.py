@@ -1,4 +1,4 @@
-"""`wk notify`: how people are told what needs them."""
+"""`wk notify`: notices of what needs a person."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
--- How far each sink of a machine was told what is in the journal. What is to be told needs no rows of its own: it is the journal's.
+-- How far each sink of a machine is in the journal. What is to be sent needs no rows of its own: it is the journal's.
 CREATE TABLE notice_sink (
     machine TEXT NOT NULL,
     sink TEXT NOT NULL CHECK (sink IN ('command', 'webhook', 'desktop', 'services')),
