@@ -489,3 +489,14 @@ CREATE TABLE turn (
 ) STRICT;
 
 CREATE INDEX turn_task ON turn (task_id);
+
+CREATE TABLE notice_sink (
+    machine TEXT NOT NULL,
+    sink TEXT NOT NULL CHECK (sink IN ('command', 'webhook', 'desktop', 'services')),
+    seq INTEGER NOT NULL CHECK (seq >= 0),
+    attempts INTEGER NOT NULL CHECK (attempts >= 0),
+    since INTEGER,
+    due_at INTEGER,
+    problem TEXT NOT NULL,
+    PRIMARY KEY (machine, sink)
+) STRICT;

@@ -12,6 +12,15 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from watchkeeper.domain.duration import LONGEST_S, parse_duration
+from watchkeeper.domain.notice_settings import (
+    KINDS,
+    SECRET,
+    masked_address,
+    read_kinds,
+    read_quiet,
+    read_services,
+    read_webhook,
+)
 from watchkeeper.domain.store_url import masked, mistyped, read_store
 from watchkeeper.domain.suggestion import did_you_mean
 from watchkeeper.errors import SettingsError, describe_os_error
@@ -94,6 +103,18 @@ def _deadline(written: object) -> float | None:
 def _word(written: object) -> str:
     if not isinstance(written, str) or not written or not written.isprintable():
         raise ValueError("a word")
+    return written
+
+
+def _line(written: object) -> str:
+    if not isinstance(written, str) or not written.strip() or "\0" in written:
+        raise ValueError("a command line")
+    return written
+
+
+def _path(written: object) -> str:
+    if not isinstance(written, str) or not written.startswith(("/", "~/")):
+        raise ValueError("the whole path of a file, or one that begins with ~/")
     return written
 
 
@@ -193,6 +214,17 @@ _KEYS = (
     _key("prune.keep_history_days", _count(1, 36500), 90, "days", "How long the history of removed tasks is kept."),
     _key("prune.keep_salvage_days", _count(1, 36500), 30, "days", "How long removed worktrees can be brought back with `wk undo`."),
     _key("worktree.salvage", size, "256M", "size", "How much of what git does not keep is salvaged of a worktree before it is removed."),
+    _key("notify.command", _line, None, "command line", "What is run for each notice, by `sh`; it gets the notice as JSON on standard input.",
+         default_says="none"),
+    _key("notify.webhook", read_webhook, None, "web address", "Where each notice is posted as JSON.", default_says="none"),
+    _key("notify.webhook_key", _path, None, "file", "The file with the key that signs what is posted.", default_says="none"),
+    _key("notify.desktop", _choice("no", "yes"), "no", "`no`, `yes`", "Whether notices are shown on this machine's desktop."),
+    _key("notify.services", read_services, [], "list of addresses", "Services that get each notice, as the library Apprise names them.",
+         default_says="none"),
+    _key("notify.on", read_kinds, list(KINDS), "list of `needs_you`, `failed`, `done`", "What notices are sent about.",
+         default_says=" ".join(KINDS)),
+    _key("notify.quiet", read_quiet, None, "local times or `none`", "Hours without notices, such as 22:00-07:00; what happens then is sent afterwards.",
+         default_says="none"),
     _key("store.url", read_store, None, "URL", "The database: a PostgreSQL URL, or `sqlite` in the state directory.",
          default_says="sqlite"),
     _key("environment.names", _names, [], "list of names", "Variables that agents get beside the standard ones.",
@@ -238,6 +270,13 @@ class Settings(NamedTuple):
     prune_keep_history_days: int
     prune_keep_salvage_days: int
     worktree_salvage_bytes: int
+    notify_command: str | None
+    notify_webhook: str | None
+    notify_webhook_key: str | None
+    notify_desktop: str
+    notify_services: tuple[str, ...]
+    notify_on: tuple[str, ...]
+    notify_quiet: str | None
     store_url: str | None
     environment_names: tuple[str, ...]
     values: tuple[SettingValue, ...]
@@ -421,6 +460,15 @@ def unknown(name: str, origin: str, known: Iterable[str] = KEYS) -> SettingsErro
     return SettingsError(f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists them all.")
 
 
+def displayed(name: str, value: object) -> object:
+    """A setting's value as it may be shown: without passwords, and without the tokens in addresses."""
+    if name in SECRET:
+        if isinstance(value, tuple | list):
+            return [masked_address(str(each)) for each in cast("list[object]", value)]
+        return value and masked_address(str(value))
+    return masked(value)
+
+
 def _shown(name: str, value: object) -> str:
-    text = mistyped(value) if name == "store.url" else repr(masked(value))
+    text = mistyped(value) if name == "store.url" or name in SECRET else repr(masked(value))
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -221,7 +221,10 @@ def test_status_names_what_needs_a_person(wk: "Wk") -> None:
     said = wk("status", "--json").json
     assert said["daemon"]["running"] is False and said["counts"] == {"queued": 1, "needs_input": 1}
     assert [row["id"] for row in said["needs_you"]] == [asked]
-    keys = "daemon database counts answered stalled live_runs outbox_pending journal_last needs_you accounts_closed machines waits paused damage database_says"
+    keys = (
+        "daemon database counts answered stalled live_runs outbox_pending journal_last needs_you "
+        "accounts_closed machines waits paused damage database_says notices_fail"
+    )
     assert set(said) == set(keys.split())
 
 

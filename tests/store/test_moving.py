@@ -22,6 +22,7 @@ from watchkeeper.domain.model import (
     StopRequest,
     TaskState,
 )
+from watchkeeper.domain.notice import SinkName, SinkState
 from watchkeeper.domain.side_command import CommandKind, CommandState, SideCommand
 from watchkeeper.errors import DatabaseMoved, Refused
 from watchkeeper.ports.store import Authorisation, Damage, Store, Tx
@@ -104,6 +105,7 @@ def _fill(tx: Tx) -> None:
     for row in tx.outbox.due(later(1), 9, "m1")[1:]:
         tx.outbox.done(row.id)
     _ = tx.journal.append("done", NOON, run=first, data={"what": "ü"})
+    tx.notices.put(SinkState(machine="m1", sink=SinkName.WEBHOOK, seq=1, attempts=2, since=NOON, due_at=later(9)))
     tx.damage.keep(Damage(place="outbox", id="3", task_id=None, reason="torn"), NOON)
 
 

@@ -30,6 +30,7 @@ from watchkeeper.daemon.settle import SettleLoop
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState, QueueRule
 from watchkeeper.domain.model import DirectoryIdentity, TaskState
+from watchkeeper.domain.notice import SinkName, SinkState
 from watchkeeper.domain.outcome_record import Changes
 from watchkeeper.domain.run_events import (
     Prepared,
@@ -83,6 +84,7 @@ def fill(tx: Tx) -> None:
         authorise(tx, waits.id)
         _ = tx.journal.append("task.added", NOON, task_id=waits.id, data={"by": "ada", "title": "x"})
     add(tx, make_task("after", spec=make_spec(after=("queued-c",))))
+    tx.notices.put(SinkState(machine="m1", sink=SinkName.COMMAND, seq=1))
     tx.rules.announce("m1", tx.waits.facts("after").lane, "paused", NOON)
     tx.queue.record_operation("o1", None, at=NOON)
     gone = add(tx, make_task("gone-a", spec=make_spec()))

@@ -29,6 +29,7 @@ ALLOWED: "Mapping[str, tuple[str, ...]]" = {
     "explain": (),
     "logs": (),
     "ls": ("seen",),
+    "notify ls": (),
     "queue show": (),
     "report": (),
     "show": (),

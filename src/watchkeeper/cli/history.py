@@ -269,6 +269,7 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "execution.pruned": "its directory and output were deleted by pruning",
     "execution.left": _with("the directory of one of its runs was left alone", "reason"),
     "database.restored": _restored,
+    "notice.given_up": _with("a notice could not be sent and is given up", "reason"),
     "history.torn": _with("this entry cannot be read", "reason"),
     "record.torn": lambda facts: f"a record cannot be read any more ({_get(facts, 'record')}): {_get(facts, 'reason')}",
     "record.mended": lambda facts: f"a record can be read again, or is gone ({_get(facts, 'record')})",

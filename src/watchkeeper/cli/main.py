@@ -40,7 +40,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Take over": ("apply", "merge", "pr"),
     "Steer": ("send", "thread", "resume", "queue", "cancel", "stop", "kill"),
     "Keep house": ("rename", "pin", "unpin", "rm", "worktree", "undo", "prune", "backup", "restore"),
-    "Set up": ("doctor", "account", "config", "store", "daemon", "completion", "version"),
+    "Set up": ("doctor", "account", "config", "notify", "store", "daemon", "completion", "version"),
 }
 """Every command, in the order in which help lists them."""
 

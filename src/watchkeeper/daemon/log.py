@@ -33,6 +33,8 @@ MESSAGES: Mapping[str, str] = {
     "looked": "the sign-in of an account, or a program, for which tasks wait had changed, and was looked at",
     "pruned": "removed what is no longer needed: execution directories, tasks that ended long ago, sockets without a listener",
     "clock changed": "the wall clock moved by so much more than time passed; time that it jumped over makes nothing old enough to be removed",
+    "notice": "a notice was sent, or could not be sent yet; `sink` names where to, `detail` says what became of it",
+    "notice lost": "a notice could not be sent for so long, or in such a way, that it is given up",
     "tick failed": "a loop's pass failed; it is tried again",
     "recovered": "a loop that had failed works again",
     "woke late": "the machine slept, or the daemon was stopped, for a while",

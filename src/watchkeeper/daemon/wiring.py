@@ -12,6 +12,7 @@ from watchkeeper.app.follow import Followers
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.together import JoinedStore
 from watchkeeper.compose import Watchkeeper
+from watchkeeper.compose.notices import notifier_of
 from watchkeeper.daemon.claim import ClaimLoop
 from watchkeeper.daemon.damage import DamageLoop
 from watchkeeper.daemon.follow import FollowLoop
@@ -19,6 +20,7 @@ from watchkeeper.daemon.launch import LaunchLoop
 from watchkeeper.daemon.lease import LeaseLoop
 from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.loop import Loop
+from watchkeeper.daemon.notify import NotifyLoop
 from watchkeeper.daemon.observe import ObserveLoop
 from watchkeeper.daemon.outbox import OutboxLoop
 from watchkeeper.daemon.prune import PruneLoop
@@ -35,7 +37,7 @@ _BESIDES_LOOKING_S = 15.0
 _NET_S = 30.0
 """The slow look of loops that are woken by events."""
 
-_OWN = ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs", "damage")
+_OWN = ("claim", "launch", "outbox", "observe", "reconcile", "follow", "settle", "prune", "signs", "damage", "notify")
 """What has a database connection of its own."""
 
 
@@ -53,6 +55,7 @@ class Loops:
     prune: PruneLoop
     sign_ins: SignInLoop
     damage: DamageLoop
+    notify: NotifyLoop
     lease: LeaseLoop | None = None
     """Only machines that share a database have one."""
 
@@ -69,18 +72,24 @@ class Loops:
             self.prune,
             self.sign_ins,
             self.damage,
+            self.notify,
             *((self.lease,) if self.lease is not None else ()),
         )
 
     def nudge(self) -> None:
         """Something was said, whatever it was: look."""
-        for loop in (self.claim, self.launch, self.outbox, self.observe, self.settle, self.sign_ins):
+        for loop in (self.claim, self.launch, self.outbox, self.observe, self.settle, self.sign_ins, self.notify):
             loop.nudge()
 
 
 def _damage_loop(log: Log, every_s: float, parts: Watchkeeper) -> DamageLoop:
     damaged = Damaged(store=parts.store, clock=parts.clock)
     return DamageLoop(log, every_s, parts.store, parts.clock, damaged, parts.state.report_damage)
+
+
+def _notify_loop(log: Log, parts: Watchkeeper) -> NotifyLoop:
+    notifier = notifier_of(parts)
+    return NotifyLoop(log, _NET_S, notifier, {name: notifier_of(parts.sibling()) for name in notifier.sinks})
 
 
 def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup) -> Loops:
@@ -123,14 +132,19 @@ def wire(parts: Watchkeeper, log: Log, machine: MachineRecord, tasks: TaskGroup)
         prune=PruneLoop(log, _PRUNE_EVERY_S, own["prune"]),
         sign_ins=SignInLoop(log, _NET_S, poll_s, own["signs"].sign_ins),
         damage=_damage_loop(log, poll_s, own["damage"]),
+        notify=_notify_loop(log, own["notify"]),
     )
+    _wake_each_other(loops)
+    return loops
+
+
+def _wake_each_other(loops: Loops) -> None:
     loops.prune.wakes = (loops.outbox,)
-    loops.claim.wakes = (loops.launch,)
+    loops.claim.wakes = (loops.launch, loops.notify)
     loops.launch.wakes = (loops.outbox, loops.settle)
     loops.outbox.wakes = (loops.observe,)
-    loops.observe.wakes = (loops.settle, loops.follow, loops.outbox)
+    loops.observe.wakes = (loops.settle, loops.follow, loops.outbox, loops.notify)
     loops.reconcile.wakes = (loops.claim, loops.launch, loops.outbox, loops.observe, loops.settle, loops.follow)
     loops.follow.wakes = (loops.outbox, loops.claim)
-    loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins)
+    loops.settle.wakes = (loops.claim, loops.outbox, loops.sign_ins, loops.notify)
     loops.sign_ins.wakes = (loops.claim,)
-    return loops

@@ -40,6 +40,7 @@ CHOICES: dict[str, dict[Repair, str]] = {
     "lane_closed": {Repair.DROP: "forget what was announced: it is announced again"},
     "queue_rule": {Repair.DROP: "forget the rule: what it paused or limited is free (wk queue sets another)"},
     "machine": {Repair.DROP: "forget the machine: its next daemon makes the record anew"},
+    "notice_sink": {Repair.DROP: "forget how far notices were sent there: they continue with what happens from now on"},
     "lane": {Repair.MEND: "find the lanes of the tasks in it anew, from what was asked for"},
     "tally": {Repair.MEND: "count the tasks anew"},
     "wait": {Repair.MEND: "find out anew what its task waits for and where it stands, from what was asked for"},

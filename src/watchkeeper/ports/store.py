@@ -28,6 +28,7 @@ from watchkeeper.ports.tables import Accounts, Journal, Outbox, Outcomes, Queue,
 
 if TYPE_CHECKING:
     from watchkeeper.ports.databases import Database  # most commands ask nothing about a database as a whole
+    from watchkeeper.ports.notices import Notices  # only the daemon tells people
 
 T = TypeVar("T")
 
@@ -114,6 +115,11 @@ class Tx(Protocol):
     @property
     def journal(self) -> Journal:
         """The journal."""
+        ...
+
+    @property
+    def notices(self) -> "Notices":
+        """How far notices were sent to each sink."""
         ...
 
     @property

@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, cast
 from watchkeeper.domain.task_record import TaskState
 from watchkeeper.errors import NoSuchTask, NotFound, RecordTorn
 from watchkeeper.ports.damage import START, Damage
-from watchkeeper.store import accounts, contradictions, journal, machines, outbox, outcomes, queue, rules, tasks
+from watchkeeper.store import (
+    accounts,
+    contradictions,
+    journal,
+    machines,
+    notices,
+    outbox,
+    outcomes,
+    queue,
+    rules,
+    tasks,
+)
 from watchkeeper.store.commands import StoredCommands
 from watchkeeper.store.runs import StoredRuns
 from watchkeeper.store.values import Columns, ticks, torn
@@ -24,6 +35,7 @@ _SMALL: Mapping[str, tuple[str, Callable[[Row], object]]] = {
     "account": ("accounts_all", accounts.account_from),
     "account_state": ("damage_states", accounts.state_from),
     "harness_state": ("damage_harnesses", accounts.harness_from),
+    "notice_sink": ("notices_all", notices.sink_from),
     "machine": ("machines_all", machines.machine_from),
     "queue_rule": ("rules_all", rules.rule_from),
     "lane": ("damage_lanes", queue.lane_from),

@@ -9,5 +9,6 @@ TABLES: Mapping[str, str] = {
     "execution": "id", "run": "id", "claim": "task_id", "launch": "run_id", "outcome": "run_id",
     "side_command": "run_id, kind, number", "changes_before_checks": "run_id", "message": "task_id, number", "turn": "run_id", "journal": "seq",
     "outbox": "id", "operation": "id", "tally": "state", "damage": "place, id", "removed_task": "id",
+    "notice_sink": "machine, sink",
 }  # fmt: skip
 """Every table, each after those that it refers to, and the order of its rows."""

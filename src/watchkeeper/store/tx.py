@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from watchkeeper.store.journal import StoredJournal
     from watchkeeper.store.machines import StoredMachines
     from watchkeeper.store.messages import StoredMessages
+    from watchkeeper.store.notices import StoredNotices
     from watchkeeper.store.outbox import StoredOutbox
     from watchkeeper.store.outcomes import StoredOutcomes
     from watchkeeper.store.queue import StoredQueue
@@ -94,6 +95,12 @@ class StoredTx:
         from watchkeeper.store.journal import StoredJournal
 
         return StoredJournal(self._rows)
+
+    @property
+    def notices(self) -> StoredNotices:
+        from watchkeeper.store.notices import StoredNotices
+
+        return StoredNotices(self._rows)
 
     @property
     def outbox(self) -> StoredOutbox:

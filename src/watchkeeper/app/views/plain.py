@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from watchkeeper.app.views.thread import Thread
     from watchkeeper.app.views.why import Why
     from watchkeeper.domain.message import Message
+    from watchkeeper.domain.notice import SinkState
 
 Json = dict[str, object]
 
@@ -126,6 +127,18 @@ def machine(there: Whereabouts) -> Json:
         "name": there.name,
         "reachable": there.reachable,
         "lease_until": time(there.since),
+    }
+
+
+def sink(state: "SinkState") -> Json:
+    """Where notices go, and whether they arrive."""
+    return {
+        "machine": state.machine,
+        "sink": state.sink.value,
+        "sent_up_to": state.seq,
+        "attempts": state.attempts,
+        "due_at": time(state.due_at),
+        "problem": state.problem or None,
     }
 
 

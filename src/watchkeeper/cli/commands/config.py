@@ -34,14 +34,13 @@ def show(call: Call, as_json: bool) -> None:
     A flag wins over the environment, that over the repository's file, that over your own file, that over the default.
     """
     from watchkeeper.app import harness_choice
-    from watchkeeper.domain.store_url import masked
-    from watchkeeper.settings import load
+    from watchkeeper.settings import displayed, load
 
     values = load(call.settings_from, call.environ).values
     harness_choice.check_options(call.reading)
     if as_json:
         call.terminal.document(
-            [{"key": each.key, "value": masked(each.value), "origin": each.origin} for each in values]
+            [{"key": each.key, "value": displayed(each.key, each.value), "origin": each.origin} for each in values]
         )
         return
     rows = [(each.key, _shown(each), render.clean(each.origin)) for each in values]
@@ -84,13 +83,13 @@ def unset(call: Call, key: str, as_json: bool) -> None:
 def _change(call: Call, typed_key: str, typed: str | None, *, check: bool, as_json: bool) -> None:
     """Change a setting and say so. `typed`: its value; None takes it out."""
     from watchkeeper.app.change_setting import ChangeSettingRequest, change
-    from watchkeeper.domain.store_url import masked
+    from watchkeeper.settings import displayed
 
     key = _SHORT.get(typed_key, typed_key)
     directory = str(call.settings_from)
     request = ChangeSettingRequest(key=key, typed=typed, directory=directory, check=check)
     done = change(call.reading, call.caller, request)
-    file, value, notes = str(done.file), masked(typed), list(_notes(done))
+    file, value, notes = str(done.file), displayed(key, typed), list(_notes(done))
     if not done.changed:
         notes = [f"{render.clean(key)} was not set in {render.clean(file)}: nothing was changed."]
     if as_json:
@@ -139,8 +138,7 @@ def _size(count: int) -> str:
 
 def _shown(value: "SettingValue") -> str:
     """A value as one would write it."""
-    from watchkeeper.domain.store_url import masked
-    from watchkeeper.settings import KEYS
+    from watchkeeper.settings import KEYS, displayed
 
     key = KEYS.get(value.key)
     if value.value is None or value.value == ():
@@ -151,6 +149,7 @@ def _shown(value: "SettingValue") -> str:
         return _duration(value.value)
     if key is not None and key.kind == "size" and isinstance(value.value, int):
         return _size(value.value)
-    if isinstance(value.value, tuple):
-        return " ".join(str(each) for each in cast("tuple[object, ...]", value.value))
-    return render.clean(str(masked(value.value)))
+    shown = displayed(value.key, value.value)
+    if isinstance(shown, tuple | list):
+        return " ".join(render.clean(str(each)) for each in cast("list[object]", shown))
+    return render.clean(str(shown))

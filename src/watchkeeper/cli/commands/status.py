@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from watchkeeper.cli import accounts, daemon, record_repair, render, services
+from watchkeeper.cli import accounts, daemon, notices, record_repair, render, services
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.domain.model import TaskState
@@ -46,6 +46,7 @@ def command(call: Call, as_json: bool) -> None:
     found = None if store is None else health(store, call.runtime, everything=as_json)
     info = None if store is None else daemon.running(call)
     machines = [] if store is None else everyone(store)
+    silent = [] if store is None else notices.silent(store)
     torn, whole = _damage(call, store)
     if as_json:
         from watchkeeper.app.views import plain
@@ -58,6 +59,7 @@ def command(call: Call, as_json: bool) -> None:
             "machines": [plain.machine(each) for each in machines],
             "damage": [record_repair.plain(each) for each in torn],
             "database_says": whole,
+            "notices_fail": [plain.sink(each) for each in silent],
         }
         call.terminal.document({"daemon": daemon.plain(info), "database": database, **told})
     elif found is None:
@@ -67,6 +69,8 @@ def command(call: Call, as_json: bool) -> None:
         _print_damage(call, torn, whole)
         for each in machines:
             call.terminal.say(_machine(each))
+        for state in silent:
+            call.terminal.prose(notices.line(state), hang=4)
     if found is not None:
         daemon.warn_for(call, found)
 
