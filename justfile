@@ -82,6 +82,10 @@ tables:
 rooms:
     python scripts/write_rooms.py
 
+# draw what the commands print in a terminal of 80 columns, into docs/pictures
+pictures:
+    python scripts/pictures.py
+
 # write the lock files anew, with hashes (`just lock --upgrade` takes newer versions)
 lock *arguments:
     python scripts/lock.py {{ arguments }}

@@ -191,10 +191,10 @@ def pretty(terminal: "Terminal") -> Callable[[StreamEvent, int], None]:
 
 
 def _lines(event: StreamEvent) -> Iterable[str]:
-    """The lines of an event, safe to print; what a tool answered is cut."""
-    lines = render.clean_text(event.text).strip("\n").splitlines() or [""]
+    """The lines of an event, safe to print; what a tool answered is cut, and a tool that answered nothing has no line."""
+    lines = render.clean_text(event.text).strip("\n").splitlines()
     if event.kind is EventKind.TEXT:
-        return lines
+        return lines or [""]
     if event.kind is EventKind.TOOL_RESULT and len(lines) > _RESULT_LINES:
         return [*lines[:_RESULT_LINES], f"… {render.counted(len(lines) - _RESULT_LINES, 'more line')}"]
     return lines if event.kind is EventKind.TOOL_RESULT else [render.clean(event.text)]

@@ -10,6 +10,7 @@ from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.render import field
 from watchkeeper.cli.types import RUN, split_run
+from watchkeeper.cli.worktree_words import short_path
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.explain import Explanation
@@ -59,7 +60,7 @@ def _about(call: Call, found: "Explanation") -> Iterator[str]:
         by = f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}"
         yield field("allowed by", f"{by}: {render.clean(found.authorisation.detail)}")
         yield from allowed_lines(found.authorisation)
-    yield field("directory", render.clean(task.spec.cwd))
+    yield field("directory", render.clean(short_path(task.spec.cwd)))
     yield field("variables", _variables(found))
     yield ""
     for entry in found.history:

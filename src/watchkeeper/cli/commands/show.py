@@ -125,10 +125,11 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
 def _directory(found: "TaskDetail") -> str:
     """The working directory, with what was checked out there when it was approved."""
     if found.task.spec.scratch:
-        return f"{found.task.spec.cwd} (a scratch directory of its own)"
+        return f"{words.short_path(found.task.spec.cwd)} (a scratch directory of its own)"
     place = None if found.authorisation is None else found.authorisation.place
     out = "" if place is None else described(place)
-    return f"{found.task.spec.cwd} ({out} when approved)" if out else found.task.spec.cwd
+    cwd = words.short_path(found.task.spec.cwd)
+    return f"{cwd} ({out} when approved)" if out else cwd
 
 
 def allowed_lines(authorisation: "Authorisation") -> Iterator[str]:
@@ -236,8 +237,8 @@ def run_lines(call: Call, detail: "RunDetail", newest: "Authorisation | None") -
         yield from _known(detail.known)
     if detail.on is not None:
         yield _field("  machine", f"{render.clean(detail.on)}, where its logs are, below the state directory")
-    yield _field("  logs", str(detail.stdout))
-    yield _field("", str(detail.stderr))
+    yield _field("  logs", words.short_path(str(detail.stdout)))
+    yield _field("", words.short_path(str(detail.stderr)))
     for said in _not_given(detail.complaints):
         yield _field("  note", said)
     if detail.complaints is not None and (kind in _WITHOUT_AN_END or run.state is RunState.HELD):
