@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from watchkeeper.domain.merge import Merge, Merged, MergeState
+from watchkeeper.domain.model import TaskState
 from watchkeeper.domain.salvage import Salvage, SalvageState, Sized, expired, too_large
 from watchkeeper.domain.samples import LATER, a_spec, a_task, a_worktree
 from watchkeeper.domain.task_worktree import in_a_new_worktree
@@ -30,7 +31,9 @@ def test_a_new_worktree_begins_without_the_merges_of_the_last_one() -> None:
     begun = Merge(state=MergeState.CONFLICTS, into="main", source="a" * 40, by="ada")
     ended = Merged(into="main", source="a" * 40, tip="b" * 40, by="ada")
     last = replace(a_worktree(WorktreeState.MADE), merge=begun, merged=ended)
-    planned = in_a_new_worktree(replace(a_task(), spec=replace(a_spec(), worktree=last), runs=1)).worktree
+    planned = in_a_new_worktree(
+        replace(a_task(TaskState.QUEUED), spec=replace(a_spec(), worktree=last), runs=1)
+    ).worktree
     assert planned is not None
     assert (planned.state, planned.made, planned.merge, planned.merged) == (WorktreeState.PLANNED, None, None, None)
     assert planned.path != last.path
