@@ -22,7 +22,6 @@ from watchkeeper.domain.notice_settings import (
     read_webhook,
 )
 from watchkeeper.domain.store_url import masked, mistyped, read_store
-from watchkeeper.domain.suggestion import did_you_mean
 from watchkeeper.errors import SettingsError, describe_os_error
 
 REPOSITORY_FILE = ".watchkeeper.toml"
@@ -203,10 +202,13 @@ _KEYS = (
     _key("daemon.poll", _positive, "2s", "duration", "How often the daemon looks by itself, beside being woken."),
     _key("daemon.look_limit", _positive, "30s", "duration", "How long a look into an agent's directory may take."),
     _key("daemon.worktree_limit", _positive, "10m", "duration", "How long the making of a task's worktree may take."),
-    _key("daemon.answered_grace", duration, "60s", "duration", "How long a program may continue after its final answer, unless leftovers are waited for."),
-    _key("daemon.stalled_after", _positive, "10m", "duration", "After how long without anything new in its output a run is said to make no progress."),
+    _key("daemon.answered_grace", duration, 60.0, "duration", "How long a program may continue after its final answer, unless leftovers are waited for.",
+         default_says="60s"),
+    _key("daemon.stalled_after", _positive, 600.0, "duration", "After how long without anything new in its output a run is said to make no progress.",
+         default_says="10m"),
     _key("logs.limit", size, "64M", "size", "How much of each log is kept; the middle of a longer one is dropped."),
-    _key("stop.grace", duration, "10s", "duration", "How long an agent may take to end after it was asked to."),
+    _key("stop.grace", duration, 10.0, "duration", "How long an agent may take to end after it was asked to.",
+         default_says="10s"),
     _key("review.tool", _word, None, "command", "What `wk review` calls with two directories, before and after a run.",
          default_says="the tool of `git difftool`"),
     _key("prune.keep_days", _count(0, 36500), 30, "days", "How long the executions of ended tasks are kept."),
@@ -456,6 +458,8 @@ def _harness_key(name: str) -> Key | None:
 
 def unknown(name: str, origin: str, known: Iterable[str] = KEYS) -> SettingsError:
     """The refusal of a setting that is not there, with the one of `known` that comes close."""
+    from watchkeeper.domain.suggestion import did_you_mean  # noqa: PLC0415 - only a mistake needs it
+
     meant = did_you_mean(name, list(known))
     return SettingsError(f"There is no setting '{name}' ({origin}).{meant}", hint="`wk config show` lists them all.")
 

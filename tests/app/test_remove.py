@@ -151,3 +151,24 @@ def test_old_tasks_that_wait_for_each_other_go_together(verbs: Verbs) -> None:
     swept = retention.tasks(by="me")
     assert {task.id for task in swept.removed} == {"t1", "t2", "t3"}
     assert [task.id for task, _ in swept.refused] == ["t4"]
+
+
+def test_a_sweep_with_a_bound_stops_there_also_among_tasks_that_waited_for_each_other(verbs: Verbs) -> None:
+    at = verbs.clock.now()
+
+    def work(tx: Tx) -> None:
+        for name, after in (("t1", ()), ("t2", ("t1",)), ("t3", ("t2",))):
+            _ = add(tx, make_task(name, state=TaskState.STOPPED, ended_at=at, spec=make_spec(after=after)))
+
+    verbs.store.transact("add", work)
+    verbs.clock.step(9 * 86400)
+    retention = Retention(
+        store=verbs.store,
+        remover=remover(verbs),
+        keep_tasks_days=1,
+        keep_history_days=1,
+        ago=lambda age: verbs.clock.now() - age,
+    )
+    swept = retention.tasks(by="me", at_most=2)
+    assert {task.id for task in swept.removed} == {"t2", "t3"}
+    assert [task.id for task, _ in swept.refused] == ["t1"]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from datetime import timedelta
-from functools import cache
+from functools import cache, partial
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -64,9 +64,11 @@ from watchkeeper.domain.task import (
     TaskEvent,
     decide_task,
 )
+from watchkeeper.domain.worktree import Worktree
 from watchkeeper.errors import Refused
 
-HINTS = cache(get_type_hints)
+HINTS = cache(partial(get_type_hints, localns={"Worktree": Worktree}))
+"""With the record that the task's own names without importing it."""
 
 
 def assert_fields_have_their_types(record: Any) -> None:

@@ -255,19 +255,27 @@ class Watchkeeper(ThisMachine):
 
     @cached_property
     def workspace(self) -> "Workspace":
-        """Git checkouts and plain directories."""
-        from watchkeeper.workspaces.apart import workspace
+        """Git checkouts and plain directories. A daemon looks from a process apart, whose modules a command need not load."""
+        if self._is_daemon:
+            from watchkeeper.workspaces.apart import ApartWorkspace
 
-        return workspace(self.settings.daemon_look_limit_s if self._is_daemon else None, self.on_slow)
+            return ApartWorkspace(self.settings.daemon_look_limit_s)
+        from watchkeeper.workspaces.git import GitWorkspace
+
+        return GitWorkspace(on_slow=self.on_slow)
 
     @cached_property
     def worktrees(self) -> "Worktrees":
         """Worktrees of tasks, in the state directory. A daemon makes them in a process apart."""
-        from watchkeeper.workspaces.apart import worktrees
-
         # Nothing is written before one is made, so what only reads can say where it would be.
         root = (self.state.path if self._writes else self.state_path) / "worktrees"
-        return worktrees(root, self.settings.daemon_worktree_limit_s if self._is_daemon else None)
+        if self._is_daemon:
+            from watchkeeper.workspaces.apart import ApartWorktrees
+
+            return ApartWorktrees(root, self.settings.daemon_worktree_limit_s)
+        from watchkeeper.workspaces.worktrees import GitWorktrees
+
+        return GitWorktrees(root)
 
     @cached_property
     def salvages(self) -> "Salvages":

@@ -3,10 +3,15 @@
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
 from watchkeeper.domain.failure_kind import FailureKind
 from watchkeeper.domain.wait import Wait
-from watchkeeper.domain.worktree import Worktree
+
+if TYPE_CHECKING:
+    from watchkeeper.domain.worktree import (
+        Worktree,
+    )  # its classes cost a list of tasks a tenth of its time, and few tasks have one
 
 
 class TaskState(StrEnum):
@@ -104,7 +109,7 @@ class TaskSpec:
     """How long each of these, and the set-up, may take; None: as the default of the setting says."""
     setup: tuple[str, ...] = ()
     """Command lines for the shell, which prepare a new worktree before the agent starts."""
-    worktree: Worktree | None = None
+    worktree: "Worktree | None" = None
     """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
 
     It stays the last field, see the migration 0007."""

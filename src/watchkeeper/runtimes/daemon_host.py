@@ -16,7 +16,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.crash import crashpoint
-from watchkeeper.domain import former_names
 from watchkeeper.domain.lock_state import LockState
 from watchkeeper.errors import DaemonError, describe_os_error
 from watchkeeper.ports.service import DaemonInfo, DaemonRequest, LastWords, SpawnAnswer
@@ -130,6 +129,8 @@ class LocalDaemonHost:
 
     def last_words(self) -> LastWords | None:
         """Read them."""
+        from watchkeeper.domain import former_names  # noqa: PLC0415 - lists do not need it
+
         try:
             with atomic.directory(self._state.resolve()) as fd:
                 stored = cast("object", json.loads(atomic.read_limited(fd, _LAST_WORDS, 65536)))

@@ -1,7 +1,6 @@
 """Records out of JSON, each field as what it must be: a wrong type in a stored text would else be found where it does harm (R13)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import cache
 from types import UnionType
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -16,17 +15,20 @@ Check: TypeAlias = Callable[[object], bool]
 def checked(kind: type[R], data: Mapping[str, object]) -> R:
     """A record of that kind. Raises TypeError for a field that is missing, is not known or has another type."""
     made = kind(**data)
-    for name, fits in _checks(kind):
-        if not fits(cast("object", getattr(made, name))):
+    for name in data:
+        if not _check_of(kind, name)(cast("object", getattr(made, name))):
             raise TypeError(f"'{name}' is of another type")
     return made
 
 
 @cache
-def _checks(kind: "type[DataclassInstance]") -> tuple[tuple[str, Check], ...]:
-    """The check of each field. They are made once, because every read of a task or a run needs them."""
-    hints = get_type_hints(kind)
-    return tuple((field.name, _check(cast("object", hints[field.name]))) for field in fields(kind))
+def _check_of(kind: "type[DataclassInstance]", name: str) -> Check:
+    """The check of a field. It is made once, because every read of a task or a run needs it.
+
+    A type that stands in quotes is looked up only here, so a record without that field does not need its module.
+    """
+    annotated = cast("object", kind.__dataclass_fields__[name].type)
+    return _check(cast("object", get_type_hints(kind)[name]) if isinstance(annotated, str) else annotated)
 
 
 def _check(hint: object) -> Check:

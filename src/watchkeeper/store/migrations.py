@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.crash import crashpoint
@@ -14,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from watchkeeper.store.rows import SqlValue
+
+
+_DIGITS = 4
+"""Of the number that the name of a step begins with."""
 
 
 # A named tuple, as in `settings`: every command waits for the class.
@@ -58,7 +61,13 @@ def _names(package: str) -> list[str]:
         found = os.listdir(folder(package, "migrations"))  # noqa: PTH208 - `pathlib` costs more at the start of every command
     except FileNotFoundError:
         return []
-    return [file.removesuffix(".sql") for file in found if re.fullmatch(r"\d{4}_[a-z_]+\.sql", file)]
+    return [file.removesuffix(".sql") for file in found if _is_step(file)]
+
+
+def _is_step(file: str) -> bool:
+    """Whether a file is a step, such as `0001_first.sql`. Every command asks, and a regular expression costs more than the rest of the question."""
+    number, _, words = file.removesuffix(".sql").partition("_")
+    return file.endswith(".sql") and len(number) == _DIGITS and number.isdecimal() and words.replace("_", "a").isalpha()
 
 
 def _step(package: str, name: str, translate: Callable[[str], str] | None = None) -> Migration:

@@ -1,7 +1,7 @@
 """Rows of tasks."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import datetime
 from heapq import merge
 from itertools import islice
@@ -384,9 +384,10 @@ def spec_from(text: str) -> TaskSpec:
     not_before = data.get("not_before")
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))
-    tree = data.get("worktree")
-    if tree is not None:
-        from watchkeeper.store.facts import worktree_from  # noqa: PLC0415 - lists wait for imports, and few tasks have one
+    tree = data.pop("worktree", None)
+    spec = checked(TaskSpec, data)
+    if tree is None:
+        return spec
+    from watchkeeper.store.facts import worktree_from  # noqa: PLC0415 - lists wait for imports, and few tasks have one
 
-        data["worktree"] = worktree_from(cast("dict[str, object]", tree))
-    return checked(TaskSpec, data)
+    return replace(spec, worktree=worktree_from(cast("dict[str, object]", tree)))

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import cast
@@ -61,16 +61,6 @@ class _SharedRead:
         self.befores.append(before)
         self.names.append(name)
         return len(self.befores) - 1
-
-
-def workspace(deadline_s: float | None, on_slow: Callable[[str], None] | None) -> "ApartWorkspace | GitWorkspace":
-    """What looks from a process apart, at most for so many seconds each time; None: from this process, which calls `on_slow` with what it waits for."""
-    return GitWorkspace(on_slow=on_slow) if deadline_s is None else ApartWorkspace(deadline_s)
-
-
-def worktrees(root: Path, deadline_s: float | None) -> GitWorktrees:
-    """What makes worktrees below `root` in a process apart, each in at most so many seconds; None: in this process."""
-    return GitWorktrees(root) if deadline_s is None else ApartWorktrees(root, deadline_s)
 
 
 class ApartWorktrees(GitWorktrees):

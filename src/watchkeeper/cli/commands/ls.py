@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from watchkeeper.cli import daemon, render
-from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import NOTHING_YET, Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.domain.task_record import Task, TaskState
@@ -200,8 +199,10 @@ def _about(row: "TaskRow", now: "datetime", limit: str, *, acts: bool) -> str:
         return f"{title} (waits: {waits})" if waits else title
     since = row.run.stalled_since if row.run is not None and row.standing.word == "running" else None
     detail = task.remark if task.state is TaskState.DONE else row.standing.why
-    if task.spec.worktree is not None and (merge := words.merge(task.spec.worktree)):
-        detail = f"{detail}; {merge}" if detail else merge
+    if task.spec.worktree is not None:
+        from watchkeeper.cli import worktree_words  # most lists have no task with a worktree
+
+        detail = "; ".join(filter(None, (detail, worktree_words.merge(task.spec.worktree))))
     why = render.clean(render.lasting(detail, since, now))
     return f"{title} ({why})" if why else title
 
