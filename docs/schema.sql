@@ -441,19 +441,6 @@ FROM run JOIN execution ON execution.id = run.execution_id;
 
 CREATE INDEX spec_worktree ON spec (task_id) WHERE body LIKE '%"worktree":{%';
 
-CREATE TABLE side_command (
-    run_id TEXT NOT NULL REFERENCES run (id),
-    kind TEXT NOT NULL CHECK (kind IN ('check', 'setup')),
-    number INTEGER NOT NULL CHECK (number > 0),
-    task_id TEXT NOT NULL REFERENCES task (id),
-    execution_id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'prepared', 'started', 'ended')),
-    body TEXT NOT NULL CHECK (json_valid(body)),
-    PRIMARY KEY (run_id, kind, number)
-) STRICT;
-
-CREATE INDEX side_command_task ON side_command (task_id, run_id, kind, number);
-
 CREATE TABLE changes_before_checks (
     run_id TEXT PRIMARY KEY REFERENCES run (id),
     changes TEXT CHECK (json_valid(changes))
@@ -466,3 +453,16 @@ WHEN NEW.task_id <> OLD.task_id
             <> json_remove(OLD.body, '$.title', '$.worktree.state', '$.worktree.made', '$.worktree.merge', '$.worktree.merged')) BEGIN
     SELECT raise(ABORT, 'what was asked for changes only while it waits, but for its title and what became of its worktree');
 END;
+
+CREATE TABLE side_command (
+    run_id TEXT NOT NULL REFERENCES run (id),
+    kind TEXT NOT NULL CHECK (kind IN ('check', 'setup', 'teardown')),
+    number INTEGER NOT NULL CHECK (number > 0),
+    task_id TEXT NOT NULL REFERENCES task (id),
+    execution_id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'prepared', 'started', 'ended')),
+    body TEXT NOT NULL CHECK (json_valid(body)),
+    PRIMARY KEY (run_id, kind, number)
+) STRICT;
+
+CREATE INDEX side_command_task ON side_command (task_id, run_id, kind, number);
