@@ -59,8 +59,7 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     """Print what an agent printed, as events in words; --raw gives the bytes.
 
     Of a run that failed, the end of what it printed on standard error follows.
-    Secrets that the run knows, and what looks like one, are shown as [redacted NAME], with --raw too.
-    Ctrl-C ends the looking, not the agent.
+    Secrets that the run knows, and what looks like one, are shown as [redacted NAME], with --raw too. Ctrl-C ends the looking, not the agent.
     """
     from watchkeeper.cli.commands.wait import ended
     from watchkeeper.cli.output import Idle, pieces
@@ -69,15 +68,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     _refuse_raw(raw=bool(raw), others=as_json or since is not None)
     store, found_id = _find(call, task_id)
-    if any((check, setup, teardown)):
-        named = {"check": check, "setup": setup, "teardown": teardown}
-        others = stderr or as_json or since is not None or tail is not None
-        _print_side_command(call, store, found_id, number, named, raw=bool(raw), follow=follow, others=others)
+    others = stderr or as_json or since is not None or tail is not None
+    numbers = {"check": check, "setup": setup, "teardown": teardown}
+    if _print_side_command(call, store, found_id, number, numbers, raw=bool(raw), follow=follow, others=others):
         return
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
-    emit = None if raw else _emit(call, as_json=as_json)
-    heading = None if as_json else call.terminal.say
+    emit, heading = None if raw else _emit(call, as_json=as_json), None if as_json else call.terminal.say
     sink = _sink(call, task, stream, emit, tail=tail, since=_time(call, since), heading=heading)
     daemon.warn_if_none(call, int(follow and not at_rest(task)))
     try:
@@ -123,11 +120,14 @@ def _print_side_command(
     raw: bool,
     follow: bool,
     others: bool,
-) -> None:
+) -> bool:
+    """Print what a check, a set-up or a teardown printed, if one is asked for; whether one is. Raises UsageError, NotFound."""
     from watchkeeper.cli.command_lines import Wanted, print_log
     from watchkeeper.domain.side_command import CommandKind
 
     named = [(name, number) for name, number in numbers.items() if number is not None]
+    if not named:
+        return False
     if others or len(named) > 1:
         raise UsageError(
             "--check, --setup and --teardown go with --follow, --run and --raw only, and not together.",
@@ -139,6 +139,7 @@ def _print_side_command(
         print_log(call, store, wanted, raw=raw, follow=follow)
     except KeyboardInterrupt:
         raise Detached(f"Detached; {task_id} goes on. Stop it: wk stop {task_id}") from None
+    return True
 
 
 def _find(call: Call, typed: str) -> "tuple[Store, str]":
