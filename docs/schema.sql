@@ -441,19 +441,6 @@ FROM run JOIN execution ON execution.id = run.execution_id;
 
 CREATE INDEX spec_worktree ON spec (task_id) WHERE body LIKE '%"worktree":{%';
 
-CREATE TABLE side_command (
-    run_id TEXT NOT NULL REFERENCES run (id),
-    kind TEXT NOT NULL CHECK (kind IN ('check', 'setup')),
-    number INTEGER NOT NULL CHECK (number > 0),
-    task_id TEXT NOT NULL REFERENCES task (id),
-    execution_id TEXT NOT NULL UNIQUE,
-    state TEXT NOT NULL CHECK (state IN ('reserved', 'prepared', 'started', 'ended')),
-    body TEXT NOT NULL CHECK (json_valid(body)),
-    PRIMARY KEY (run_id, kind, number)
-) STRICT;
-
-CREATE INDEX side_command_task ON side_command (task_id, run_id, kind, number);
-
 CREATE TABLE changes_before_checks (
     run_id TEXT PRIMARY KEY REFERENCES run (id),
     changes TEXT CHECK (json_valid(changes))
@@ -489,6 +476,19 @@ CREATE TABLE turn (
 ) STRICT;
 
 CREATE INDEX turn_task ON turn (task_id);
+
+CREATE TABLE side_command (
+    run_id TEXT NOT NULL REFERENCES run (id),
+    kind TEXT NOT NULL CHECK (kind IN ('check', 'setup', 'teardown')),
+    number INTEGER NOT NULL CHECK (number > 0),
+    task_id TEXT NOT NULL REFERENCES task (id),
+    execution_id TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL CHECK (state IN ('reserved', 'prepared', 'started', 'ended')),
+    body TEXT NOT NULL CHECK (json_valid(body)),
+    PRIMARY KEY (run_id, kind, number)
+) STRICT;
+
+CREATE INDEX side_command_task ON side_command (task_id, run_id, kind, number);
 
 CREATE TABLE notice_sink (
     machine TEXT NOT NULL,

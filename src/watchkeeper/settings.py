@@ -188,8 +188,10 @@ _KEYS = (
          "Whether a task in a git repository gets a worktree of its own; `auto`: if its checkout is busy.", anyone=True),
     _key("run.check", _commands, [], "list of command lines", "What decides after the agent whether the work of a task that names no check is acceptable.",
          default_says="none"),
-    _key("check.deadline", _positive, "10m", "duration", "How long a check or a set-up may take."),
+    _key("check.deadline", _positive, "10m", "duration", "How long a check, a set-up or a teardown may take."),
     _key("worktree.setup", _commands, [], "list of command lines", "What prepares a new worktree before the agent starts, one after the other.",
+         default_says="none"),
+    _key("worktree.teardown", _commands, [], "list of command lines", "What clears up before a worktree is removed, one after the other.",
          default_says="none"),
     _key("queue.limit", _count(1, 1000), 4, "1 to 1000", "How many agents run at once on this machine; `wk queue limit` sets limits for parts of the queue."),
     _key("queue.retry_base", _positive, "15s", "duration", "How long to wait before the first retry; it doubles."),
@@ -251,6 +253,7 @@ class Settings(NamedTuple):
     run_check: tuple[str, ...]
     check_deadline_s: float
     worktree_setup: tuple[str, ...]
+    worktree_teardown: tuple[str, ...]
     queue_limit: int
     queue_retry_base_s: float
     queue_retry_cap_s: float

@@ -64,7 +64,7 @@ DIRECTORY_SHOWN = {
 }  # fmt: skip
 SPEC = make_spec(
     prompt="Fix the shop.", title="Shop", harness="claude", model="m-1", cwd="/home/ada/shop", argv=("a", "b"), environment_names=("GH_TOKEN",),
-    deadline_s=90.0, silence_s=45.0, checks=("make test",), check_deadline_s=60.0, setup=("make deps",),
+    deadline_s=90.0, silence_s=45.0, checks=("make test",), check_deadline_s=60.0, setup=("make deps",), teardown=("make down",),
     expect="answer", max_attempts=5, leftovers="wait", account="work", machine="m7", project="shop",
     checkout="/home/ada", after=("t8", "t9"), not_before=at(9), labels=("one", "two"), priority=4,
 )  # fmt: skip
@@ -164,7 +164,8 @@ DETAIL_SHOWN = RUN_SHOWN | {
 MORE_OF_TASK = {
     "prompt": "Fix the shop.", "argv": ["a", "b"], "environment_names": ["GH_TOKEN"], "deadline_s": 90.0, "silence_s": 45.0, "on_lost": "hold",
     "leftovers": "wait",
-    "checks": ["make test"], "check_deadline_s": 60.0, "setup": ["make deps"], "evidence": None, "takeover": "claude --resume s-1", "key": "k1",
+    "checks": ["make test"], "check_deadline_s": 60.0, "setup": ["make deps"], "teardown": ["make down"],
+    "evidence": None, "takeover": "claude --resume s-1", "key": "k1",
 }  # fmt: skip
 
 

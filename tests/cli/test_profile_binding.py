@@ -49,6 +49,7 @@ NOT_OF_A_LAUNCH = [
     "run.check",
     "check.deadline",
     "worktree.setup",
+    "worktree.teardown",
     "queue.limit",
     "queue.probe_base",
     "queue.probe_cap",

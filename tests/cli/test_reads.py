@@ -236,7 +236,8 @@ def test_rows_have_their_keys(wk: "Wk") -> None:
     keys += " scratch worktree id title state shown why reason kind harness model cwd created_at updated_at ended_at wake_at"
     keys += " run_count attempts max_attempts stop run result verdict"
     assert set(row) == set(keys.split())
-    more = "prompt argv checks check_deadline_s setup environment_names deadline_s silence_s on_lost leftovers authorisation evidence runs takeover reasons key"
+    more = "teardown prompt argv checks check_deadline_s setup environment_names deadline_s silence_s on_lost leftovers authorisation evidence runs takeover "
+    more += "reasons key"
     assert set(wk("show", task_id, "--json").json) == set(keys.split()) | set(more.split())
 
 

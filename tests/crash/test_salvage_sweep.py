@@ -1,6 +1,7 @@
 """Kill the command that removes a worktree, and the one that brings it back, at each durable step: the next one completes it, and nothing is lost."""
 
 import contextlib
+import json
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -160,3 +161,69 @@ def test_an_undoing_that_died_is_completed(scene: Scene, capsys: pytest.CaptureF
             assert b"no removed worktree" in done.stderr, done.stderr.decode()
 
     _say(capsys, "undo", points, _at_each(scene, points, again))
+
+
+class _Torn:
+    """A task that is done, whose worktree is torn down by a command that counts how often it began."""
+
+    def __init__(self, rig: Rig) -> None:
+        self.rig, self.counted = rig, rig.root / "counted"
+        rig.keep_daemon()
+        options = ("--worktree", "--teardown", f"echo x >> {self.counted}")
+        self.id = str(json.loads(rig.wk("run", "--json", *options, "--", "true").stdout)["id"])
+        assert rig.wait_resting(self.id).state is TaskState.DONE
+        rig.kill_daemon()
+        self.remove = ("worktree", "clean", self.id)
+
+    @property
+    def began(self) -> int:
+        return len(self.counted.read_text().splitlines()) if self.counted.exists() else 0
+
+    @property
+    def tree(self) -> Worktree:
+        tree = self.rig.task(self.id).spec.worktree
+        assert tree is not None
+        return tree
+
+    def die_and_go_on(self, point: str) -> list[str]:
+        """Let the removal or the shim of its teardown die at a point, and type the same again; what does not hold."""
+        before, tries = self.began, 0
+        (self.rig.root / "died").unlink(missing_ok=True)
+        self.rig.arm(point)
+        _ = self.rig.wk(*self.remove, check=False)
+        self.rig.disarm()
+        died = self.rig.died
+        while self.tree.state is not WorktreeState.REMOVED and tries < 2:
+            _, tries = self.rig.wk(*self.remove, check=False), tries + 1
+        began, shim = self.began - before, point.startswith("shim.")
+        held = {
+            "nothing died there": died,
+            "it was not removed by two more tries": self.tree.state is WorktreeState.REMOVED,
+            f"its teardown began {began} times": began == 1 or (shim and began == 0),
+            "its directory is there": not Path(self.tree.path).exists(),
+            "a teardown has no end on record": all(one.is_over for one in self.rig.commands(self.id)),
+            "something is alive": not self.rig.survivors(),
+        }
+        return [f"{point}: {said}" for said, holds in held.items() if not holds]
+
+
+@pytest.mark.timeout(900)
+def test_a_removal_that_died_around_its_teardown_is_completed(rig: Rig, capsys: pytest.CaptureFixture[str]) -> None:
+    """By the same command; the teardown begins once, or never where its own supervisor died."""
+    torn = _Torn(rig)
+    log = rig.record_points()
+    rig.open_gate()
+    rig.wk(*torn.remove)
+    rig.disarm()
+    reached = list(dict.fromkeys(log.read_text(encoding="utf-8").split()))
+    rig.wk("undo", torn.id)
+    points = reached[
+        reached.index("tx.teardown_reserved.before_commit") : reached.index("tx.worktree_removed.before_commit")
+    ]
+    points = [point for point in points if point.startswith(("tx.", "shim.", "teardown."))]
+    assert len(points) >= 25, points
+    broken: list[str] = []
+    for point in points:
+        broken += torn.die_and_go_on(point)
+        rig.wk("undo", torn.id)
+    _say(capsys, "teardown and remove", points, broken)

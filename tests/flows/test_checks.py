@@ -13,6 +13,8 @@ from watchkeeper.domain.check_verdict import CheckVerdict
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Outcome, Result, RunState, TaskState
 from watchkeeper.domain.side_command import CommandResult, CommandState
+from watchkeeper.domain.worktree import Worktree, WorktreeState
+from watchkeeper.errors import Exit
 from watchkeeper.runtimes import proc
 from watchkeeper.runtimes.boot import boot_id
 from watchkeeper.runtimes.records import parse_agent
@@ -214,3 +216,125 @@ def test_a_retry_checks_again(rig: Rig) -> None:
     _ = rig.wk("retry", task_id)
     _ = rig.wk("wait", task_id)
     assert (rig.task(task_id).state, _outcome(rig, task_id).verdict) == (TaskState.DONE, CheckVerdict.PASSED)
+
+
+def _torn(rig: Rig, *lines: str, agent: tuple[str, ...] = ("true",)) -> str:
+    """A task that is done in a worktree with these teardowns."""
+    options = ("--worktree", *(word for line in lines for word in ("--teardown", line)))
+    task_id = _ended(rig, *agent, checks=(), options=options)
+    assert rig.task(task_id).state is TaskState.DONE
+    return task_id
+
+
+def _tree(rig: Rig, task_id: str) -> Worktree:
+    tree = rig.task(task_id).spec.worktree
+    assert tree is not None
+    return tree
+
+
+def test_a_teardown_runs_in_the_worktree_before_it_goes(rig: Rig) -> None:
+    """Each time that the worktree goes: undo brings it back, and its commands run again at the next removal. No daemon is needed."""
+    marks = rig.root / "marks"
+    task_id = _torn(rig, f"echo gone; pwd >> {marks}; test -f $WATCHKEEPER_WORKTREE/.git", "true")
+    assert not marks.exists()
+    rig.kill_daemon()
+    _ = rig.wk("worktree", "clean", task_id)
+    tree = _tree(rig, task_id)
+    assert marks.read_text().split() == [tree.path]
+    assert tree.state is WorktreeState.REMOVED
+    assert not Path(tree.path).exists()
+    assert rig.wk("logs", task_id, "--teardown", "1").stdout == b"gone\n"
+    _ = rig.wk("undo", task_id)
+    assert _ends(marks) == 1
+    _ = rig.wk("worktree", "clean", task_id)
+    assert _ends(marks) == 2
+    assert [one.number for one in rig.commands(task_id)] == [1, 2, 3, 4]
+    assert {one.result for one in rig.commands(task_id)} == {CommandResult.PASSED}
+
+
+def test_a_teardown_that_fails_keeps_the_worktree_once(rig: Rig) -> None:
+    marks = rig.root / "marks"
+    task_id = _torn(rig, f"echo x >> {marks}; exit 3", f"echo y >> {marks}")
+    refused = rig.wk("rm", task_id, check=False)
+    assert refused.returncode == Exit.REFUSED
+    assert b"ended with exit code 3" in refused.stderr
+    assert f"wk logs {task_id} --teardown 1".encode() in refused.stderr
+    assert _tree(rig, task_id).state is WorktreeState.MADE
+    assert marks.read_text().split() == ["x", "y"]
+    path = _tree(rig, task_id).path
+    _ = rig.wk("rm", task_id)
+    assert marks.read_text().split() == ["x", "y"]
+    assert rig.tasks() == []
+    assert not Path(path).exists()
+
+
+def test_a_teardown_that_hangs_ends_at_its_deadline(rig: Rig) -> None:
+    pids = rig.root / "pids"
+    _ = rig.wk("config", "set", "check.deadline", "1s")
+    task_id = _torn(rig, f"echo $$ > {pids}; exec sleep 1000")
+    refused = rig.wk("worktree", "clean", task_id, check=False)
+    assert b"did not end within 1 s" in refused.stderr
+    assert not Path(f"/proc/{pids.read_text().strip()}").exists()
+    assert rig.survivors() == []
+    _ = rig.wk("worktree", "clean", task_id)
+
+
+def test_a_teardown_of_a_stopped_task_runs(rig: Rig) -> None:
+    """The stop was of the agent."""
+    began, marks = rig.root / "began", rig.root / "marks"
+    rig.keep_daemon()
+    options = ("--worktree", "--teardown", f"echo x >> {marks}")
+    task_id = _given(rig, "sh", "-c", f"echo x > {began}; exec sleep 1000", checks=(), options=options)
+    wait_until(lambda: _ends(began) == 1, what="the agent began")
+    _ = rig.wk("stop", task_id)
+    _ = rig.wk("wait", task_id, check=False)
+    _ = rig.wk("worktree", "clean", task_id)
+    assert _ends(marks) == 1
+
+
+def test_what_a_teardown_leaves_in_the_worktree_keeps_it(rig: Rig) -> None:
+    task_id = _torn(rig, "echo report > report.txt")
+    refused = rig.wk("worktree", "clean", task_id, check=False)
+    assert refused.returncode == Exit.REFUSED
+    assert b"report.txt" in refused.stderr
+    assert (Path(_tree(rig, task_id).path) / "report.txt").exists()
+    _ = rig.wk("worktree", "clean", task_id, "--discard")
+
+
+def test_the_next_removal_adopts_a_teardown_that_runs(rig: Rig) -> None:
+    """The command that started it is killed; it runs once, and an agent cannot start meanwhile."""
+    began, go = rig.root / "began", rig.root / "go"
+    os.mkfifo(go)
+    task_id = _torn(rig, f"echo x >> {began}; read line < {go}")
+    first = rig.popen("worktree", "clean", task_id)
+    wait_until(lambda: _ends(began) == 1, what="the teardown began")
+    first.kill()
+    _ = first.wait()
+    assert rig.wk("retry", task_id, check=False).returncode == Exit.REFUSED
+    second = rig.popen("worktree", "clean", task_id)
+    follower = rig.popen("logs", "-f", task_id, "--teardown", "1")
+    go.write_text("go\n")
+    assert second.wait(60) == 0
+    assert follower.wait(60) == 0
+    assert _ends(began) == 1
+    assert _tree(rig, task_id).state is WorktreeState.REMOVED
+
+
+def test_a_task_without_a_worktree_has_no_teardown(rig: Rig) -> None:
+    refused = rig.wk("run", "--cwd", str(rig.repo), "--teardown", "true", "--", "true", check=False)
+    assert refused.returncode == Exit.BAD_TASK
+    assert b"this task gets none" in refused.stderr
+
+
+def test_the_output_of_a_check_is_followed_while_it_runs(rig: Rig) -> None:
+    go = rig.root / "go"
+    os.mkfifo(go)
+    rig.keep_daemon()
+    task_id = _given(rig, "true", checks=(f"echo first; read line < {go}; echo second; exit 3",))
+    wait_until(lambda: rig.commands(task_id), what="the check is reserved")
+    follower = rig.popen_text("logs", task_id, "-f", "--check", "1")
+    assert follower.stdout is not None
+    assert follower.stdout.readline() == "first\n"
+    go.write_text("go\n")
+    assert follower.stdout.read() == "second\n"
+    assert follower.wait(60) == 0

@@ -51,6 +51,18 @@ class TaskEnvironments:
             raise EnvironmentUnknown
         return kept
 
+    def for_remover(self, task: Task) -> Mapping[str, str]:
+        """The environment of what clears up after a task: that of the command that removes it, because the kept one goes when the task ends.
+
+        Raises:
+            EnvironmentUnknown: there is no such harness any more.
+        """
+        names = [name for name in task.spec.environment_names if name in self.environ]
+        try:
+            return capture(self.environ, names, self.harness(task.spec.harness))
+        except HarnessError as lacking:
+            raise EnvironmentUnknown(str(lacking)) from lacking
+
     def _own(self, task: Task, account: Account | None) -> Mapping[str, str]:
         spec = task.spec
         try:

@@ -80,6 +80,8 @@ class HandOverRequest:
     """Command lines for the shell that decide after the agent; none: those of the settings."""
     setup: tuple[str, ...] = ()
     """Command lines for the shell that prepare the task's worktree; none: those of the settings."""
+    teardown: tuple[str, ...] = ()
+    """Command lines for the shell that clear up before the worktree is removed; none: those of the settings."""
     worktree: bool | None = None
     """In a worktree of its own, or expressly where it is handed over; None: as the settings say."""
     base: str | None = None
@@ -219,7 +221,16 @@ class HandOver:
         choice = worktree_plan.wanted(self._parts, request, settings, checked.spec)
         if request.setup and choice in {WorktreeChoice.CHECKOUT, WorktreeChoice.SCRATCH}:
             raise BadTask("A set-up prepares a new worktree, and this task gets none.", hint="Add --worktree.")
-        setup = _lines("setup", request.setup or settings.worktree_setup)
+        if request.teardown and choice in {WorktreeChoice.CHECKOUT, WorktreeChoice.SCRATCH}:
+            raise BadTask("A teardown clears up a worktree, and this task gets none.", hint="Add --worktree.")
+        around = replace(
+            checked,
+            spec=replace(
+                checked.spec,
+                setup=_lines("setup", request.setup or settings.worktree_setup),
+                teardown=_lines("teardown", request.teardown or settings.worktree_teardown),
+            ),
+        )
         match choice:
             case WorktreeChoice.CHECKOUT:
                 return checked
@@ -228,14 +239,17 @@ class HandOver:
                 spec = worktree_plan.in_scratch(self._parts, checked.spec, request.project, task_id)
                 return replace(checked, spec=spec, id=task_id, place=None)
             case WorktreeChoice.WORKTREE:
-                return self._in_worktree(request, replace(checked, spec=replace(checked.spec, setup=setup)))
+                return self._in_worktree(request, around)
             case WorktreeChoice.WORKTREE_IF_BUSY:
-                return self._apart_if_busy(request, checked, setup)
+                return self._apart_if_busy(request, checked, around)
 
-    def _apart_if_busy(self, request: HandOverRequest, checked: Checked, setup: tuple[str, ...]) -> Checked:
-        """The task with the worktree that it gets if its checkout is busy. Where none can be made, it waits for the checkout."""
+    def _apart_if_busy(self, request: HandOverRequest, checked: Checked, around: Checked) -> Checked:
+        """The task with the worktree that it gets if its checkout is busy. Where none can be made, it waits for the checkout.
+
+        `around`: the same task with what is only done in a worktree.
+        """
         try:
-            apart = self._in_worktree(request, replace(checked, spec=replace(checked.spec, setup=setup)))
+            apart = self._in_worktree(request, around)
         except BadTask:
             return checked
         return replace(checked, id=apart.id, apart=apart)
@@ -275,8 +289,13 @@ class HandOver:
             not_before=request.not_before,
             labels=tuple(dict.fromkeys(request.labels)),
             checks=checks,
-            check_deadline_s=settings.check_deadline_s if checks or request.setup or settings.worktree_setup else None,
+            check_deadline_s=settings.check_deadline_s if checks or _around(request, settings) else None,
         )
+
+
+def _around(request: HandOverRequest, settings: Settings) -> bool:
+    """Whether a worktree of the task would get a set-up or a teardown."""
+    return bool(request.setup or settings.worktree_setup or request.teardown or settings.worktree_teardown)
 
 
 def _lines(name: str, commands: Sequence[str]) -> tuple[str, ...]:

@@ -165,6 +165,7 @@ def _places(spec: TaskSpec) -> Iterator[tuple[str, str]]:
         yield "The base's name", spec.worktree.base_name
     yield from (("A check", line) for line in spec.checks)
     yield from (("A set-up", line) for line in spec.setup)
+    yield from (("A teardown", line) for line in spec.teardown)
     yield from (("A label", label) for label in spec.labels)
     yield from (("A variable's name", name) for name in spec.environment_names)
 

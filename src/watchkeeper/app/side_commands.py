@@ -1,4 +1,4 @@
-"""Run the command lines around a run, checks and set-ups, each in an execution of its own (R1, R3).
+"""Run the command lines around a run, checks, set-ups and teardowns, each in an execution of its own (R1, R3).
 
     TX reserved ─▶ directory ─▶ TX prepared ─▶ shim ─▶ TX started ─▶ evidence ─▶ TX ended
 
@@ -56,8 +56,8 @@ class SideCommands:
     runtime: Runtime
     environments: TaskEnvironments
 
-    def reserved(self, run: Run, task: Task, kind: CommandKind) -> list[SideCommand]:
-        """The commands of a task as they are to be reserved for a run."""
+    def reserved(self, run: Run, task: Task, kind: CommandKind, *, before: int = 0) -> list[SideCommand]:
+        """The commands of a task as they are to be reserved for a run. `before`: how many of this kind it has already."""
         return [
             SideCommand(
                 run_id=run.id,
@@ -68,7 +68,7 @@ class SideCommands:
                 execution_id=self.ids.execution(),
                 state=CommandState.RESERVED,
             )
-            for number, line in enumerate(commands_of(task.spec, kind), start=1)
+            for number, line in enumerate(commands_of(task.spec, kind), start=before + 1)
         ]
 
     def set_up(self, run: Run, task: Task) -> list[SideCommand] | None:
@@ -118,6 +118,8 @@ class SideCommands:
 
     def _load(self, tx: Tx, run: Run, kind: CommandKind | None) -> tuple[list[SideCommand], Task, "_Facts"]:
         task, launch = tx.tasks.get(run.task_id), tx.outcomes.launch(run.id)
+        if kind is CommandKind.TEARDOWN:
+            task = replace(task, stop=None)  # the stop was of the task, which has ended
         changes, commands = tx.commands.changes(run.id), tx.commands.of_run(run.id, kind)
         setups = [one.result for one in commands if one.kind is CommandKind.SETUP and one.is_over]
         facts = _Facts(
@@ -146,7 +148,9 @@ class SideCommands:
         if task.stop is not None or facts.is_lost:
             return self._unstarted(command)
         try:
-            environment = self.environments.for_task(task, facts.account)
+            clears_up = command.kind is CommandKind.TEARDOWN
+            found = self.environments
+            environment = found.for_remover(task) if clears_up else found.for_task(task, facts.account)
         except EnvironmentUnknown as problem:
             why = str(problem) or "the environment that was kept for the task is gone"
             return self._not_run(command, f"`{shown_line(command.line)}` was not started: {why.rstrip('.')}.")
@@ -251,7 +255,8 @@ class SideCommands:
     def _save(self, run: Run, after: SideCommand, was: SideCommand, *, of: int) -> None:
         def work(tx: Tx) -> None:
             now = tx.runs.get(run.id)
-            if now.fence != run.fence or now.state is RunState.SETTLED:
+            settled = now.state is RunState.SETTLED and after.kind is not CommandKind.TEARDOWN
+            if now.fence != run.fence or settled:
                 return  # a stale look changes nothing (R4)
             tx.commands.save(after, was)
             at, about = self.clock.now(), {"number": after.number, "of": of, "line": shown_line(after.line)}
@@ -264,17 +269,23 @@ class SideCommands:
 
 
 def _journal_start(tx: Tx, run: Run, command: SideCommand, about: Mapping[str, object], at: datetime) -> None:
-    if command.kind is CommandKind.CHECK:
-        _ = tx.journal.append("run.check_started", at, task_id=run.task_id, run=run, data=about)
-    else:
-        _ = tx.journal.append("run.setup_started", at, task_id=run.task_id, run=run, data=about)
+    match command.kind:
+        case CommandKind.CHECK:
+            _ = tx.journal.append("run.check_started", at, task_id=run.task_id, run=run, data=about)
+        case CommandKind.SETUP:
+            _ = tx.journal.append("run.setup_started", at, task_id=run.task_id, run=run, data=about)
+        case CommandKind.TEARDOWN:
+            _ = tx.journal.append("run.teardown_started", at, task_id=run.task_id, run=run, data=about)
 
 
 def _journal_end(tx: Tx, run: Run, command: SideCommand, about: Mapping[str, object], at: datetime) -> None:
-    if command.kind is CommandKind.CHECK:
-        _ = tx.journal.append("run.check_ended", at, task_id=run.task_id, run=run, data=about)
-    else:
-        _ = tx.journal.append("run.setup_ended", at, task_id=run.task_id, run=run, data=about)
+    match command.kind:
+        case CommandKind.CHECK:
+            _ = tx.journal.append("run.check_ended", at, task_id=run.task_id, run=run, data=about)
+        case CommandKind.SETUP:
+            _ = tx.journal.append("run.setup_ended", at, task_id=run.task_id, run=run, data=about)
+        case CommandKind.TEARDOWN:
+            _ = tx.journal.append("run.teardown_ended", at, task_id=run.task_id, run=run, data=about)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

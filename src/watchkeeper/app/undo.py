@@ -12,6 +12,7 @@ from watchkeeper.app.ages import Ago
 from watchkeeper.app.record import apply_task
 from watchkeeper.domain.model import Task
 from watchkeeper.domain.salvage import FOR_EVER_DAYS, Salvage, expired, expires, latest
+from watchkeeper.domain.side_command import left_behind
 from watchkeeper.domain.task import WorktreeRestored
 from watchkeeper.errors import NoSuchTask, NotFound, Refused
 from watchkeeper.ports.clock import Clock
@@ -122,6 +123,8 @@ class Undoer:
                 data: dict[str, object] = {"by": by, "path": salvage.tree.path}
                 _ = tx.journal.append("worktree.restored", at, task_id=salvage.task_id, data=data)
                 return None
+            for after, was in left_behind(tx.commands.of_task(now.id)):
+                tx.commands.save(after, was)
             return apply_task(tx, now, WorktreeRestored(place=place, by=by, at=at), at)
 
         return self.store.transact("worktree_restored", work)

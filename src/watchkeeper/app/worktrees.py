@@ -1,17 +1,19 @@
 """Remove the worktrees of tasks that have ended, each kept in a salvage before, so that nothing is lost by it (R16).
 
-    look ─▶ TX removing ─▶ salvage, removal ─▶ TX removed, or kept with the reason
+    look ─▶ TX removing ─▶ teardown, another look ─▶ salvage, removal ─▶ TX removed, or kept with the reason
 
 What is nowhere else is removed only if a person says so (`discard`). The right to remove is on record before anything is removed (R1). After a crash the next
 removal looks again at what is there, so it completes the first one or names what keeps it.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from watchkeeper.app.record import apply_task
 from watchkeeper.domain.model import FINAL_TASK_STATES, Task
 from watchkeeper.domain.removal import may_be_alive
 from watchkeeper.domain.salvage import Salvage, SalvageState
+from watchkeeper.domain.side_command import SideCommand
 from watchkeeper.domain.task import WorktreeRemoval
 from watchkeeper.domain.worktree import Worktree, WorktreeSeen, WorktreeState, advice, obstacles
 from watchkeeper.errors import NoSuchTask, Refused
@@ -22,6 +24,10 @@ from watchkeeper.ports.worktrees import Worktrees
 
 THERE = frozenset({WorktreeState.MADE, WorktreeState.REMOVING})
 """States in which something of it may be on the disk; so it may in `planned`, once a run was reserved."""
+
+
+Teardown = Callable[[Task], Sequence[SideCommand]]
+"""Runs the commands of a task that clear up before its worktree is removed, and returns those that did not pass."""
 
 
 class WorktreeNeeded(Refused):
@@ -66,6 +72,8 @@ class Keeper:
     clock: Clock
     worktrees: Worktrees
     salvages: Salvages
+    teardown: Teardown | None = None
+    """None: none is run."""
     machine: str = ""
     """This machine's id where several share the database, else empty."""
 
@@ -122,6 +130,8 @@ class Keeper:
         task = self.store.read(lambda tx: tx.tasks.get(task_id))
         tree = self._require(task, discard=discard)
         self._record(task_id, WorktreeState.REMOVING, by)
+        if task.spec.teardown and self.teardown is not None:
+            tree = self._tear_down(task, self.teardown, by=by, discard=discard)
         saved = self.salvages.remove(self._wanted(task_id, task.spec.title, tree, by=by))
         if saved.problem:
             self._record(task_id, WorktreeState.MADE, by, saved.problem)
@@ -129,6 +139,17 @@ class Keeper:
         self._record(task_id, WorktreeState.REMOVED, by)
         _ = self.worktrees.drop(tree, task_id)
         return saved.salvage
+
+    def _tear_down(self, task: Task, teardown: Teardown, *, by: str, discard: bool) -> Worktree:
+        """Clear up by the task's own commands; the worktree as it is to be removed. Raises WorktreeNeeded: one did not pass, or left something."""
+        bad = teardown(task)
+        try:
+            if bad:
+                raise _not_torn_down(task.id, bad)
+            return self._require(self.store.read(lambda tx: tx.tasks.get(task.id)), discard=discard)
+        except WorktreeNeeded as refusal:
+            self._record(task.id, WorktreeState.MADE, by, str(refusal))
+            raise
 
     def require_kept(self, task_id: str, *, discard: bool = False) -> WorktreeRow:
         """See that a worktree can go whose task was removed before. Changes nothing. Raises NoSuchTask, WorktreeNeeded."""
@@ -207,6 +228,16 @@ class Keeper:
             _ = apply_task(tx, tx.tasks.get(task_id), WorktreeRemoval(became=became, by=by, at=at, reason=reason), at)
 
         self.store.transact(f"worktree_{became.value}", work)
+
+
+def _not_torn_down(task_id: str, bad: Sequence[SideCommand]) -> WorktreeNeeded:
+    """The refusal. The same removal continues the next time, because a teardown runs once."""
+    refusal = WorktreeNeeded(
+        f"The worktree of task {task_id} stays, because its teardown did not pass: {' '.join(one.reason for one in bad)}",
+        hint=f"See `wk logs {task_id} --teardown {bad[0].number}`. The teardown runs only once: type the same again to remove the worktree anyway.",
+    )
+    refusal.because = f"its teardown did not pass: {' '.join(one.reason for one in bad)}".rstrip(".")
+    return refusal
 
 
 def _not_removed(problem: str) -> WorktreeNeeded:

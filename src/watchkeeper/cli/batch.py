@@ -30,7 +30,7 @@ _LINES = ("name",)
 _INTERNAL = frozenset({"not_before_typed"})
 """Fields of the request that follow from others."""
 
-_ADDING = frozenset({"env", "after", "labels", "options", "checks", "setup"})
+_ADDING = frozenset({"env", "after", "labels", "options", "checks", "setup", "teardown"})
 """Keys that add to what the options of the command hold for every line."""
 
 

@@ -253,6 +253,8 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
     "run.session_seen": _with("its conversation is", "harness_session", " "),
     "run.setup_started": _with("its worktree is being set up", "line"),
     "run.setup_ended": _with("the set-up has ended", "reason"),
+    "run.teardown_started": _with("its worktree is being torn down", "line"),
+    "run.teardown_ended": _with("the teardown has ended", "reason"),
     "run.check_started": _with("a check runs", "line"),
     "run.check_ended": _with("a check has ended", "reason"),
     "run.settled": _settled,

@@ -74,6 +74,10 @@ _SETUP = (
     'A command line that prepares the new worktree before the agent starts, such as "npm ci"; may be repeated. [default: '
     "the setting worktree.setup]"
 )
+_TEARDOWN = (
+    'A command line that clears up before the worktree is removed, such as "docker compose down"; may be repeated. '
+    "[default: the setting worktree.teardown]"
+)
 _WORKTREE = "In a git worktree and on a branch of its own, so that no other task disturbs it. [default: the setting run.worktree]"
 _HERE = "In this checkout, whatever the setting run.worktree says."
 _BASE = "The branch or commit that the worktree starts at. [default: what is checked out]"
@@ -117,6 +121,7 @@ OPTIONS: tuple[Callable[[Callable[..., object]], Callable[..., object]], ...] = 
     click.option("--include-changes", is_flag=True, default=None, help=_INCLUDE_CHANGES),
     click.option("--scratch", is_flag=True, default=None, help=_SCRATCH),
     click.option("--setup", metavar="CMD", multiple=True, help=_SETUP),
+    click.option("--teardown", metavar="CMD", multiple=True, help=_TEARDOWN),
     click.option("--key", metavar="KEY", type=KEY, help=_KEY),
 )
 

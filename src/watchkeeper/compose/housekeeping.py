@@ -6,6 +6,7 @@ from watchkeeper.app.ages import Ages, Ago
 from watchkeeper.app.prune import Pruner
 from watchkeeper.app.remove import Remover
 from watchkeeper.app.retention import Retention
+from watchkeeper.app.teardown import Teardown
 from watchkeeper.app.undo import Undoer
 from watchkeeper.app.worktrees import Keeper
 from watchkeeper.compose.parts import Watchkeeper
@@ -27,8 +28,14 @@ def keeper_of(parts: Watchkeeper) -> Keeper:
         clock=parts.clock,
         worktrees=parts.worktrees,
         salvages=parts.salvages,
+        teardown=lambda task: teardown_of(parts).run(task),
         machine=parts.machine,
     )
+
+
+def teardown_of(parts: Watchkeeper) -> Teardown:
+    """Runs what clears up before a worktree is removed."""
+    return Teardown(store=parts.store, commands=parts.side_commands)
 
 
 def undoer_of(parts: Watchkeeper) -> Undoer:

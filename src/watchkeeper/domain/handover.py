@@ -11,7 +11,9 @@ LONGEST_KEY = 200
 """Characters of the longest key."""
 
 _LETTERS = 24
-_FLAGS = frozenset({"env", "expect", "on_lost", "after", "not_before", "shared", "include_changes", "scratch", "setup"})
+_FLAGS = frozenset(
+    {"env", "expect", "on_lost", "after", "not_before", "shared", "include_changes", "scratch", "setup", "teardown"}
+)
 
 
 def digest(parts: Mapping[str, object]) -> str:

@@ -1,4 +1,6 @@
-"""Command lines of the user's own around an agent: checks after it, and the set-up of its worktree before it. Each is an execution of its own.
+"""Command lines of the user's own around an agent: checks after it, the set-up of its worktree before it, and the teardown before the worktree goes.
+
+Each is an execution of its own.
 
     reserved ──▶ prepared ──▶ started ──▶ ended
         ▲                        │
@@ -27,6 +29,7 @@ class CommandKind(StrEnum):
 
     CHECK = "check"
     SETUP = "setup"
+    TEARDOWN = "teardown"
 
 
 class CommandState(StrEnum):
@@ -77,6 +80,8 @@ class SideCommand:
     reason: str = ""
     """One plain sentence on what it came to; empty until it ended."""
     ended_at: datetime | None = None
+    of_before: bool = False
+    """A teardown of a worktree that was removed and came back since: the next removal runs another one."""
 
     @property
     def is_over(self) -> bool:
@@ -103,12 +108,24 @@ class SideCommand:
 
 def commands_of(spec: TaskSpec, kind: CommandKind) -> tuple[str, ...]:
     """The command lines of a task, in the order in which they run."""
-    return spec.checks if kind is CommandKind.CHECK else spec.setup
+    match kind:
+        case CommandKind.CHECK:
+            return spec.checks
+        case CommandKind.SETUP:
+            return spec.setup
+        case CommandKind.TEARDOWN:
+            return spec.teardown
 
 
 def next_of(commands: Sequence[SideCommand]) -> SideCommand | None:
     """The command whose turn it is, of commands in order; None: no more is to run. A check that failed does not keep the next one from running."""
     return next((one for one in commands if not one.is_over), None)
+
+
+def left_behind(commands: Sequence[SideCommand]) -> list[tuple[SideCommand, SideCommand]]:
+    """The teardowns of a worktree that has come back, as they become and as they were."""
+    ended = [one for one in commands if one.kind is CommandKind.TEARDOWN and one.is_over and not one.of_before]
+    return [(replace(one, of_before=True), one) for one in ended]
 
 
 def prepared(command: SideCommand, directory: DirectoryIdentity) -> SideCommand:

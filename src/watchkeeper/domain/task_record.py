@@ -106,9 +106,11 @@ class TaskSpec:
     checks: tuple[str, ...] = ()
     """Command lines for the shell, which decide after the agent whether its work is acceptable."""
     check_deadline_s: float | None = None
-    """How long each of these, and the set-up, may take; None: as the default of the setting says."""
+    """How long each of these, the set-up and the teardown may take; None: as the default of the setting says."""
     setup: tuple[str, ...] = ()
     """Command lines for the shell, which prepare a new worktree before the agent starts."""
+    teardown: tuple[str, ...] = ()
+    """Command lines for the shell, which clear up before its worktree is removed."""
     worktree: "Worktree | None" = None
     """The worktree of its own that it works in; what became of it is recorded here too. None: it works where it was handed over.
 

@@ -362,7 +362,7 @@ def _stop(column: Columns) -> StopRequest | None:
     return StopRequest(how=how, by=by, at=at, grace_s=grace_s)
 
 
-_NEWER = ("checks", "check_deadline_s", "setup")
+_NEWER = ("checks", "check_deadline_s", "setup", "teardown")
 """Fields that are stored only where they are set, so that a spec of an earlier version is written as it was."""
 
 
@@ -381,6 +381,7 @@ def spec_from(text: str) -> TaskSpec:
     data["labels"] = plain_texts(data.get("labels", []))
     data["checks"] = plain_texts(data.get("checks", []))
     data["setup"] = plain_texts(data.get("setup", []))
+    data["teardown"] = plain_texts(data.get("teardown", []))
     not_before = data.get("not_before")
     data["not_before"] = None if not_before is None else moment(not_before)
     data["on_lost"] = OnLost(plain_text(data.get("on_lost", OnLost.HOLD.value)))

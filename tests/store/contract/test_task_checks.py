@@ -10,7 +10,9 @@ from watchkeeper.store.tasks import spec_from, spec_text
 
 
 def test_checks_are_kept_as_they_were_given(store: Store) -> None:
-    spec = make_spec(checks=("make test", "true && \"x\" '\n'"), check_deadline_s=3.5, setup=("make deps",))
+    spec = make_spec(
+        checks=("make test", "true && \"x\" '\n'"), check_deadline_s=3.5, setup=("make deps",), teardown=("make down",)
+    )
 
     store.transact("test", lambda tx: add(tx, make_task("t1", spec=spec)))
 
@@ -20,7 +22,7 @@ def test_checks_are_kept_as_they_were_given(store: Store) -> None:
 def test_a_task_that_has_none_is_stored_as_before_there_were_any() -> None:
     """Else the database would take a new title of a task that works for another plan."""
     text = spec_text(make_spec())
-    assert not any(f'"{name}"' in text for name in ("checks", "check_deadline_s", "setup"))
+    assert not any(f'"{name}"' in text for name in ("checks", "check_deadline_s", "setup", "teardown"))
     assert spec_from(text) == make_spec()
 
 

@@ -6,7 +6,7 @@ from watchkeeper.domain.side_command import CommandKind, next_of, shown_line
 from watchkeeper.domain.task_record import Task
 from watchkeeper.ports.store import Tx
 
-_WORDS = {CommandKind.CHECK: "checking", CommandKind.SETUP: "setting up"}
+_WORDS = {CommandKind.CHECK: "checking", CommandKind.SETUP: "setting up", CommandKind.TEARDOWN: "tearing down"}
 
 
 def at_command(tx: Tx, task: Task, run: Run) -> BesideAgent | None:

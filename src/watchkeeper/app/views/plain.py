@@ -303,6 +303,7 @@ def detail(detail: TaskDetail) -> Json:
         "checks": list(spec.checks),
         "check_deadline_s": spec.check_deadline_s,
         "setup": list(spec.setup),
+        "teardown": list(spec.teardown),
         "authorisation": None if detail.authorisation is None else authorisation(detail.authorisation),
         "evidence": evidence(detail.row.standing),
         "runs": [run_detail(each) for each in detail.runs],

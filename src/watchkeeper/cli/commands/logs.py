@@ -13,7 +13,7 @@ from watchkeeper.domain.run_record import RunState
 from watchkeeper.errors import NoSuchTask, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from datetime import datetime
 
     from watchkeeper.cli.printers import Printer, RawPrinter
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 @click.option("--tail", metavar="N", type=click.IntRange(min=0), help="Only the newest N events, or lines with --raw.")
 @click.option("--check", "check", metavar="N", type=click.IntRange(min=1), help="What check N printed instead.")
 @click.option("--setup", metavar="N", type=click.IntRange(min=1), help="What set-up N of the worktree printed instead.")
+@click.option(
+    "--teardown", metavar="N", type=click.IntRange(min=1), help="What teardown N of the worktree printed instead."
+)
 @json_option
 @debug_option
 @click.pass_obj
@@ -50,15 +53,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
     tail: int | None,
     check: int | None,
     setup: int | None,
+    teardown: int | None,
     as_json: bool,
 ) -> None:
     """Print what an agent printed, as events in words; --raw gives the bytes.
 
     Of a run that failed, the end of what it printed on standard error follows.
-
-    Secrets that the run knows, and what looks like one, are shown as [redacted NAME], with --raw too.
-
-    Ctrl-C ends the looking, not the agent.
+    Secrets that the run knows, and what looks like one, are shown as [redacted NAME], with --raw too. Ctrl-C ends the looking, not the agent.
     """
     from watchkeeper.cli.commands.wait import ended
     from watchkeeper.cli.output import Idle, pieces
@@ -67,14 +68,13 @@ def command(  # noqa: PLR0913, PLR0917 - one for each option
 
     _refuse_raw(raw=bool(raw), others=as_json or since is not None)
     store, found_id = _find(call, task_id)
-    if check is not None or setup is not None:
-        others = follow or stderr or as_json or since is not None or tail is not None
-        _print_side_command(call, store, found_id, number, check, setup, raw=bool(raw), others=others)
+    others = stderr or as_json or since is not None or tail is not None
+    numbers = {"check": check, "setup": setup, "teardown": teardown}
+    if _print_side_command(call, store, found_id, number, numbers, raw=bool(raw), follow=follow, others=others):
         return
     task = store.read(lambda tx: tx.tasks.get(found_id))
     stream = "stderr" if stderr else "stdout"
-    emit = None if raw else _emit(call, as_json=as_json)
-    heading = None if as_json else call.terminal.say
+    emit, heading = None if raw else _emit(call, as_json=as_json), None if as_json else call.terminal.say
     sink = _sink(call, task, stream, emit, tail=tail, since=_time(call, since), heading=heading)
     daemon.warn_if_none(call, int(follow and not at_rest(task)))
     try:
@@ -115,19 +115,31 @@ def _print_side_command(
     store: "Store",
     task_id: str,
     run: int | None,
-    check: int | None,
-    setup: int | None,
+    numbers: "Mapping[str, int | None]",
     *,
     raw: bool,
+    follow: bool,
     others: bool,
-) -> None:
-    from watchkeeper.cli.command_lines import print_log
+) -> bool:
+    """Print what a check, a set-up or a teardown printed, if one is asked for; whether one is. Raises UsageError, NotFound."""
+    from watchkeeper.cli.command_lines import Wanted, print_log
     from watchkeeper.domain.side_command import CommandKind
 
-    if others or None not in {check, setup}:
-        raise UsageError("--check and --setup go with --run and --raw only.", hint="Leave the other options away.")
-    kind = CommandKind.CHECK if check is not None else CommandKind.SETUP
-    print_log(call, store, task_id, run, kind, check or setup or 1, raw=raw)
+    named = [(name, number) for name, number in numbers.items() if number is not None]
+    if not named:
+        return False
+    if others or len(named) > 1:
+        raise UsageError(
+            "--check, --setup and --teardown go with --follow, --run and --raw only, and not together.",
+            hint="Leave the other options away.",
+        )
+    ((name, number),) = named
+    wanted = Wanted(task_id=task_id, run=run, kind=CommandKind(name), number=number)
+    try:
+        print_log(call, store, wanted, raw=raw, follow=follow)
+    except KeyboardInterrupt:
+        raise Detached(f"Detached; {task_id} goes on. Stop it: wk stop {task_id}") from None
+    return True
 
 
 def _find(call: Call, typed: str) -> "tuple[Store, str]":

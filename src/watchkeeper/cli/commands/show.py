@@ -98,6 +98,8 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
         yield _field("command", render.clean(shlex.join(spec.argv)))
     for number, line in enumerate(spec.setup):
         yield _field("" if number else "set-up", render.clean(line))
+    for number, line in enumerate(spec.teardown):
+        yield _field("" if number else "teardown", render.clean(line))
     for number, line in enumerate(spec.checks):
         yield _field("" if number else "checks", render.clean(line))
     if found.authorisation is not None:
