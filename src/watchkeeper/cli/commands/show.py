@@ -25,6 +25,7 @@ from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 from watchkeeper.domain.profile import LaunchProfile, host, table
 from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.working_directory import described
+from watchkeeper.domain.worktree import WorktreeState
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
@@ -369,12 +370,21 @@ def _next(found: "TaskDetail") -> str:
             newest = found.runs[-1].outcome if found.runs else None
             changes = None if newest is None else newest.changes
             has_diff = changes is not None and changes.tip is not None
-            return f"wk diff {task_id} · wk logs {task_id}" if has_diff else f"wk logs {task_id}"
+            commands = f"wk diff {task_id} · wk logs {task_id}" if has_diff else f"wk logs {task_id}"
+            return f"{commands}{_commit_first(found)}" if changes is not None and changes.uncommitted else commands
         case TaskState.HELD:
             return _next_of_held(found)
         case _:
             again = f"wk retry {task_id}" if can_run_again(found.task.spec) else "hand it over anew with wk run"
             return f"wk logs {task_id} · {again}"
+
+
+def _commit_first(found: "TaskDetail") -> str:
+    """What becomes of work that the task has left uncommitted in a worktree of its own."""
+    tree = found.task.spec.worktree
+    if tree is None or tree.state is not WorktreeState.MADE or tree.merged is not None:
+        return ""
+    return f" · not committed: wk merge {found.task.id} --commit"
 
 
 def _next_of_held(found: "TaskDetail") -> str:
