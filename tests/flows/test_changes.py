@@ -166,6 +166,10 @@ def test_a_run_that_has_not_ended_shows_what_has_changed_so_far(rig: Rig) -> Non
     assert (document["ended"], document["result"], document["patch"].encode()) == (False, None, shown.stdout)
     assert len(document["changes"]["commits"]) == 1
     assert rig.wk("diff", live, "--run", "1", "--name-only").stdout == b"a.txt\nmine.txt\n"
+    _ = rig.wk("config", "set", "review.tool", "diff -r")
+    opened = rig.wk("review", live, check=False)
+    assert b"This is what has changed so far." in opened.stderr
+    assert b"> its" in opened.stdout
     assert seen() == before
     (rig.root / "go-2").touch()
     assert rig.wait_resting(live).state is TaskState.DONE

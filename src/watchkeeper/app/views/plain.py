@@ -246,6 +246,7 @@ def changes(changes: Changes) -> Json:
         "why_unknown": changes.why_unknown,
         "files": [file_change(file) for file in changes.files],
         "commits": list(changes.commits),
+        "uncommitted": changes.uncommitted,
         "truncated": changes.truncated,
         "in_checkout": changes.in_checkout,
         "beside": list(changes.beside),

@@ -16,6 +16,7 @@ from watchkeeper.cli import worktree_words as words
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.command_lines import command_lines
+from watchkeeper.cli.next_steps import next_steps
 from watchkeeper.cli.queue_view import describe
 from watchkeeper.cli.render import field as _field
 from watchkeeper.cli.types import TASK_ID
@@ -23,14 +24,13 @@ from watchkeeper.domain.account import OWN
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import Cause, Proof, RunState, TaskState
 from watchkeeper.domain.profile import LaunchProfile, host, table
-from watchkeeper.domain.repair import can_run_again
 from watchkeeper.domain.working_directory import described
 
 if TYPE_CHECKING:
     from watchkeeper.app.views.detail import RunDetail, TaskDetail
     from watchkeeper.app.views.standing import Standing
     from watchkeeper.domain.lanes import Reason
-    from watchkeeper.domain.model import EarlyFail, ExitFact, Outcome, Trace, Usage
+    from watchkeeper.domain.model import EarlyFail, ExitFact, Outcome, TaskSpec, Trace, Usage
     from watchkeeper.ports.store import Authorisation
 
 _FILES = 12
@@ -96,12 +96,7 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     yield _field("queue", render.clean(_queue_position(found)))
     if spec.argv:
         yield _field("command", render.clean(shlex.join(spec.argv)))
-    for number, line in enumerate(spec.setup):
-        yield _field("" if number else "set-up", render.clean(line))
-    for number, line in enumerate(spec.teardown):
-        yield _field("" if number else "teardown", render.clean(line))
-    for number, line in enumerate(spec.checks):
-        yield _field("" if number else "checks", render.clean(line))
+    yield from _own_commands(spec)
     if found.authorisation is not None:
         yield from allowed_lines(found.authorisation)
         yield _field("allowed by", f"{render.clean(found.authorisation.by)}, {render.clock(found.authorisation.at)}")
@@ -115,13 +110,25 @@ def _lines(call: Call, found: "TaskDetail", reasons: "Sequence[Reason]") -> Iter
     yield from evidence_lines(found.row.standing)
     if found.takeover:
         yield _field("take over", f"cd {shlex.quote(render.clean(spec.cwd))} && {render.clean(found.takeover)}")
+    yield from _conversation(found)
+    yield _field("next", next_steps(found))
+
+
+def _own_commands(spec: "TaskSpec") -> Iterator[str]:
+    """The person's own commands around its runs."""
+    for label, lines in (("set-up", spec.setup), ("teardown", spec.teardown), ("checks", spec.checks)):
+        for number, line in enumerate(lines):
+            yield _field("" if number else label, render.clean(line))
+
+
+def _conversation(found: "TaskDetail") -> Iterator[str]:
+    """What waits for its agent, and how to say more."""
+    task_id = found.task.id
     if found.waiting:
-        yield _field(
-            "messages", f"{render.counted(found.waiting, 'message')} waiting for the next run · wk thread {task.id}"
-        )
+        count = render.counted(found.waiting, "message")
+        yield _field("messages", f"{count} waiting for the next run · wk thread {task_id}")
     if found.can_send:
-        yield _field("go on", f'wk send {task.id} "…" · wk thread {task.id}')
-    yield _field("next", _next(found))
+        yield _field("go on", f'wk send {task_id} "…" · wk thread {task_id}')
 
 
 def _directory(found: "TaskDetail") -> str:
@@ -364,41 +371,3 @@ def evidence_lines(standing: "Standing") -> Iterator[str]:
     if seen.unreadable:
         yield _field("", f"cannot be read: {', '.join(seen.unreadable)}")
     yield _field("", f"{verdict.kind.value.replace('_', ' ')}: {render.clean(verdict.reason)}")
-
-
-def _next(found: "TaskDetail") -> str:
-    task_id = found.task.id
-    match found.task.state:
-        case TaskState.QUEUED | TaskState.RUNNING:
-            return f"wk logs -f {task_id} · wk stop {task_id}"
-        case TaskState.NEEDS_INPUT if found.task.kind is FailureKind.ASKED:
-            answer = _answer(found)
-            return f"{answer} · wk retry {task_id} starts anew · wk stop {task_id}"
-        case TaskState.DONE:
-            newest = found.runs[-1].outcome if found.runs else None
-            changes = None if newest is None else newest.changes
-            has_diff = changes is not None and changes.tip is not None
-            return f"wk diff {task_id} · wk logs {task_id}" if has_diff else f"wk logs {task_id}"
-        case TaskState.HELD:
-            return _next_of_held(found)
-        case _:
-            again = f"wk retry {task_id}" if can_run_again(found.task.spec) else "hand it over anew with wk run"
-            return f"wk logs {task_id} · {again}"
-
-
-def _answer(found: "TaskDetail") -> str:
-    """How a person answers what the agent asks."""
-    if found.can_send:
-        return f'wk send {found.task.id} "…" answers'
-    return "take the conversation over and answer" if found.takeover else "hand it over again with the answer"
-
-
-def _next_of_held(found: "TaskDetail") -> str:
-    """Whether something of it is alive is for a person to look at only where that is not proven."""
-    task_id = found.task.id
-    newest = found.runs[-1] if found.runs else None
-    proof = None if newest is None else newest.outcome.proof if newest.outcome is not None else newest.run.proof
-    look = "" if proof is Proof.PROVEN else "look whether something of it is alive, then "
-    if found.task.run_id is None:
-        return f"{look}wk retry {task_id} or wk stop {task_id}"
-    return f"{look}wk retry {task_id} (gives the held run up and starts another) or wk stop {task_id} (ends the task)"
