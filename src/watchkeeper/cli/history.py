@@ -209,6 +209,12 @@ _WORDS: Mapping[str, str | Callable[[Facts], str]] = {
         f"{_get(facts, 'by')} had asked for its end ({_get(facts, 'how')}) while the database could not be used"
     ),
     "task.retry_asked": _with("queued again", "by", " by "),
+    "message.sent": _with("a message was sent", "message", " "),
+    "message.taken": _with("its run takes a message", "message", " "),
+    "message.waiting": _with("a message waits again", "message", " "),
+    "message.answered": _with("a message was answered", "message", " "),
+    "message.stopped": _with("a message was answered with the stop", "message", " "),
+    "message.failed": _with("a message failed", "message", " "),
     "task.edited": _with("changed", "changed", ": "),
     "task.renamed": _with("has another title", "title"),
     "task.pinned": lambda facts: "is kept on top" if facts.get("pinned", True) else "is not kept on top any more",

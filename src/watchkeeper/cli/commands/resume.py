@@ -19,7 +19,7 @@ def command(call: Call, task_id: str, *, wait: bool, as_json: bool) -> int:
     It is `wk send ID "Continue."`.
     """
     from watchkeeper.app.send import resume
-    from watchkeeper.cli.sent import say
+    from watchkeeper.cli.commands.send import say
 
     _, found = call.find(task_id)
     return say(call, resume(call.writing, call.caller, found), wait=wait, as_json=as_json)

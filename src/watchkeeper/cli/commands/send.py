@@ -1,10 +1,18 @@
 """`wk send`: say something more to the agent of a task."""
 
+from typing import TYPE_CHECKING
+
 import click
 
+from watchkeeper.cli import daemon, render
 from watchkeeper.cli.call import Call
 from watchkeeper.cli.command import WkCommand, debug_option, json_option
 from watchkeeper.cli.types import TASK_ID
+from watchkeeper.domain.model import RESTING_TASK_STATES
+from watchkeeper.errors import Exit
+
+if TYPE_CHECKING:
+    from watchkeeper.app.send import SendResult
 
 
 @click.command(cls=WkCommand, name="send", short_help="Say something more to the agent of a task.")
@@ -45,9 +53,45 @@ def command(
     """
     from watchkeeper.app.send import SendRequest, send
     from watchkeeper.cli import prompts
-    from watchkeeper.cli.sent import say
 
     _, found = call.find(task_id)
     text = prompts.read(call, words, file, may_be_absent=False)
     result = send(call.writing, call.caller, SendRequest(task_id=found, text=text, key=key))
     return say(call, result, wait=wait, as_json=as_json)
+
+
+def say(call: "Call", sent: "SendResult", *, wait: bool, as_json: bool) -> int:
+    """Tell of the message, see to a daemon, and wait for the task if that was asked. Returns the exit code."""
+    from watchkeeper.app.views import plain
+
+    message, task = sent.message, sent.task
+    if sent.upgraded is not None:
+        before, now = map(render.clean, sent.upgraded)
+        call.terminal.note(f"{task.spec.harness} was {before} when the task was allowed, and is {now} now.")
+    if as_json:
+        call.terminal.line({**plain.message(message), "already": sent.already, "task": plain.task(task)})
+    elif sent.already:
+        call.terminal.say(f"{message.receipt}  was sent already; nothing was added.")
+    elif sent.queued:
+        call.terminal.say(f"{message.receipt}  waits for its turn; the conversation goes on.")
+    else:
+        call.terminal.say(f"{message.receipt}  is kept; the next run of the task takes it.")
+    call.terminal.stdout.flush()
+    if task.state not in RESTING_TASK_STATES:
+        daemon.ensure(call, f"{task.id} waits for its turn")
+    return _stay(call, sent, as_json=as_json) if wait else Exit.OK
+
+
+def _stay(call: "Call", sent: "SendResult", *, as_json: bool) -> int:
+    from watchkeeper.app.views import plain
+    from watchkeeper.cli.commands.wait import HANG, ended
+    from watchkeeper.cli.task_rest import code_of
+    from watchkeeper.cli.task_rest import plain as plain_still
+    from watchkeeper.cli.task_watch import stay
+
+    task, still = stay(call, call.writing.store, sent.task, None)
+    if as_json:
+        call.terminal.line({**plain.task(task), "standstill": plain_still(still)})
+    else:
+        call.terminal.prose(ended(task, still), hang=HANG)
+    return code_of(task, still)
