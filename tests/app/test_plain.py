@@ -133,7 +133,8 @@ OUTCOME_SHOWN: dict[str, Any] = {
     "status": "succeeded", "disposition": "done", "kind": "asked", "reason": "It asks.", "at": iso(24), "proof": "proven", "text": "Which?",
     "harness_session": "s-2", "model": "m-2", "turns": 3, "tool_calls": 4, "usage": USAGE_SHOWN,
     "changes": {
-        "known": True, "why_unknown": "no", "commits": ["c1"], "uncommitted": 0, "truncated": True, "in_checkout": False, "beside": ["t5"], "left": DIRECTORY_SHOWN,
+        "known": True, "why_unknown": "no", "commits": ["c1"], "uncommitted": 0, "truncated": True, "in_checkout": False, "beside": ["t5"],
+        "left": DIRECTORY_SHOWN,
         "files": [
             {"path": "a", "change": "added", "old": "b", "insertions": 1, "deletions": 2, "binary": True, "committed": True},
         ],

@@ -1,15 +1,21 @@
 """A record that cannot be read is named where people look, keeps nothing else from being shown, and is repaired on a person's word."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import apsw
 import pytest
 from support.cli import Wk
+from support.records import NOON
 
 from watchkeeper.app.damage import Damaged
 from watchkeeper.domain.effects import ForgetEnvironment
+from watchkeeper.domain.message import Message, MessageState, Turn
 from watchkeeper.domain.model import TaskState
+from watchkeeper.domain.notice import SinkName, SinkState
+from watchkeeper.domain.side_command import CommandKind, CommandState, SideCommand
 from watchkeeper.errors import Exit
+from watchkeeper.ports.store import Tx
 
 
 def tear(wk: Wk, sql: str) -> None:
@@ -115,6 +121,64 @@ def test_a_torn_run_is_ended_and_releases_what_it_holds(wk: Wk) -> None:
     assert wk.task(task_id).state is TaskState.FAILED
     assert wk.parts.store.read(lambda tx: tx.runs.live()) == []
     assert wk("store", "check", "--thorough").code == 0
+
+
+BESIDE = {
+    "message": "UPDATE message SET body = '{}'",
+    "turn": "UPDATE turn SET body = '{}'",
+    "side_command": "UPDATE side_command SET body = '{}'",
+}
+
+
+@pytest.mark.parametrize("choice", ["fail", "forget"])
+@pytest.mark.parametrize("table", BESIDE)
+def test_a_torn_record_beside_a_run_is_let_go_of_with_its_task(wk: Wk, table: str, choice: str) -> None:
+    """What of the other records can be read stays, and no message waits for a task that has ended."""
+    task_id = wk.add("torn")
+    run_id = wk.claim()
+    parts = wk.parts
+    said = Message(task_id=task_id, number=1, text="And?", by="ada", at=NOON)
+    check = SideCommand(
+        run_id=run_id,
+        task_id=task_id,
+        kind=CommandKind.CHECK,
+        number=1,
+        line="true",
+        execution_id="k1",
+        state=CommandState.RESERVED,
+    )
+
+    def put(tx: Tx) -> None:
+        tx.messages.add(replace(said, state=MessageState.TAKEN, run_id=run_id))
+        tx.messages.add(replace(said, number=2))
+        tx.messages.add_turn(Turn(run_id=run_id, task_id=task_id, session=None, numbers=(1,)))
+        tx.commands.reserve([check])
+
+    parts.store.transact("put", put)
+    parts.store.close()
+    tear(wk, f"{BESIDE[table]} WHERE rowid = (SELECT min(rowid) FROM {table})")
+    (listed,) = wk("store", "repair", "--json").json["damage"]
+    assert listed["table"] == table and set(listed["choices"]) == {"fail", "forget"}
+    answer = wk("store", "repair", listed["record"], "--do", choice)
+    assert answer.code == 0, answer.err
+    assert wk("store", "repair", "--json").json["damage"] == []
+    assert wk("store", "check", "--thorough").code == 0
+    if choice == "fail":
+        assert wk.task(task_id).state is TaskState.FAILED
+        left = wk.parts.store.read(lambda tx: tx.messages.of_task(task_id))
+        assert [each.number for each in left] == ([2] if table == "message" else [1, 2])
+        assert {each.state for each in left} == {MessageState.FAILED}
+
+
+def test_a_torn_place_of_a_sink_is_forgotten(wk: Wk) -> None:
+    _ = wk.add()
+    parts = wk.parts
+    parts.store.transact("put", lambda tx: tx.notices.put(SinkState(machine="m", sink=SinkName.WEBHOOK, seq=1)))
+    parts.store.close()
+    tear(wk, "UPDATE notice_sink SET since = 4611686018427387904")
+    (listed,) = wk("store", "repair", "--json").json["damage"]
+    assert wk("store", "repair", listed["record"], "--do", "drop").code == 0
+    assert wk("store", "repair", "--json").json["damage"] == []
 
 
 @pytest.mark.parametrize(

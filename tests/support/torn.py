@@ -29,6 +29,7 @@ from watchkeeper.daemon.log import Log
 from watchkeeper.daemon.settle import SettleLoop
 from watchkeeper.domain.account import Account, SignIn, SignInSeen
 from watchkeeper.domain.lanes import HarnessState, QueueRule
+from watchkeeper.domain.message import Message, MessageState, Turn
 from watchkeeper.domain.model import DirectoryIdentity, TaskState
 from watchkeeper.domain.notice import SinkName, SinkState
 from watchkeeper.domain.outcome_record import Changes
@@ -79,6 +80,11 @@ def fill(tx: Tx) -> None:
         run = reserve(tx, start)
         tx.outcomes.record_launch(run, f"x-{start.id}")
         _ = apply_run(tx, run, Prepared(directory=DirectoryIdentity(device=1, inode=1)), NOON)
+        taken = Message(
+            task_id=start.id, number=1, text="And then?", by="ada", at=NOON, state=MessageState.TAKEN, run_id=run.id
+        )
+        tx.messages.add(taken, f"key-{group}")
+        tx.messages.add_turn(Turn(run_id=run.id, task_id=start.id, session=None, numbers=(1,)))
     for group in GROUPS:
         waits = add(tx, make_task(f"queued-{group}", spec=make_spec(project=group)))
         authorise(tx, waits.id)

@@ -30,6 +30,8 @@ CHOICES: dict[str, dict[Repair, str]] = {
     "claim": {Repair.DROP: "delete it, with everything that is recorded about its task, which is gone", **_OF_A_TASK},
     "outcome": _OF_A_TASK,
     "side_command": _OF_A_TASK,
+    "message": _OF_A_TASK,
+    "turn": _OF_A_TASK,
     "authorisation": _OF_A_TASK,
     "start": {Repair.DROP: "let its task be tried again", **_OF_A_TASK},
     "outbox": {Repair.DROP: "delete this step: what it was to do is not done, and the daemon looks at its run anew"},

@@ -36,15 +36,15 @@ class StoredCommands:
             raise Stale(f"The command of run '{was.run_id}' has moved on since it was read: nothing was written.")
 
     def of_run(self, run_id: str, kind: CommandKind | None = None) -> list[SideCommand]:
-        found = [_command(row) for row in self._rows.all("commands_of_run", run_id=run_id)]
+        found = [command_from(row) for row in self._rows.all("commands_of_run", run_id=run_id)]
         return [one for one in found if kind in {None, one.kind}]
 
     def of_task(self, task_id: str) -> list[SideCommand]:
-        return [_command(row) for row in self._rows.all("commands_of_task", task_id=task_id)]
+        return [command_from(row) for row in self._rows.all("commands_of_task", task_id=task_id)]
 
     def by_execution(self, execution_id: str) -> SideCommand | None:
         row = self._rows.one("commands_by_execution", execution_id=execution_id)
-        return None if row is None else _command(row)
+        return None if row is None else command_from(row)
 
     def keep_changes(self, run_id: str, changes: Changes | None) -> None:
         try:
@@ -71,7 +71,8 @@ def _columns(command: SideCommand) -> dict[str, SqlValue]:
     return {"execution_id": command.execution_id, "state": command.state.value, "body": to_json(command)}
 
 
-def _command(row: Row) -> SideCommand:
+def command_from(row: Row) -> SideCommand:
+    """What a row holds. Raises RecordTorn."""
     with Columns(row, "side_command", task_id=str(row[1])) as column:
         _, _ = column.text(), column.text()
         data = record(column.text())

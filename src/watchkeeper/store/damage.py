@@ -20,6 +20,7 @@ from watchkeeper.store import (
     tasks,
 )
 from watchkeeper.store.commands import StoredCommands
+from watchkeeper.store.messages import StoredMessages
 from watchkeeper.store.runs import StoredRuns
 from watchkeeper.store.values import Columns, ticks, torn
 
@@ -89,9 +90,11 @@ class StoredDamages:
         yield from self._claims()
         for row in self._pages("damage_tasks"):
             yield from self._one("task", row[1] if isinstance(row[1], str) else f"#{row[0]}")
+            yield from self._one("message", str(row[1]))
         for row in self._pages("damage_runs"):
             yield from self._one("run", str(row[1]))
             yield from self._one("side_command", str(row[1]))
+            yield from self._one("turn", str(row[1]))
             if row[3] == "settled":
                 yield from self._one("outcome", str(row[1]))
         for row in self._pages("damage_authorisations"):
@@ -125,6 +128,8 @@ class StoredDamages:
             "run": lambda: StoredRuns(self._rows).get(key),
             "outcome": lambda: self._outcome(key),
             "side_command": lambda: StoredCommands(self._rows).of_run(key),
+            "message": lambda: StoredMessages(self._rows).of_task(key.rpartition(".m")[0] or key),
+            "turn": lambda: StoredMessages(self._rows).turn(key),
             "authorisation": lambda: self._numbered("damage_authorisation", outcomes.authorisation_from, id=key),
             "outbox": lambda: self._numbered("damage_outbox_one", _effect, id=int(key)),
             "journal": lambda: self._numbered("damage_journal_one", journal.entry_from, seq=int(key)),

@@ -29,7 +29,7 @@ class StoredMessages:
             raise Stale(f"Message '{was.receipt}' has moved on since it was read: nothing was written.")
 
     def of_task(self, task_id: str) -> list[Message]:
-        return [_message(row) for row in self._rows.all("messages_of_task", task_id=task_id)]
+        return [message_from(row) for row in self._rows.all("messages_of_task", task_id=task_id)]
 
     def waiting(self, task_id: str) -> list[Message]:
         return [one for one in self._open(task_id) if one.state is MessageState.WAITING]
@@ -39,7 +39,7 @@ class StoredMessages:
 
     def keyed(self, task_id: str, key: str) -> Message | None:
         row = self._rows.one("messages_keyed", task_id=task_id, key=key)
-        return None if row is None else _message(row)
+        return None if row is None else message_from(row)
 
     def count(self, task_id: str) -> int:
         with Columns(self._rows.one("messages_last", task_id=task_id) or (), "message", task_id=task_id) as column:
@@ -53,16 +53,10 @@ class StoredMessages:
 
     def turn(self, run_id: str) -> Turn | None:
         row = self._rows.one("messages_turn", run_id=run_id)
-        if row is None:
-            return None
-        with Columns(row, "turn", task_id=str(row[1])) as column:
-            _, _ = column.text(), column.text()
-            data = record(column.text())
-            data["numbers"] = tuple(cast("list[int]", data["numbers"]))
-            return checked(Turn, data)
+        return None if row is None else turn_from(row)
 
     def _open(self, task_id: str) -> list[Message]:
-        return [_message(row) for row in self._rows.all("messages_open", task_id=task_id)]
+        return [message_from(row) for row in self._rows.all("messages_open", task_id=task_id)]
 
 
 def _key(message: Message) -> dict[str, SqlValue]:
@@ -73,7 +67,8 @@ def _columns(message: Message) -> dict[str, SqlValue]:
     return {"state": message.state.value, "run_id": message.run_id, "body": to_json(message)}
 
 
-def _message(row: Row) -> Message:
+def message_from(row: Row) -> Message:
+    """What a row holds. Raises RecordTorn."""
     key = f"{row[0]}.m{row[1]}"
     with Columns(row, "message", key=key, task_id=str(row[0])) as column:
         task_id, number = column.text(), column.number()
@@ -88,3 +83,12 @@ def _message(row: Row) -> Message:
         if (message.task_id, message.number, message.state, message.run_id) != (task_id, number, state, run_id):
             raise torn("message", key, "its columns contradict its text", task_id)
         return message
+
+
+def turn_from(row: Row) -> Turn:
+    """What a row holds. Raises RecordTorn."""
+    with Columns(row, "turn", task_id=str(row[1])) as column:
+        _, _ = column.text(), column.text()
+        data = record(column.text())
+        data["numbers"] = tuple(cast("list[int]", data["numbers"]))
+        return checked(Turn, data)

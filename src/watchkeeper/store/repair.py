@@ -6,17 +6,19 @@ may have broken, so the triggers are set aside; the checks and keys of the table
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from watchkeeper.domain.failure_kind import FailureKind
+from watchkeeper.domain.message import MessageState
 from watchkeeper.domain.outcome_record import Disposition, Outcome, OutcomeStatus
 from watchkeeper.domain.repair import UNREADABLE, Repair
 from watchkeeper.domain.run_record import Proof, RunState
 from watchkeeper.domain.task_record import TaskSpec
 from watchkeeper.errors import RecordTorn, Refused
 from watchkeeper.ports.damage import START
-from watchkeeper.store import contradictions
+from watchkeeper.store import commands, contradictions, messages
 from watchkeeper.store.damage import StoredDamages
 from watchkeeper.store.deletion import StoredDeletion
 from watchkeeper.store.facts import exit_from
@@ -27,6 +29,7 @@ from watchkeeper.store.tasks import StoredTasks, spec_from, spec_text
 from watchkeeper.store.values import record, ticks, to_json
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from datetime import datetime
 
     from watchkeeper.ports.damage import Damage, Known
@@ -43,6 +46,7 @@ _DROPS = {
     "lane_closed": "repair_drop_lane_closed",
     "queue_rule": "repair_drop_queue_rule",
     "machine": "repair_drop_machine",
+    "notice_sink": "repair_drop_notice_sinks",
     "operation": "repair_drop_operation",
 }
 """By table, the statement that deletes one record."""
@@ -203,6 +207,31 @@ def _fail(rows: Rows, task_id: str, reason: str, at: datetime) -> None:
         except RecordTorn:
             _ = rows.run("repair_drop_launches", id=row[0])
             _ = rows.run("repair_drop_authorisation", id=row[0])
+    _drop_torn(rows, task_id)
+    kept = messages.StoredMessages(rows)
+    for was in (*kept.waiting(task_id), *kept.taken(task_id)):
+        kept.save(replace(was, state=MessageState.FAILED, kind=FailureKind.UNKNOWN, settled_at=at), was)
+
+
+def _drop_torn(rows: Rows, task_id: str) -> None:
+    """Let go of what of a task's commands, messages and turns cannot be read: nothing is decided by it any more."""
+    for row in rows.all("repair_side_commands", task_id=task_id):
+        if _is_torn(partial(commands.command_from, row[:3])):
+            _ = rows.run("repair_drop_side_command", run_id=row[0], kind=row[3], number=row[4])
+    for row in rows.all("messages_of_task", task_id=task_id):
+        if _is_torn(partial(messages.message_from, row)):
+            _ = rows.run("repair_drop_message", task_id=task_id, number=row[1])
+    for row in rows.all("repair_turns", task_id=task_id):
+        if _is_torn(partial(messages.turn_from, row)):
+            _ = rows.run("repair_drop_turn", run_id=row[0])
+
+
+def _is_torn(read: Callable[[], object]) -> bool:
+    try:
+        _ = read()
+    except RecordTorn:
+        return True
+    return False
 
 
 def _let_go(rows: Rows, task_id: str) -> None:

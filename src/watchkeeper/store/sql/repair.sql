@@ -121,3 +121,21 @@ DELETE FROM lane WHERE id = :key;
 
 -- name: repair_forget_damage
 DELETE FROM damage WHERE task_id = :task_id;
+
+-- name: repair_drop_notice_sinks
+DELETE FROM notice_sink WHERE machine = :key;
+
+-- name: repair_side_commands
+SELECT run_id, task_id, body, kind, number FROM side_command WHERE task_id = :task_id ORDER BY run_id, kind, number;
+
+-- name: repair_drop_side_command
+DELETE FROM side_command WHERE run_id = :run_id AND kind = :kind AND number = :number;
+
+-- name: repair_drop_message
+DELETE FROM message WHERE task_id = :task_id AND number = :number;
+
+-- name: repair_turns
+SELECT run_id, task_id, body FROM turn WHERE task_id = :task_id ORDER BY run_id;
+
+-- name: repair_drop_turn
+DELETE FROM turn WHERE run_id = :run_id;
