@@ -1,4 +1,4 @@
-"""A conversation goes on with the real programs: the same session, and a model that is given what was said before, whatever died meanwhile."""
+"""A conversation continues with the real programs: the same session, and a model that is given what was said before, whatever died meanwhile."""
 
 import json
 import os
@@ -112,7 +112,7 @@ PLAIN = {"turns": [{"text": "I look."}, {"text": "The answer after all."}, {"tex
 
 @pytest.mark.parametrize("victim", ["program", "shim", "daemon"])
 def test_a_killed_first_turn_is_gone_on_with(agents: ClaudeRig | CodexRig, victim: str) -> None:
-    """Its conversation is on record as soon as it is seen, whoever is killed; the agent keeps what it had said."""
+    """Its conversation is on record as soon as it is seen, whichever process is killed; the agent keeps what it had said."""
     rig = agents
     name = f"killed-{rig.harness}-{victim}"
     rig.stub.board.add({name: HELD})

@@ -1,4 +1,4 @@
-"""Messages to a task go on with its conversation, in order and once each, whatever is killed; nothing that was sent is lost."""
+"""Messages to a task continue its conversation, in order and once each, whatever is killed; nothing that was sent is lost."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +35,7 @@ def test_a_message_to_a_finished_task_goes_on_with_the_same_conversation(rig: Ri
 
     sent = rig.wk("send", task_id, "say two\nwrite seen here")
 
-    assert sent.stdout.decode() == f"{task_id}.m1  waits for its turn; the conversation goes on.\n"
+    assert sent.stdout.decode() == f"{task_id}.m1  waits for its turn; the conversation continues.\n"
     assert rig.wait_resting(task_id).state is TaskState.DONE
     first, second = rig.runs(task_id)
     assert first.harness_session == second.harness_session
@@ -131,7 +131,7 @@ def test_what_cannot_go_on_is_refused_and_nothing_changes(rig: Rig) -> None:
     command = str(json.loads(rig.wk("run", "--json", "--", "true").stdout)["id"])
     _ = rig.wait_resting(command)
     refused = rig.wk("send", command, "more", check=False)
-    assert refused.returncode == Exit.REFUSED and b"cannot go on with a conversation" in refused.stderr
+    assert refused.returncode == Exit.REFUSED and b"cannot continue a conversation" in refused.stderr
     waiting = str(
         json.loads(rig.wk("add", "--json", "--harness", "demo", "--not-before", "23:59", "say x").stdout)["id"]
     )

@@ -63,7 +63,7 @@ def take(tx: Tx, task: Task, run: Run, at: datetime) -> None:
 
 
 def settle(tx: Tx, task: Task, event: RunSettled) -> RunSettled:
-    """Settle the messages that the run had, and say in the event whether the task goes on with those that came meanwhile."""
+    """Settle the messages that the run had, and say in the event whether the task continues with those that came meanwhile."""
     outcome = event.outcome
     came = tx.messages.waiting(task.id)
     for message in tx.messages.taken(task.id):

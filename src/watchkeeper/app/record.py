@@ -64,7 +64,7 @@ def apply_task(tx: Tx, task: Task, event: TaskEvent, at: datetime) -> Task:
 
 
 _ONLY_IF_SO = frozenset({"again", "goes_on", "machine"})
-"""Facts that are told only where they hold."""
+"""Facts that are in the entry only where they hold."""
 
 
 def journal_sweep(tx: Tx, run: Run, sweep: SweepReport, at: datetime) -> None:

@@ -172,7 +172,7 @@ def retry(
         again: what was checked.
         by: who asks.
         then: what else the same transaction does with the queued task.
-        machine: the machine that keeps the conversation to go on with, where several share the database; empty: as before.
+        machine: the machine that keeps the conversation to continue, where several share the database; empty: as before.
 
     Raises:
         NoSuchTask: there is none.

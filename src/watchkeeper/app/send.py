@@ -64,7 +64,7 @@ def send(parts: Parts, caller: Caller, request: SendRequest) -> SendResult:
         NoSuchTask: there is none.
         KeyTaken: the key stands for another message of the task.
         BadTask: the text cannot be sent, or the task's directory is missing.
-        Refused: the harness cannot go on with a conversation, none is on record, the agent of the last run is alive, or the rights would differ.
+        Refused: the harness cannot continue a conversation, none is on record, the agent of the last run is alive, or the rights would differ.
         HarnessError: the program is missing.
         StateError: the database cannot take it.
     """
@@ -194,7 +194,7 @@ def _refuse_without(parts: Parts, task_id: str, known: tuple[str, str] | None) -
     """Raises Refused, Elsewhere: there is no conversation, or it is kept on another machine."""
     if known is None:
         raise Refused(
-            f"Task {task_id} has no conversation on record, so there is nothing to go on with.",
+            f"Task {task_id} has no conversation on record, so there is nothing to continue.",
             hint=f"`wk retry {task_id}` runs it again from the start.",
         )
     if parts.machine and known[1] != parts.machine:
@@ -210,7 +210,7 @@ def _refuse_other_rights(again: Again) -> None:
     if stored is None or stored.scope != again.profile.scope:
         raise Refused(
             f"The agent of task {again.task_id} would have other rights than were allowed, so nothing was sent.",
-            hint=f"`wk retry --continue {again.task_id}` shows them, approves them and goes on.",
+            hint=f"`wk retry --continue {again.task_id}` shows them, approves them and continues.",
         )
 
 

@@ -192,7 +192,7 @@ def _apply(tx: Tx, facts: Facts, decided: Outcome | Hold) -> Outcome | None:
     if isinstance(decided, Hold):
         session = None if facts.trace is None else facts.trace.harness_session
         if session is not None and session != run.harness_session:
-            # Nothing reads the output of a held run again, and a person may go on with its conversation.
+            # Nothing reads the output of a held run again, and a person may continue its conversation.
             run = apply_run(tx, run, SessionSeen(harness_session=session), at)
         held = apply_run(tx, run, HeldBack(reason=decided.reason), at)
         kind = held.kind or FailureKind.UNKNOWN

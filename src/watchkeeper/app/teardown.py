@@ -38,7 +38,7 @@ class Teardown:
         """Run the commands to their ends. Returns those that did not pass; none if they had all ended before.
 
         Raises:
-            OSError: the system is in trouble; the next call goes on.
+            OSError: the system is in trouble; the next call continues.
         """
         tree = task.spec.worktree
         if not task.spec.teardown or tree is None or tree.made is None:

@@ -42,7 +42,7 @@ def text_of(
         return profile.argv, f"{profile.prompt_prefix}{joined(prompt, messages)}"
     if turn.machine != run.machine:
         raise SessionElsewhere(
-            f"Its conversation is kept on another machine ({turn.machine}): `wk send` there goes on with it, `wk retry --fresh` begins a new one."
+            f"Its conversation is kept on another machine ({turn.machine}): `wk send` there continues it, `wk retry --fresh` begins a new one."
         )
     plan = resume_plan(harness, profile.argv, turn.session, joined(None, messages))
     return plan.argv, plan.prompt

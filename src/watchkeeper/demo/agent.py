@@ -384,7 +384,7 @@ def _follow(agent: Agent) -> None:
 
 
 def main(arguments: list[str]) -> None:
-    """Read the prompt from standard input and do it; `--pace SECONDS` is how long the story pauses between steps, `--session ID` names the conversation to continue."""
+    """Read the prompt from standard input and do it. `--pace`: seconds between the steps of the story; `--session`: the conversation to continue."""
     given = dict(zip(arguments[::2], arguments[1::2], strict=False))
     agent = Agent(sys.stdin.buffer.read().decode("utf-8", "replace"), float(given.get("--pace", "0.9")))
     agent.emit("session", session=given.get("--session") or f"demo-{secrets.token_hex(4)}", model="demo")

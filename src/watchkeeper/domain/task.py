@@ -100,7 +100,7 @@ class RetryAsked:
     lifts: bool = False
     """It waited for its account's service or limit, which is tried again at once."""
     machine: str = ""
-    """The machine that keeps the conversation to go on with, and that the task is then bound to; empty: as before."""
+    """The machine that keeps the conversation to continue, and that the task is then bound to; empty: as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,7 +347,7 @@ def _after(task: Task, event: RunSettled) -> TaskState:
     if not event.goes_on:
         return state
     if task.stop is not None or state not in {S.DONE, S.FAILED, S.NEEDS_INPUT}:
-        raise Refused("A task that is stopped, held or tried again does not go on with messages.")
+        raise Refused("A task that is stopped, held or tried again does not continue with messages.")
     return S.QUEUED
 
 

@@ -268,7 +268,7 @@ class ResumePlan:
 
 @runtime_checkable
 class Resumes(Protocol):
-    """A harness whose program can go on with a conversation without a terminal. Optional: one without it cannot."""
+    """A harness whose program can continue a conversation without a terminal. Optional: one without it cannot."""
 
     def resume(self, argv: Sequence[str | None], session: str, text: str) -> ResumePlan:
         """The command line of a first turn, turned into one that resumes the conversation `session` with `text`. Pure; every option stays as it was.
@@ -298,8 +298,8 @@ def resume_plan(harness: Harness, argv: Sequence[str | None], session: str, text
 
 
 def cannot_resume(name: str) -> str:
-    """The sentence about a harness that cannot go on with a conversation."""
-    return f"The {name} harness cannot go on with a conversation, so nothing can be sent to its tasks."
+    """The sentence about a harness that cannot continue a conversation."""
+    return f"The {name} harness cannot continue a conversation, so nothing can be sent to its tasks."
 
 
 @runtime_checkable

@@ -52,7 +52,7 @@ class TaskDetail:
     waiting: int = 0
     """How many messages wait for the next run."""
     can_send: bool = False
-    """Its agent can be sent a message that goes on with a conversation."""
+    """Its agent can be sent a message that continues a conversation."""
 
     @property
     def task(self) -> Task:
@@ -159,7 +159,7 @@ def _takeover(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Ru
 
 
 def _can_send(harness: Callable[[str], Harness], task: Task, runs: list[tuple[Run, Outcome | None]]) -> bool:
-    """Whether `wk send` goes on with a conversation that is on record."""
+    """Whether `wk send` continues a conversation that is on record."""
     if not any(_session(run, outcome) for run, outcome in runs):
         return False
     try:

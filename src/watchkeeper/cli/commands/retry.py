@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     "--continue/--fresh",
     "goes_on",
     default=None,
-    help="Go on with the conversation on record, or begin a new one with the task's text.",
+    help="Continue the conversation on record, or begin a new one with the task's text.",
 )
 @json_option
 @debug_option

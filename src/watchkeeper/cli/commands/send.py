@@ -36,7 +36,7 @@ def command(
 ) -> int:
     """Say something more to the agent of a task, in the same conversation.
 
-    A task at rest goes back into the queue, and its agent goes on where it was: in the same directory, with the same
+    A task at rest goes back into the queue, and its agent continues where it was: in the same directory, with the same
     account and rights. To a task that is queued or running, the message is kept and rides the next run. Nothing is
     lost: `wk thread ID` shows what became of each message.
 
@@ -73,7 +73,7 @@ def say(call: "Call", sent: "SendResult", *, wait: bool, as_json: bool) -> int:
     elif sent.already:
         call.terminal.say(f"{message.receipt}  was sent already; nothing was added.")
     elif sent.queued:
-        call.terminal.say(f"{message.receipt}  waits for its turn; the conversation goes on.")
+        call.terminal.say(f"{message.receipt}  waits for its turn; the conversation continues.")
     else:
         call.terminal.say(f"{message.receipt}  is kept; the next run of the task takes it.")
     call.terminal.stdout.flush()
