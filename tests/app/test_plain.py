@@ -153,14 +153,14 @@ COMMAND_SHOWN: dict[str, Any] = {
 }  # fmt: skip
 DETAIL = RunDetail(
     run=RUN, outcome=OUTCOME, launch=Launch(authorisation=AUTHORISATION, version="2.1"), on="ant", directory=Path("/x"),
-    stdout=Path("/x/out"), stderr=Path("/x/err"), complaints=Path("/x/shim.err"), commands=(COMMAND,),
+    stdout=Path("/x/out"), stderr=Path("/x/err"), complaints=Path("/x/shim.err"), commands=(COMMAND,), messages=(1, 2),
     known=Trace(finished=True, ok=False, text="Half.", tool_calls=1, turns=2, model="m-3", usage=USAGE),
 )  # fmt: skip
 DETAIL_SHOWN = RUN_SHOWN | {
     "on": "ant", "allowed": AUTHORISATION_SHOWN, "program_version": "2.1", "directory": "/x", "stdout": "/x/out", "stderr": "/x/err",
     "complaints": "/x/shim.err",
     "known": {"text": "Half.", "finished": True, "tool_calls": 1, "turns": 2, "model": "m-3", "usage": USAGE_SHOWN},
-    "outcome": OUTCOME_SHOWN, "commands": [COMMAND_SHOWN],
+    "outcome": OUTCOME_SHOWN, "commands": [COMMAND_SHOWN], "messages": [1, 2],
 }  # fmt: skip
 MORE_OF_TASK = {
     "prompt": "Fix the shop.", "argv": ["a", "b"], "environment_names": ["GH_TOKEN"], "deadline_s": 90.0, "silence_s": 45.0, "on_lost": "hold",

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from watchkeeper.app import messages
-from watchkeeper.app.add import refuse_empty
 from watchkeeper.app.off_record import put_on_record
 from watchkeeper.app.parts import Caller, Parts
 from watchkeeper.app.retry import Again, prepare, retry
@@ -123,7 +122,8 @@ def _check_text(parts: Parts, caller: Caller, request: SendRequest) -> None:
         raise BadTask(
             f"The key is not a printable text of 1 to {handover.LONGEST_KEY} characters.", hint="Choose another key."
         )
-    refuse_empty(request.text, ())
+    if not request.text.strip():
+        raise BadTask("The message is empty.", hint='Say something, for example: wk send ID "now add a test for it".')
     refuse_words([("The message", request.text), ("The key", request.key or "")], caller.environ)
     task = parts.store.read(lambda tx: tx.tasks.get(request.task_id))
     harness = parts.harness(task.spec.harness)

@@ -1,7 +1,7 @@
 """One task in full: who authorised it, every run with its outcome, the evidence now, where its logs are, how to take it over."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from watchkeeper.app.views.rows import TaskRow, beside_agent, came_to, row
@@ -36,6 +36,8 @@ class RunDetail:
     """The set-up and the checks around it."""
     known: Trace | None
     """What a held run's output came to, as far as its harness can read it: nothing is decided by it."""
+    messages: tuple[int, ...] = ()
+    """The numbers of the messages that it was given, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,17 +84,24 @@ def detail(store: Store, runtime: Callable[[], Runtime], harness: Callable[[str]
         return task, came_to(tx, task), beside_agent(tx, task, owner), authorisation, key, runs
 
     task, (result, verdict), beside, authorisation, key, runs = store.read(read)
-    waiting = store.read(lambda tx: len(tx.messages.waiting(task_id)))
+    waiting, given = store.read(lambda tx: _messages(tx, task_id, [run.id for run, *_ in runs]))
     run, there = next(((run, there) for run, _, there, *_ in runs if run.id == task.run_id), (None, None))
     return TaskDetail(
         row=row(task, run, runtime, there, beside)._replace(result=result, verdict=verdict),
         authorisation=authorisation,
-        runs=tuple(_run_detail(runtime(), harness, task, each) for each in runs),
+        runs=tuple(replace(_run_detail(runtime(), harness, task, each), messages=given[each[0].id]) for each in runs),
         key=key,
         takeover=_takeover(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
         waiting=waiting,
         can_send=_can_send(harness, task, [(run, outcome) for run, outcome, *_ in runs]),
     )
+
+
+def _messages(tx: Tx, task_id: str, run_ids: list[str]) -> tuple[int, dict[str, tuple[int, ...]]]:
+    """How many messages wait, and which ones each run was given."""
+    turns = {run_id: tx.messages.turn(run_id) for run_id in run_ids}
+    given = {run_id: () if turn is None else turn.numbers for run_id, turn in turns.items()}
+    return len(tx.messages.waiting(task_id)), given
 
 
 def _run_detail(

@@ -326,6 +326,7 @@ def run_detail(detail: RunDetail) -> Json:
         "complaints": None if detail.complaints is None else str(detail.complaints),
         "known": None if detail.known is None else _known(detail.known),
         "commands": [commands.plain(one) for one in detail.commands],
+        "messages": list(detail.messages),
         "outcome": None if detail.outcome is None else outcome(detail.outcome),
     }
 

@@ -228,6 +228,8 @@ def run_lines(call: Call, detail: "RunDetail", newest: "Authorisation | None") -
     if outcome is not None and outcome.kind is FailureKind.ASKED:
         stands = "asks"
     again = " · another try" if run.cause is Cause.RETRY else ""
+    if detail.messages:
+        again = f" · {', '.join(f'm{number}' for number in detail.messages)}"
     yield call.terminal.style(f"run {run.number}", render.BOLD) + f"  {stands}{again} · {render.clock(run.claimed_at)}"
     yield from _launched(detail, newest)
     if run.agent is not None:
