@@ -469,6 +469,8 @@ CREATE UNIQUE INDEX message_key ON message (task_id, key) WHERE key IS NOT NULL;
 
 CREATE INDEX message_open ON message (task_id, number) WHERE state IN ('waiting', 'taken');
 
+CREATE INDEX message_run ON message (run_id);
+
 CREATE TABLE turn (
     run_id TEXT PRIMARY KEY REFERENCES run (id),
     task_id TEXT NOT NULL REFERENCES task (id),

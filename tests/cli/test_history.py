@@ -10,6 +10,7 @@ import pytest
 import watchkeeper
 from watchkeeper.app.record import _kind
 from watchkeeper.cli.history import KINDS, describe
+from watchkeeper.domain.message import MessageState
 from watchkeeper.domain.run_events import (
     RUN_EVENTS,
 )
@@ -24,7 +25,7 @@ def _sentence(kind: str, /, **data: Any) -> str:
 
 
 SOURCE = Path(watchkeeper.__file__).parent
-NAMED = {"f'run.{_kind(event)}'", "f'task.{_kind(event)}'", "change.kind"}
+NAMED = {"f'run.{_kind(event)}'", "f'task.{_kind(event)}'", "change.kind", "f'message.{after.state.value}'"}
 """First arguments that are not constants: the events' own names, and `app/queue_rules.py`, whose kinds are below."""
 
 
@@ -50,6 +51,7 @@ def test_every_kind_of_entry_has_words() -> None:
     assert others == NAMED
     kinds |= {f"run.{_kind(object.__new__(event))}" for event in RUN_EVENTS}
     kinds |= {f"task.{_kind(object.__new__(event))}" for event in TASK_EVENTS}
+    kinds |= {f"message.{state.value}" for state in MessageState}
     kinds |= {"queue.paused", "queue.resumed", "queue.limited"}
     assert kinds | {TORN} == KINDS
     for kind in kinds:

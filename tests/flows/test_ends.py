@@ -49,7 +49,7 @@ def test_a_run_that_ends_by_asking_needs_you(rig: Rig, expect: str) -> None:
     assert "Which of the two files" in rig.wk("ls").stdout.decode()
     shown = _show(rig, task_id)
     assert asks in shown
-    assert "hand it over again with the answer" in shown
+    assert f'wk send {task_id} "…" answers' in shown
     assert f"wk retry {task_id} starts anew" in shown
 
 

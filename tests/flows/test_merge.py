@@ -80,30 +80,14 @@ def test_a_branch_is_replayed_on_the_branch_as_it_is_now(merging: Rig) -> None:
     assert tree.branch not in _git(rig.repo, "branch")
 
 
-@pytest.mark.parametrize("options", [[], ["--squash"]])
-def test_a_name_that_the_repository_configures_is_on_no_commit(merging: Rig, options: list[str]) -> None:
-    """An agent can write that configuration, so it could sign for the user."""
-    rig = merging
-    task_id, tree = _done(rig, "write new hello\ncommit Say hello")
-    for who in ("user", "committer", "author"):
-        _ = _git(rig.repo, "config", f"{who}.name", "Mallory")
-        _ = _git(Path(tree.path), "config", f"{who}.email", "mallory@example.org")
-    _ = _commit(rig, "other", "other\n")
-    rig.wk("merge", task_id, *options)
-    assert _git(rig.repo, "log", "-1", "--format=%cn <%ce>") == "Ada <ada@example.org>"
-    assert "Mallory" not in _git(rig.repo, "log", "-1", "--format=%an")
-    assert "Mallory" not in (rig.repo / ".git" / "logs" / "HEAD").read_text(encoding="utf-8").splitlines()[-1]
-
-
-def test_a_name_that_only_the_repository_configures_is_refused(merging: Rig) -> None:
+def test_the_committer_is_who_git_says_the_user_is_in_that_repository(merging: Rig) -> None:
+    """Many people have another address in the repositories of their work."""
     rig = merging
     task_id, _ = _done(rig, "write new hello\ncommit Say hello")
-    head = _commit(rig, "other", "other\n")
-    (rig.root / "home" / ".gitconfig").unlink()
-    _ = _git(rig.repo, "config", "user.name", "Mallory")
-    _ = _git(rig.repo, "config", "user.email", "mallory@example.org")
-    refused(rig, "merge", task_id, code=Exit.REFUSED, detail="does not know who you are")
-    _is_untouched(rig, head, task_id)
+    _ = _git(rig.repo, "config", "user.email", "ada@work.example.org")
+    _ = _commit(rig, "other", "other\n")
+    rig.wk("merge", task_id)
+    assert _git(rig.repo, "log", "-1", "--format=%cn <%ce>") == "Ada <ada@work.example.org>"
 
 
 def _commit(rig: Rig, name: str, text: str, message: str = "Another") -> str:

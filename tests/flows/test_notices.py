@@ -65,6 +65,7 @@ def test_every_point_of_a_notice_is_one_at_which_the_daemon_may_die(telling: Rig
         rig.start_daemon()
         task_id = rig.run("exit", "0")
         wait_until(lambda: rig.died, within_s=30, what=f"the daemon died at {point} ({number})")
+        _ = rig.daemons[-1].wait(30)
         rig.disarm()
         rig.keep_daemon()
         assert rig.wait_resting(task_id).state is TaskState.DONE

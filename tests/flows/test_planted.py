@@ -105,6 +105,8 @@ NO_GIT = {
     "account rm": "it writes the database",
     "account show": "it reads the database",
     "backup": "it copies the database",
+    "notify ls": "it reads the database",
+    "notify test": "it runs what the settings of the user name",
     "restore": "it replaces the database",
     "store check": "it reads the database",
     "store copy": "it copies the database",
@@ -274,7 +276,7 @@ def test_what_an_agent_planted_is_run_by_no_command(rig: Rig) -> None:
     failed = {name: code for name, code in done.items() if code != 0}
     # Refused are: a removal without `--discard`, a merge of files that need the planted filter, a push to an address that runs a program, and changes that
     # do not fit because the filter is not run. Everything else did what it does.
-    assert {name.split(" ", 1)[1] for name in failed} <= {"worktree clean", "merge", "pr", "apply"}, failed
+    assert {name.split(" ", 1)[1] for name in failed} <= {"worktree clean", "merge", "pr", "apply", "resume"}, failed
     assert {"worktree clean", "merge", "pr"} <= {name.split(" ", 1)[1] for name in failed}, failed
     _ = subprocess.run(["git", "status"], check=False, cwd=rig.repo, capture_output=True, env=rig.environment)
     assert planted.sprung.exists(), "the traps themselves must work"

@@ -1,9 +1,8 @@
 """Git for commands that write: it runs the user's own programs at most, never those that a repository's configuration names."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from watchkeeper.domain.worktree import Worktree
 from watchkeeper.workspaces import identity
@@ -26,19 +25,6 @@ OPTIONS = (
 )  # fmt: skip
 
 _IDENTITY = ("GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL")
-
-_WRITABLE_SCOPES = frozenset({"local", "worktree"})
-"""Configuration that every agent in the repository can write."""
-
-_PEOPLE = ("user", "author", "committer")
-
-
-class _Setting(NamedTuple):
-    """One value of git's configuration."""
-
-    scope: str
-    key: str
-    value: str
 
 
 class QuietGit:
@@ -79,9 +65,8 @@ class QuietGit:
 
     def variables(self, top: str, tree: Worktree | None = None) -> dict[str, str]:
         """An environment in which no program of the repository's configuration counts. Raises GitUnknown, OSError."""
-        settings = self._settings(top, tree)
-        pairs = _people(settings)
-        for name in _programs(settings):
+        pairs: list[tuple[str, str]] = []
+        for name in self.named_by_repository(top, tree):
             pairs += [(f"{name}.{key}", value) for key, value in _OFF[name.partition(".")[0]]]
         variables = {
             "GIT_EDITOR": "true",
@@ -95,16 +80,12 @@ class QuietGit:
 
     def named_by_repository(self, top: str, tree: Worktree | None = None) -> list[str]:
         """The filters, merge drivers and hooks that the repository's own configuration names. Raises GitUnknown, OSError."""
-        return _programs(self._settings(top, tree))
-
-    def _settings(self, top: str, tree: Worktree | None) -> list[_Setting]:
-        """The configuration that matters here, the strongest value of a key last. Raises GitUnknown, OSError."""
-        question = ["config", "-z", "--show-scope", "--get-regexp", r"^(filter|merge|hook|user|author|committer)\."]
+        question = ["config", "-z", "--show-scope", "--name-only", "--get-regexp", r"^(filter|merge|hook)\."]
         place = {} if tree is None else {"GIT_DIR": tree.repository}
         _, raw, _ = self.git.ask(top, question, place)
         fields = os.fsdecode(raw).split("\0")
-        pairs = zip(fields[::2], fields[1::2], strict=False)
-        return [_Setting(scope, *field.partition("\n")[::2]) for scope, field in pairs]
+        keys = [key for scope, key in zip(fields[::2], fields[1::2], strict=False) if scope in {"local", "worktree"}]
+        return sorted({key.rpartition(".")[0] for key in keys if key.count(".") > 1})
 
     def filter_needed(self, top: str, repository: str) -> str:
         """A filter of the repository's own configuration that a file of the index needs; empty: none does. Raises GitUnknown, OSError."""
@@ -119,24 +100,3 @@ class QuietGit:
             if own.is_file() and f"filter={short}" in own.read_text("utf-8", "replace"):
                 return short
         return ""
-
-
-def _programs(settings: Sequence[_Setting]) -> list[str]:
-    """The filters, merge drivers and hooks that the repository's own configuration names."""
-    keys = [each.key for each in settings if each.scope in _WRITABLE_SCOPES and not each.key.startswith(_PEOPLE)]
-    return sorted({key.rpartition(".")[0] for key in keys if key.count(".") > 1})
-
-
-def _people(settings: Sequence[_Setting]) -> list[tuple[str, str]]:
-    """The user's own name and address for new commits, where the repository's configuration names another person.
-
-    An empty name makes git refuse the commit: that is what is left if the user's own configuration names none.
-    """
-    wanted = [f"{who}.{what}" for who in _PEOPLE for what in ("name", "email")]
-    if not any(each.key in wanted and each.scope in _WRITABLE_SCOPES for each in settings):
-        return []
-    own = {each.key: each.value for each in settings if each.scope not in _WRITABLE_SCOPES}
-    user = {what: own.get(f"user.{what}", "") for what in ("name", "email")}
-    if not user["email"]:
-        user["name"] = ""
-    return [(key, own.get(key, user[key.partition(".")[2]])) for key in wanted]

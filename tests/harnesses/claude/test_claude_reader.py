@@ -58,7 +58,7 @@ JUDGED: dict[str, K | None] = {
     "truncate_once": None,
     "unavailable_forever": K.OVERLOADED,
     "unknown_option": K.PROGRAM_BROKEN,
-    "unknown_session": K.UNKNOWN,
+    "unknown_session": K.SESSION_GONE,
     "way_round": None,
 }
 CREATED = (

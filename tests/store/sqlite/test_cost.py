@@ -27,6 +27,7 @@ SMALL = {
     "account_state",
     "account",
     "machine",
+    "notice_sink",
     "CONSTANT",
     "pragma_page_count",
     "pragma_page_size",

@@ -46,6 +46,8 @@ TOPICS = (
     "accounts",
     "outcomes",
     "journal",
+    "messages",
+    "notices",
     "outbox",
     "machines",
     "deletion",

@@ -135,7 +135,7 @@ DELETE FROM side_command WHERE run_id = :run_id AND kind = :kind AND number = :n
 DELETE FROM message WHERE task_id = :task_id AND number = :number;
 
 -- name: repair_turns
-SELECT run_id, task_id, body FROM turn WHERE task_id = :task_id ORDER BY run_id;
+SELECT run_id, task_id, body FROM turn WHERE task_id = :task_id;
 
 -- name: repair_drop_turn
 DELETE FROM turn WHERE run_id = :run_id;
