@@ -10,6 +10,7 @@ import pytest
 from support.claude_code import ClaudeRig
 from support.codex import CodexRig
 from support.real_agent import AgentRig
+from support.waiting import wait_until
 
 from watchkeeper.domain.failure import FailureKind
 from watchkeeper.domain.model import TaskState
@@ -76,6 +77,13 @@ def forget(rig: AgentRig) -> None:
         kept.unlink()
 
 
+def keeps(rig: AgentRig, text: str) -> bool:
+    """Whether the program has written a text into what it keeps of its conversations."""
+    home = rig.root / "home"
+    places = (home / ".claude" / "projects", home / ".codex" / "sessions")
+    return any(text in file.read_text(encoding="utf-8") for place in places for file in place.rglob("*.jsonl"))
+
+
 def test_a_conversation_that_the_program_no_longer_knows_keeps_the_message(agents: ClaudeRig | CodexRig) -> None:
     """The kind says so, the message waits, and a new conversation takes it after the prompt."""
     rig = agents
@@ -118,6 +126,8 @@ def test_a_killed_first_turn_is_gone_on_with(agents: ClaudeRig | CodexRig, victi
     rig.stub.board.add({name: HELD})
     task_id = give(rig, name, "--retries", "0")
     rig.wait_held("one")
+    # The program writes down what was said a moment after it has said it; what it has not written, no resumption brings back.
+    wait_until(lambda: keeps(rig, FIRST) and keeps(rig, "I look."), within_s=60, what="the program keeps the turn")
     if victim == "daemon":
         rig.kill_daemon()
         rig.start_daemon()
