@@ -55,7 +55,7 @@ class Notifier:
     wanted: frozenset[NoticeKind] = frozenset(NoticeKind)
     quiet: QuietHours | None = None
     _passed: dict[SinkName, int] = field(default_factory=dict[SinkName, int])
-    """Up to which entry there is nothing for a sink, beyond what is on record. Lost with the process, and found anew by reading."""
+    """Up to which entry there is nothing for a sink, beyond what is on record. A new process reads up to it once more."""
 
     def begin(self) -> None:
         """A sink that is new begins at the present; one that is set no longer is forgotten, so that it gets no old news when it is set again."""

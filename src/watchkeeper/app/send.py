@@ -60,7 +60,7 @@ def send(parts: Parts, caller: Caller, request: SendRequest) -> SendResult:
     What the agent may do is what was allowed for the task before; if that cannot be had any more, the message is refused.
 
     Raises:
-        NoSuchTask: there is none.
+        NoSuchTask: no task has this id.
         KeyTaken: the key stands for another message of the task.
         BadTask: the text cannot be sent, or the task's directory is missing.
         Refused: the harness cannot continue a conversation, none is on record, the agent of the last run is alive, or the rights would differ.
@@ -81,7 +81,7 @@ def send(parts: Parts, caller: Caller, request: SendRequest) -> SendResult:
         except _MovedOn:
             continue
         except Refused:
-            # Another message, or a retry, may have queued the task since it was read. Then this one is looked at anew.
+            # Another message, or a retry, may have queued the task since it was read. Then this one is checked again.
             if _stands_as(parts, task):
                 raise
     raise Stale(f"Task {request.task_id} moved on each time that it was looked at.", hint="Send it again.")
@@ -167,7 +167,7 @@ def _append(tx: Tx, parts: Parts, caller: Caller, request: SendRequest) -> SendR
         raise Refused(
             f"Task {task.id} is being stopped, so nothing can be sent to it.", hint="Send it when the task has ended."
         )
-    # A message that rides along decides by itself nothing about the conversation: a first turn that is tried again begins anew, with the prompt.
+    # This message does not decide whether the conversation is resumed: a first turn that is tried again starts with the prompt.
     return SendResult(message=_add(tx, parts, caller, request, continues=False), task=task)
 
 

@@ -19,6 +19,7 @@ from watchkeeper.errors import Stale
 from watchkeeper.ports.store import Store, Tx
 
 _LOOK_S = 0.05
+"""A shim's end is seen in its directory; this command has no inbox that a shim could write to, so it looks again and again."""
 
 
 def _wait() -> None:
@@ -63,7 +64,7 @@ class Teardown:
             try:
                 found = self.commands.advance(run, CommandKind.TEARDOWN)
             except Stale:
-                continue  # another removal of the same worktree went on meanwhile
+                continue  # another removal of the same worktree has advanced it meanwhile
             if found is not None:
                 break
             self.wait()

@@ -10,7 +10,7 @@ from watchkeeper.ports.store import Tx
 
 
 class SessionElsewhere(Exception):  # noqa: N818 - a state of the task that a person resolves, not a program error
-    """The conversation cannot be gone on with here."""
+    """The conversation cannot be continued here."""
 
 
 def given(tx: Tx, run: Run) -> tuple[Turn | None, tuple[Message, ...]]:

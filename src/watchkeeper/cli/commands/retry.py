@@ -31,7 +31,7 @@ def command(call: Call, *, goes_on: bool | None, as_json: bool, **which: object)
     What they may do is what was allowed before, whatever your settings say now; what differs all the same, such as
     the place of the program, is said.
 
-    The agent begins anew with the task's text. If messages to it wait, they go with it, or into the conversation that
+    The agent starts again with the task's text. If messages to it wait, they go with it, or into the conversation that
     they were sent to. --continue and --fresh say which.
 
     Of a held task this is your word that nothing of it is alive, or that it does not matter.
